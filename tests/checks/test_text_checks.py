@@ -1,6 +1,7 @@
 """Checks of texts: near-duplicates, odd texts, and odd classes of texts."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -146,34 +147,17 @@ def test_what_is_found(source, tmp_path):
     found = about_rows(tmp_path / "out")
     marks = [line for code, line, _ in found if code == "BYTE_ORDER_MARK"]
     assert marks == list(range(53, 65))
-    assert found[: -len(marks)] == [
-        ("NEAR_LEAK", 42, f"nearly the same text as {source}:6 (split train), similarity 0.92"),
-        (
-            "NEAR_DUPLICATE",
-            41,
-            f"nearly the same text as {source}:5 (split train), similarity 0.95",
-        ),
-        (
-            "LONG_TEXT",
-            46,
-            "the text has 6,000 characters, 49 times as many as the median of all texts (123)",
-        ),
-        (
-            "MOJIBAKE",
-            44,
-            "the text is UTF-8 that was decoded as something else: 'the caf\u00c3\u00a9 is clos'",
-        ),
-        (
-            "MOJIBAKE",
-            45,
-            "a character of the text was lost when it was decoded: 'one \ufffd was lost'",
-        ),
-        (
-            "LABEL_IN_TEXT",
-            2,
-            "the label 'fine' appears in 22 of the 22 texts that have it, and in 0 of the 42 "
-            "others",
-        ),
+    facts = [
+        (code, line, re.findall(r"(?<![-\d])\d[\d,.]*\b", said.replace(str(source), "")))
+        for code, line, said in found[: -len(marks)]
+    ]
+    assert facts == [
+        ("NEAR_LEAK", 42, ["6", "0.92"]),  # the other line, and how similar both are
+        ("NEAR_DUPLICATE", 41, ["5", "0.95"]),
+        ("LONG_TEXT", 46, ["6,000", "49", "123"]),
+        ("MOJIBAKE", 44, []),
+        ("MOJIBAKE", 45, []),
+        ("LABEL_IN_TEXT", 2, ["22", "22", "0", "42"]),
     ]
 
 

@@ -96,15 +96,10 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
                 "image/class/label": ("cat", "dog").index(label),
             }
     assert read_dataset(str(output)) == result.dataset
+    splits = {"Split-eval", "Split-test", "Split-train"}
     beside = {"dataset.json", "examples.parquet", "labels.txt", "lint.jsonl", "records.npy"}
     exported = {"rejects.jsonl", "croissant.json", "report.html", "schema.pbtxt"}
-    assert set(os.listdir(output)) == {
-        "Split-eval",
-        "Split-test",
-        "Split-train",
-        *beside,
-        *exported,
-    }
+    assert set(os.listdir(output)) == splits | beside | exported
 
 
 def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
@@ -257,46 +252,33 @@ def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path):
     cut.write_bytes(good[0].read_bytes()[:-200])
     loop = tmp_path / "loop.jpg"
     loop.symlink_to(loop)
-    source = make_csv(
-        [
-            f"TRAIN,{good[0]},cat",  # 1
-            f"TRIAN,{good[1]},cat",  # 2 unknown_ml_use
-            "TRAIN,/no/such.jpg,cat",  # 3 missing_file
-            f"TRAIN,{empty},cat",  # 4 empty_file
-            f"TRAIN,{text},cat",  # 5 not_an_image
-            f"TRAIN,{cut},cat",  # 6 truncated
-            f"TRAIN,{good[2]},cat",  # 7 conflicting_labels
-            f"TRAIN,{good[2]},dog",  # 8 conflicting_labels
-            f"TRAIN,{good[0]},cat",  # 9 duplicate
-            f"TEST,{good[0]},cat",  # 10 conflicting_splits
-            f"TRAIN,{tmp_path},cat",  # 11 not_a_file
-            "TRAIN,g://bucket/1.jpg,cat",  # 12 unknown_scheme
-            "TRAIN,,cat",  # 13 no_path
-            f"TRAIN,{loop},cat",  # 14 missing_file: not an outage
-            f"TRAIN,/{'x' * 300}.jpg,cat",  # 15 missing_file
-        ]
-    )
+    rows = [
+        (f"TRAIN,{good[0]},cat", ""),
+        (f"TRIAN,{good[1]},cat", "unknown_ml_use"),
+        ("TRAIN,/no/such.jpg,cat", "missing_file"),
+        (f"TRAIN,{empty},cat", "empty_file"),
+        (f"TRAIN,{text},cat", "not_an_image"),
+        (f"TRAIN,{cut},cat", "truncated"),
+        (f"TRAIN,{good[2]},cat", "conflicting_labels"),
+        (f"TRAIN,{good[2]},dog", "conflicting_labels"),
+        (f"TRAIN,{good[0]},cat", ""),  # a duplicate
+        (f"TEST,{good[0]},cat", "conflicting_splits"),
+        (f"TRAIN,{tmp_path},cat", "not_a_file"),
+        ("TRAIN,g://bucket/1.jpg,cat", "unknown_scheme"),
+        ("TRAIN,,cat", "no_path"),
+        (f"TRAIN,{loop},cat", "missing_file"),  # not an outage
+        (f"TRAIN,/{'x' * 300}.jpg,cat", "missing_file"),
+    ]
+    source = make_csv(line for line, _ in rows)
     output = tmp_path / "out"
     result = recordgen.convert(source, str(output), max_reject_fraction=1)
     rejects = [json.loads(line) for line in (output / "rejects.jsonl").read_text().splitlines()]
     assert [(item["line"], item["code"]) for item in rejects] == [
-        (2, "unknown_ml_use"),
-        (3, "missing_file"),
-        (4, "empty_file"),
-        (5, "not_an_image"),
-        (6, "truncated"),
-        (7, "conflicting_labels"),
-        (8, "conflicting_labels"),
-        (10, "conflicting_splits"),
-        (11, "not_a_file"),
-        (12, "unknown_scheme"),
-        (13, "no_path"),
-        (14, "missing_file"),
-        (15, "missing_file"),
+        (number, code) for number, (_, code) in enumerate(rows, start=1) if code
     ]
     assert all(item["source"] == source and item["message"] for item in rejects)
-    rows = result.dataset.rows
-    assert (rows.read, rows.examples, rows.duplicates, rows.rejects) == (15, 1, 1, 13)
+    counts = result.dataset.rows
+    assert (counts.read, counts.examples, counts.duplicates, counts.rejects) == (15, 1, 1, 13)
     assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [named(good[0])]
 
 
@@ -392,18 +374,6 @@ def test_missing_splits_are_drawn_or_dropped(make_images, make_csv, tmp_path):
     assert (kept.examples, kept.dropped) == (6, 0)
 
 
-def test_copies_share_a_split_by_content(make_images, make_csv, tmp_path):
-    """With group_by=content, files are read, and copies of an image are in one split."""
-    [image] = make_images(1)
-    copies = [tmp_path / "images" / f"copy{number}.jpg" for number in range(30)]
-    for copy in copies:
-        copy.write_bytes(image.read_bytes())
-    source = make_csv(f"{path},a" for path in copies)
-    assert len(recordgen.convert(source, str(tmp_path / "uri")).dataset.splits) > 1
-    by_content = recordgen.convert(source, str(tmp_path / "content"), group_by="content").dataset
-    assert len(by_content.splits) == 1
-
-
 def test_several_files_by_glob(make_images, make_csv, tmp_path):
     """A glob reads all matching files; conflicts name the file of the row that won."""
     images = make_images(4)
@@ -429,19 +399,8 @@ def test_an_unlabelled_image_has_no_label_features(make_images, make_csv, tmp_pa
     assert dataset.splits["train"].unlabelled == 1
 
 
-def test_equal_names_in_different_folders_are_different_images(tmp_path):
-    """The same relative path in import files of two folders names two images."""
-    for seed, folder in enumerate(("a", "b")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "1.jpg").write_bytes(encoded(noise(seed=seed), "JPEG"))
-        (tmp_path / folder / "labels.csv").write_text(f"TRAIN,1.jpg,{folder}\n")
-    result = recordgen.convert(str(tmp_path / "[ab]" / "labels.csv"), tmp_path / "out")
-    assert result.dataset.splits["train"].labels == {"a": 1, "b": 1}
-    images = {record["image/encoded"] for record in read_split(tmp_path / "out", "train")}
-    assert images == {(tmp_path / folder / "1.jpg").read_bytes() for folder in ("a", "b")}
-
-
-def test_failed_overwrite_keeps_the_old_dataset(make_images, make_csv, tmp_path):
+@pytest.mark.parametrize("option", ["overwrite", "append"])
+def test_a_failed_run_keeps_the_old_dataset(option, make_images, make_csv, tmp_path):
     """The old dataset stays until the new one is complete; the new rejects are next to it."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(3))
     output = tmp_path / "out"
@@ -449,7 +408,7 @@ def test_failed_overwrite_keeps_the_old_dataset(make_images, make_csv, tmp_path)
     before = tree_bytes(output)
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     with pytest.raises(TooManyRejectsError, match=r"failed-rejects\.jsonl"):
-        recordgen.convert(bad, output, overwrite=True)
+        recordgen.convert(bad, output, **{option: True})
     after = tree_bytes(output)
     assert json.loads(after.pop("failed-rejects.jsonl"))["code"] == "missing_file"
     assert after == before

@@ -10,7 +10,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from tests.conftest import encoded, noise, stored_examples
+from tests.conftest import stored_examples
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -163,38 +163,6 @@ def test_workers_and_a_second_run_change_nothing(kind, make_csv, tmp_path, reque
     assert recordgen.convert(whole, tmp_path / "a", shard_mb=0.002, resume=True).unchanged
     planned = recordgen.plan(whole, shard_mb=0.002)
     assert (planned.rows, planned.adjusted) == (30, first.dataset.rows.adjusted)
-
-
-# fixture, new rows, reject of the row that contradicts
-LATER = [
-    ("multi", ["TRAIN,images/{0},cat,zebra", "TRAIN,images/{1},zebra"], "conflicting_labels"),
-    (
-        "boxes",
-        ["TRAIN,images/{0},zebra,0,0,,,.1,.1,,", "TRAIN,images/{1},zebra,0,0,,,1,1,,"],
-        "conflicting_labels",
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "later", "code"), LATER)
-def test_appending(kind, later, code, make_csv, tmp_path, request):
-    """Known rows are skipped, new labels follow the old ones, contradictions are rejected."""
-    lines = request.getfixturevalue(kind)
-    source, output = make_csv(lines), tmp_path / "out"
-    old = recordgen.convert(source, output).dataset
-    before = records(output)
-    (tmp_path / "images/new.jpg").write_bytes(encoded(noise(seed=99), "JPEG"))
-    # A known image under the same name, and a new image.
-    known = "images/0003.jpg"
-    more = [later[0].replace("images/{0}", known), later[1].replace("{1}", "new.jpg")]
-    second = make_csv([*lines, *more], "more.csv")
-    new = recordgen.convert(second, output, append=True, max_reject_fraction=0.9)
-    assert new.dataset.labels == (*old.labels, "zebra")
-    assert [item.code for item in new.rejects if item.uri == known] == [code]
-    after = records(output)
-    assert {uri: values for uri, values in after.items() if uri in before} == before
-    assert set(after) - set(before) == {"images/new.jpg"}
-    assert balanced(new.dataset.rows)
 
 
 def test_appending_goes_by_the_dataset(make_images, make_csv, tmp_path):

@@ -123,50 +123,6 @@ def test_each_reason_for_no_version_has_its_own_word(tmp_path):
         assert version_or_missing(f"{url}/forbidden.jpg", closed) == "not allowed"
 
 
-@pytest.mark.parametrize(
-    ("options", "files", "changed", "text"),
-    [
-        # options; the import file, and files next to it; the file that changes, and its new content
-        (
-            dict(task="text_entities"),
-            {"sentences.txt": "Anna left\n", "labels.txt": "B-person O\n"},
-            *("labels.txt", "B-animal O\n"),
-        ),
-        (
-            dict(task="video_classification"),  # videos are not looked up
-            {
-                "top.csv": "TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n",
-                "list.csv": "1.mp4,x,0,1\n",
-            },
-            *("list.csv", "1.mp4,y,0,1\n"),
-        ),
-        pytest.param(
-            dict(task="tabular", schema="schema.pbtxt"),
-            {"a.csv": "a\n1\n", "schema.pbtxt": 'feature {name: "a" type: INT}'},
-            *("schema.pbtxt", 'feature {name: "a" type: FLOAT}'),
-            marks=pytest.mark.skipif(
-                find_spec("tensorflow_metadata") is None, reason="needs TensorFlow Metadata"
-            ),
-        ),
-        (
-            dict(task="tabular", vocabulary="labels.txt"),
-            {"a.csv": "a\n1\n", "labels.txt": "a\n"},
-            *("labels.txt", "b\n"),
-        ),
-    ],
-)
-def test_files_that_describe_rows_count(tmp_path, monkeypatch, options, files, changed, text):
-    monkeypatch.chdir(tmp_path)
-    for name, content in files.items():
-        Path(name).write_text(content)
-    source, decoded = [ImportFile(next(iter(files)))], ConvertOptions(**options)
-    before = image_fingerprint(source, decoded)
-    assert before.startswith("images:0,")
-    assert image_fingerprint(source, decoded) == before
-    replace_later(Path(changed), text.encode())
-    assert image_fingerprint(source, decoded) != before
-
-
 def test_every_image_of_a_row_counts(data):
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
@@ -177,44 +133,60 @@ def test_every_image_of_a_row_counts(data):
     assert image_fingerprint(files, options) != before
 
 
-# the files of a folder of images, what is passed of it, the file that changes
-FOREIGN = [
-    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "", "a.txt"),
-    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "data.yaml", "a.txt"),
-    ({"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}, "", "data.yaml"),
-    (
-        {
-            "x.json": '{"images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}], '
-            '"annotations": [{"image_id": 1, "category_id": 0, "bbox": [0, 0, 5, 5]}], '
-            '"categories": [{"id": 0, "name": "a"}]}'
-        },
-        "",
-        "x.json",
+YOLO = {"data.yaml": "train: .\nnames: [a, b]", "a.txt": "0 .5 .5 1 1"}
+COCO = {
+    "x.json": '{"images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}], '
+    '"annotations": [{"image_id": 1, "category_id": 0, "bbox": [0, 0, 5, 5]}], '
+    '"categories": [{"id": 0, "name": "a"}]}'
+}
+PASCAL_VOC = {
+    "a.xml": "<annotation><size><width>9</width><height>9</height></size><object><name>a"
+    "</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>"
+    "</object></annotation>"
+}
+SENTENCES = {"sentences.txt": "Anna left\n", "labels.txt": "B-person O\n"}
+VIDEOS = {
+    "top.csv": "TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n",  # videos are not looked up
+    "list.csv": "1.mp4,x,0,1\n",
+}
+TYPED = {"a.csv": "a\n1\n", "schema.pbtxt": 'feature {name: "a" type: INT}'}
+NAMED = {"a.csv": "a\n1\n", "labels.txt": "a\n"}
+needs_metadata = pytest.mark.skipif(
+    find_spec("tensorflow_metadata") is None, reason="needs TensorFlow Metadata"
+)
+
+# files; the one that is given, or their folder; options; the file that changes, from what to what
+DESCRIBING = [
+    (SENTENCES, "sentences.txt", {"task": "text_entities"}, "labels.txt", "person", "animal"),
+    (VIDEOS, "top.csv", {"task": "video_classification"}, "list.csv", ",x", ",y"),
+    pytest.param(
+        *(TYPED, "a.csv", {"task": "tabular", "schema": "schema.pbtxt"}),
+        *("schema.pbtxt", "INT", "FLOAT"),
+        marks=needs_metadata,
     ),
-    (
-        {
-            "a.xml": "<annotation><size><width>9</width><height>9</height></size><object><name>a"
-            "</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>"
-            "</object></annotation>"
-        },
-        "",
-        "a.xml",
-    ),
+    (NAMED, "a.csv", {"task": "tabular", "vocabulary": "labels.txt"}, "labels.txt", "a", "b"),
+    (YOLO, "", {}, "a.txt", "5", "4"),
+    (YOLO, "data.yaml", {}, "a.txt", "5", "4"),
+    (YOLO, "", {}, "data.yaml", "[a, b]", "[b, a]"),
+    (COCO, "", {}, "x.json", "5", "4"),
+    (PASCAL_VOC, "", {}, "a.xml", "5", "4"),
 ]
 
 
-@pytest.mark.parametrize(("files", "source", "changed"), FOREIGN)
-def test_files_of_labels_of_other_tools_count(files, source, changed, tmp_path):
-    (tmp_path / "a.jpg").touch()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+@pytest.mark.parametrize(("files", "source", "options", "changed", "old", "new"), DESCRIBING)
+def test_files_that_describe_rows_count(
+    files, source, options, changed, old, new, tmp_path, monkeypatch
+):
+    """Tags, lists, schemas, vocabularies and labels of other tools count as images do."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"a.jpg": "", **files}.items():
+        Path(name).write_text(text)
 
-    def of_source():
-        return image_fingerprint([ImportFile(f"{tmp_path}/{source}")])
+    def found():
+        return image_fingerprint([ImportFile(f"{tmp_path}/{source}")], ConvertOptions(**options))
 
-    before = of_source()
-    assert before.startswith("images:1,")
-    assert of_source() == before
-    path = tmp_path / changed
-    replace_later(path, path.read_bytes().replace(b"5", b"4").replace(b"[a, b]", b"[b, a]"))
-    assert of_source() != before
+    before = found()
+    assert before.startswith("images:0," if options else "images:1,")
+    assert found() == before
+    replace_later(Path(changed), files[changed].replace(old, new).encode())
+    assert found() != before

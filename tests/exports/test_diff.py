@@ -397,17 +397,13 @@ def test_text(images, run):
     """Counts come first, then the first rows of each kind with their differences."""
     code, out, err = run(*images)
     assert (code, err) == (1, "")
-    for line in (
-        f"OLD        {images[0]} (10 examples, image_classification, digest ",
-        "Changed    3 (label 1, bytes 1, split 1)",
-        "Moved      1 (eval → test 1)",
-        "Vocabulary 1 added (bee); 2 renumbered (cat: 0 → 1, dog: 1 → 2)",
-        "  copy.png (test) has the content of 0.png (OLD's train)",
-        "  1.png: label dog → bee",
-        "  7.png: split eval → test",
-        "  0.png (train, cat)",
+    for facts in (
+        ["OLD", images[0], "10 examples", "image_classification"],
+        ["Changed", "3", "label 1", "bytes 1", "split 1"],
+        ["Vocabulary", "1", "bee", "2", "cat: 0 → 1", "dog: 1 → 2"],
+        *(["copy.png", "0.png"], ["1.png", "dog → bee"], ["7.png", "eval → test"]),
     ):
-        assert line in out
+        assert any(all(fact in line for fact in facts) for line in out.splitlines()), facts
     assert ["test", "2", "4", "+2"] in [line.split() for line in out.splitlines()]
 
 
@@ -429,21 +425,10 @@ def test_json_has_all_rows_and_empty_lists(images, found, run):
     assert data["same"] is False
     assert data["old"]["examples"] == 10
     assert data["moves"] == [{"from": "eval", "to": "test", "rows": 1}]
-    [removed] = data["removed"]
-    assert removed == {
-        "uri": "0.png",
-        "split": "train",
-        "labels": ["cat"],
-        "file": found.removed[0].file,
-        "record": found.removed[0].record,
-        "source": found.removed[0].source,
-        "line": 1,
-    }
-    assert {tuple(item["kinds"]) for item in data["changed"]} == {
-        ("label",),
-        ("bytes",),
-        ("split",),
-    }
+    [removed], [row] = data["removed"], found.removed
+    names = ("uri", "split", "file", "record", "source", "line")
+    assert removed == {"labels": ["cat"], **{name: getattr(row, name) for name in names}}
+    assert sorted(item["kinds"] for item in data["changed"]) == [["bytes"], ["label"], ["split"]]
     assert {item["direction"] for item in data["leaks"]} == set(found.leak_counts)
     same = json.loads(run(images[0], images[0], "--json")[1])
     assert (same["same"], same["added"], same["leaks"]) == (True, [], [])

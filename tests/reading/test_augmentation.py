@@ -3,7 +3,6 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, train_dataset
-from recordgen.errors import UsageError
 from recordgen.reading.augmentation import changed, draw_changes, light_of
 from recordgen.reading.options import Augmentation
 
@@ -195,20 +194,3 @@ def test_every_epoch_is_changed_anew(pets):
     )
     assert first.keys() == second.keys()
     assert all(not np.array_equal(first[name], second[name]) for name in first)
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        # a wrong value, the message
-        (dict(brightness=1.1), "brightness"),
-        (dict(contrast=-0.1), "contrast"),
-        (dict(saturation="x"), r"saturation.*'x'"),
-        (dict(saturation=float("nan")), "saturation"),
-        (dict(crop=1), "crop"),
-        (dict(flip="yes"), r"flip.*'yes'"),
-    ],
-)
-def test_a_share_outside_its_bounds_is_refused(how, message):
-    with pytest.raises(UsageError, match=message):
-        Augmentation(**how)

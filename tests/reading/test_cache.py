@@ -1,4 +1,3 @@
-import json
 import math
 import os
 import shutil
@@ -14,7 +13,7 @@ from recordgen import convert, eval_dataset, read, train_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
 from recordgen.storage.memory import free_memory, memory_limit
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
@@ -220,34 +219,6 @@ def test_a_replaced_shard_is_read_again(tmp_path):
     assert source.stat().st_size == size
     os.utime(source, ns=(1, 1))
     assert found() == ["pet 4", "pet 5", "pet 6"]
-
-
-READ = """
-import json, sys
-from recordgen import eval_dataset
-source, cache = json.loads(sys.argv[1])
-list(eval_dataset(source, only={"cat", "dog", "owl"}, cache=cache, image_size=(4, 6)))
-"""
-
-IN_ORDER = "print(*{'cat', 'dog', 'owl'})"
-
-
-@pytest.mark.slow
-def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
-    """The file's name does not depend on the order of a set, which differs between processes."""
-    wanted, kept = {"cat", "dog", "owl"}, tmp_path / "kept"
-    for seed in map(str, range(100)):
-        monkeypatch.setenv("PYTHONHASHSEED", seed)
-        if run_python("-c", IN_ORDER).stdout.split() != list(wanted):
-            break
-    else:
-        pytest.fail("all processes have one order")
-    list(eval_dataset(pets, only=wanted, cache=str(kept / "x"), image_size=(4, 6)))
-    names = sorted(path.name for path in kept.iterdir())
-    shutil.rmtree(kept)
-    done = run_python("-c", READ, json.dumps([pets, str(kept / "x")]))
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in kept.iterdir()) == names
 
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):

@@ -162,9 +162,6 @@ def test_declared_columns_need_a_dataset_json(tmp_path):
         ({"columns": ["breed"]}, r"columns.*'breed'"),
         ({"columns": []}, "columns"),
         ({"resize": "random_crop"}, r"resize.*center_crop"),
-        ({"padding": "dense"}, "padding"),
-        ({"scale": "0..1:int8"}, "scale"),
-        ({"image_size": 0}, "image_size"),
         ({"augment": None}, "augment"),
     ],
 )

@@ -153,17 +153,6 @@ def test_random_crop_is_a_window(decoder):
     assert np.ptp(red[:, 0, 0]) > 0.2
 
 
-def test_random_crop_depends_on_the_seed():
-    data = tf.constant([jpeg(60, 60)] * 2)
-    crop = ImageDecoder((20, 20), "random_crop")
-    first, again, other = (
-        crop.decode(data, None, tf.constant([seed, 0], tf.int64)).numpy() for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert difference(first, other) > 1
-    assert difference(first[0], first[1]) > 1
-
-
 @pytest.mark.parametrize(
     ("size", "rows", "columns"),
     [

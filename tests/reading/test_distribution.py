@@ -1,4 +1,4 @@
-"""The shares of several workers, in real processes and on two devices."""
+"""The shares of several workers: disjoint, complete, and on two devices."""
 
 import itertools
 import json
@@ -16,44 +16,6 @@ from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
 WITH_IDS = dict(**SIZE, columns=["image/source_id"])
-
-# One pass of a shuffled worker over each source; prints the ids of the records.
-WORKER = textwrap.dedent("""
-    import json, sys
-    from recordgen import train_dataset
-    sources, index, count = json.loads(sys.argv[1])
-    found = []
-    for source in sources:
-        dataset = train_dataset(
-            source, batch_size=4, image_size=(4, 6),
-            columns=["image/source_id"], shard=(index, count),
-        )
-        found.append([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()])
-    print(json.dumps(found))
-""")
-
-
-def in_processes(sources, count):
-    """Return for each source the ids that each of ``count`` workers read in its own process."""
-    found = []
-    for index in range(count):
-        done = WITH_TENSORFLOW.run("-c", WORKER, json.dumps([sources, index, count]))
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    return list(zip(*found, strict=True))
-
-
-@pytest.mark.slow
-def test_two_processes_read_every_record_once(pets, tmp_path):
-    one_file = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
-    expected = [
-        sorted(ids(eval_dataset(pets, split="train", **WITH_IDS))),
-        sorted(f"pet {n}" for n in range(50)),
-    ]
-    found = in_processes([pets, one_file], 2)
-    for (first, second), names in zip(found, expected, strict=True):
-        assert sorted(first + second) == names
-        assert min(len(first), len(second)) > 10
 
 
 @pytest.fixture(scope="module")

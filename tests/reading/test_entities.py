@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.reading import Tuning
 
 LENGTHS = {"train": 103, "eval": 11}
@@ -155,22 +155,3 @@ def test_foreign_records_are_read_as_entities_with_task(out, tmp_path):
     recordgen.write([features], str(tmp_path / "written"), split="train")
     with pytest.raises(DataError, match=r"record 0.*'tags/label'"):
         recordgen.train_dataset(str(tmp_path / "written"), task="text_entities", batch_size=1)
-
-
-# options, message
-WRONG = [
-    ({"padding": "many"}, "padding"),
-    ({"padding": (8, 4)}, "padding"),
-    ({"padding": ()}, "padding"),
-    ({"padding": 0}, "padding"),
-    ({"columns": ["image/height"]}, r"columns.*source_id"),
-    ({"task": "image_multi_label"}, r"dataset\.json.*'text_entities'"),
-    ({"image_size": (8, 8)}, r"image_size.*text_entities"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), WRONG)
-def test_a_wrong_option_is_an_error_before_reading(out, options, message):
-    """A wrong option is an error that names it."""
-    with pytest.raises(UsageError, match=message):
-        recordgen.train_dataset(out, **options)

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
 from recordgen import (
     convert,
@@ -45,12 +44,6 @@ def path(request, tmp_path):
 def bad_pet(number):
     """Return a pet; the image of every fifth does not decode."""
     return pet(number, **({} if number % 5 else {"image/encoded": b"no image"}))
-
-
-@pytest.mark.parametrize("as_list", [False, True])
-def test_foreign_files_are_read_in_order_from_a_path_or_list(path, as_list):
-    """Files are read in their order."""
-    assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
 
 
 def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
@@ -332,43 +325,3 @@ def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
     assert ids(eval_dataset(mixed, **WITH_IDS, shard=(0, 2))) != NAMES
     bad = unnamed(tmp_path / "bad.rec", map(bad_pet, range(20)))
     assert len(ids(eval_dataset(bad, **WITH_IDS, on_error="skip"))) == 16
-    cut = tmp_path / "cut.rec"
-    cut.write_bytes((tmp_path / "0.rec").read_bytes()[:-20])
-    broken = eval_dataset([str(cut)], **WITH_IDS)
-    with pytest.raises(RecordError, match=r"cut\.rec"), named_errors(broken):
-        ids(broken)
-
-
-def test_a_record_whose_length_reads_as_gzip_is_no_gzip(tmp_path):
-    """A length of 0x088b1f bytes begins with gzip's magic bytes."""
-    record = example({"x": b"x" * 559_870})
-    size = len(record.SerializeToString() if hasattr(record, "SerializeToString") else record)
-    record = example({"x": b"x" * (559_870 + 0x088B1F - size)})
-    path = write_records(tmp_path / "a.rec", [record])
-    assert Path(path).read_bytes()[:3] == b"\x1f\x8b\x08"
-    [found] = read(path, feature_spec={"x": tf.io.FixedLenFeature((), tf.string)})
-    assert len(found["x"].numpy()) > 559_000
-
-
-def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv):
-    """A reader that expects gzip reads --compression gzip."""
-
-    def gzip_reader(files):
-        return tf.data.TFRecordDataset(files, compression_type="GZIP")
-
-    source = make_csv([f"Good and cheap {n}.,{'ab'[n % 2]}" for n in range(8)])
-    counts = {}
-    for compression in ("none", "gzip"):
-        output = tmp_path / compression
-        convert(
-            source, output, task="text_classification", compression=compression,
-            split="100",
-        )  # fmt: skip
-        files = tf.io.gfile.glob(f"{output}/Split-train/*")
-        counts[compression] = sum(len(batch[1]) for batch in train_dataset(files))
-        if compression == "gzip":
-            assert len(list(gzip_reader(files))) == counts[compression] == 8
-        else:
-            with pytest.raises(tf.errors.DataLossError):
-                list(gzip_reader(files))
-    assert counts == {"none": 8, "gzip": 8}

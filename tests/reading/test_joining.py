@@ -10,7 +10,6 @@ from PIL import Image
 
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset
 from recordgen.access.shards import find_shards
-from recordgen.core.dataset.vocabulary import join_names
 from recordgen.errors import DataError, RecordError
 from recordgen.tasks.text_entities.tags import tag_names
 
@@ -138,13 +137,6 @@ def test_different_tasks_and_partly_numbered_splits_are_refused(outputs):
     with pytest.raises(RecordError):
         train_dataset([texts["one"], texts["two"]])
     shard.write_bytes(whole)
-
-
-def test_the_order_of_datasets_matters_only_if_none_extends_the_other():
-    """Names are joined in the order of the vocabulary that extends another."""
-    assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
-    assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
-    assert join_names([("b",), ("a",)]) == ("b", "a")
 
 
 def test_targets_of_tables_are_numbered_together(tmp_path):

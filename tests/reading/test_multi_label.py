@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, load, read, steps_per_epoch
+from recordgen import eval_dataset, load, steps_per_epoch
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
 from tests.reading.conftest import case_name, example, ids, write_records
@@ -113,9 +113,3 @@ def test_lists_as_extras_are_ragged(output, label_mode):
     expected = LABELS if label_mode is None else LABELS[:5]
     assert labels == expected
     assert texts == [[COLOURS[label].encode() for label in row] for row in expected]
-
-
-def test_read_returns_labels_as_lists(output):
-    """read gives the stored lists of labels."""
-    [batch] = read(output, batch_size=6)
-    assert batch["image/class/label"].to_list() == LABELS

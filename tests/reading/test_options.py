@@ -35,29 +35,54 @@ WRONG = {
     "shard": ((1, 1), "ab", 1, (0,), (-1, 2), (0.0, 1)),
     "only": (3, "cat", [], [1]),
     "image_size": (0, (4, 0), (4, 4, 3), "44"),
-    "scale": ("0..1:int8", "int8", 3),
+    "scale": ("0..1:int8", "int8", "0-255", "mobilenet_v2", "-1..1:uint8", 3),
     "resize": ("crop",),
     "label_mode": ("onehot",),
     "task": ("detection",),
     "boxes": ("xyxy_rel", "padded", {"form": "xyxy"}, {"format": "yx"}),
-    "min_visible": ({"boxes": {"min_visible": 1.5}},),
+    "min_visible": (1.5,),
     "padding": (0, "longest", "dense", [1, 2], 1.5),
     "on_error": ("ignore", 3, print),
     "augment": (True, "drawing", {"flips": True}),
-    "flip": ({"augment": {"flip": 3}},),
+    "flip": (3, "yes"),
+    "brightness": (1.1,),
+    "contrast": (-0.1,),
+    "saturation": ("x", float("nan")),
+    "crop": (1,),
     "vocabulary": ("abc", [], ["a", "a"]),
     "columns": ("image/source_id", [1]),
     "weights": ("even", [1, 2], {"a": -1}, {"a": float("inf")}, {"a": "1"}),
 }
 
+# task with options of its own, option, wrong values
+OF_TASKS = [
+    ("text_entities", "padding", ("many", (8, 4), (), 0)),
+    ("text_entities", "image_size", ((8, 8),)),
+    ("text_classification", "augment", (None,)),
+    ("declared", "padding", ("dense",)),
+    ("declared", "scale", ("0..1:int8",)),
+    ("declared", "image_size", (0,)),
+]
+
+# the option whose keys these are
+INSIDE = {
+    "min_visible": "boxes",
+    **dict.fromkeys(("flip", "brightness", "contrast", "saturation", "crop"), "augment"),
+}
+
 
 @pytest.mark.parametrize(
-    ("option", "value"), [(name, value) for name, values in WRONG.items() for value in values]
+    ("task", "option", "value"),
+    [
+        *(("image_classification", name, value) for name in WRONG for value in WRONG[name]),
+        *((task, name, value) for task, name, values in OF_TASKS for value in values),
+    ],
 )
-def test_an_error_names_the_option(option, value):
-    is_inside = option in ("min_visible", "flip")
+def test_an_error_names_the_option(task, option, value):
+    """A value that no reading of the task has is an error that names its option."""
+    options = {INSIDE[option]: {option: value}} if option in INSIDE else {option: value}
     with pytest.raises(UsageError, match=option):
-        decode_options(ReadOptions, value if is_inside else {option: value})
+        decode_options(kind_for(task).options, options)
 
 
 def test_values_that_do_not_go_together():

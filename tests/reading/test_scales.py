@@ -84,20 +84,6 @@ def test_serving_scales_as_training_does(images):
         np.testing.assert_allclose(found, scale_of(name).apply(plain, white=1), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"scale": "0-255"}, "scale"),
-        ({"scale": "mobilenet_v2"}, "'MobileNetV2'"),
-        ({"scale": 255}, "scale"),
-        ({"scale": "-1..1:uint8"}, r"scale.*'-1\.\.1'"),
-    ],
-)
-def test_a_wrong_scale_is_an_error_before_reading(output, options, message):
-    with pytest.raises(UsageError, match=message):
-        eval_dataset(output, **options)
-
-
 def test_uint8_is_the_range_of_some_models(output):
     for name in ("uint8", "0..255:uint8", "EfficientNetB0:uint8"):
         [(found, _)] = eval_dataset(output, scale=name, image_size=4).take(1)

@@ -77,13 +77,6 @@ def test_features_of_labels_can_be_extras(source):
         assert extras["image/class/text"].numpy().tolist() == texts
 
 
-def test_without_labels_a_batch_is_only_images(source):
-    """label_mode=None gives images alone."""
-    dataset = eval_dataset(source, split="eval", label_mode=None, **SIZE)
-    assert dataset.element_spec == tf.TensorSpec((None, 4, 6, 3), tf.float32)
-    assert sum(len(images) for images in dataset) == len(EVAL)
-
-
 @pytest.mark.parametrize(
     ("mode", "cache", "drop"),
     [("int", None, True), ("categorical", "memory", True), ("multi_hot", None, False)],
@@ -191,14 +184,6 @@ def test_balanced_classes_have_equal_weights_with_mean_1(tmp_path, pets_csv, mod
     totals = np.bincount(labels, weights)
     np.testing.assert_allclose(totals, totals[0], rtol=1e-6)
     assert weights.mean() == pytest.approx(1)
-
-
-def test_weights_are_given_by_class_name(pets):
-    """Each example has the weight of its class."""
-    given = {"ant": 1, "cat": 2, "dog": 3.5, "owl": 0}
-    dataset = eval_dataset(pets, weights=given, **SIZE)
-    labels, weights = joined(dataset, 1), joined(dataset, 2)
-    np.testing.assert_array_equal(weights, np.array([1, 2, 3.5, 0])[labels])
 
 
 def test_records_with_several_labels_need_a_label_mode(tmp_path):

@@ -8,7 +8,6 @@ import tensorflow as tf
 import recordgen
 from recordgen import eval_dataset, input_fn, load, steps_per_epoch
 from recordgen.errors import DataError, UsageError
-from recordgen.reading import reading_plan
 from recordgen.reading.words import learn_words
 from tests.reading.conftest import example, write_records
 
@@ -135,21 +134,3 @@ def test_foreign_texts_are_read_with_task(tmp_path):
     assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
     with pytest.raises(DataError, match="'class/label'"):
         eval_dataset(path, task="text_classification")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"image_size": (8, 8)}, r"image_size.*text_classification"),
-        ({"augment": None}, r"augment.*text_classification"),
-        ({"task": "text_sentiment"}, r"dataset\.json.*'text_classification'"),
-        ({"only": ["god"]}, "'good'"),
-    ],
-)
-def test_an_option_that_texts_lack_is_an_error(topics, options, message):
-    with pytest.raises(UsageError, match=message):
-        input_fn(topics, **options)
-
-
-def test_the_plan_counts_labelled_texts(topics):
-    assert reading_plan(topics, cache="memory").examples == 7

@@ -28,6 +28,7 @@ from recordgen.features import RAW_DTYPES, FeatureSpec
 from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import run_python, tree_bytes
 
+BESIDE = ["croissant.json", "dataset.json", "records.npy"]  # files of a dataset beside its shards
 TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
@@ -363,12 +364,7 @@ def test_same_bytes_whatever_the_workers(tmp_path, shards, compression):
 def test_names_counts_sizes_and_digests_match_the_files(tmp_path):
     result = recordgen.write(examples(100), tmp_path / "out", shards=3)
     names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
-    assert sorted(tree_bytes(tmp_path / "out")) == [
-        *names,
-        "croissant.json",
-        "dataset.json",
-        "records.npy",
-    ]
+    assert sorted(tree_bytes(tmp_path / "out")) == [*names, *BESIDE]
     dataset = result.dataset
     assert (dataset.task, dataset.label_kind, dataset.labels) == ("examples", "none", ())
     assert (dataset.rows.read, dataset.examples, result.output) == (100, 100, str(tmp_path / "out"))
@@ -433,11 +429,8 @@ def test_splits_are_added_and_replaced(tmp_path):
     assert tree_bytes(out) == before
 
     replaced = recordgen.write(examples(3), out, split="eval", overwrite=True).dataset
-    assert {name: split.examples for name, split in replaced.splits.items()} == {
-        "train": 20,
-        "eval": 3,
-        "zoo": 5,
-    }
+    counts = {name: split.examples for name, split in replaced.splits.items()}
+    assert counts == {"train": 20, "eval": 3, "zoo": 5}
     assert tree_bytes(out / "Split-train") == train
     assert len(tree_bytes(out / "Split-eval")) == 3
     assert recordgen.read_dataset(str(out)) == replaced
@@ -485,11 +478,7 @@ def test_a_split_may_be_less_varied(tmp_path):
     out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
-    assert found == {
-        "x": INTS,
-        "y": INTS,
-        "z": TEXTS,
-    }
+    assert found == {"x": INTS, "y": INTS, "z": TEXTS}
     read_back(out, "eval")
 
 
@@ -550,12 +539,8 @@ def test_a_killed_run_is_not_finished(tmp_path):
     assert left
     assert all(name.startswith(".recordgen-staging/") for name in left)
     recordgen.write(examples(3), tmp_path / "out", shards=1)
-    assert sorted(tree_bytes(tmp_path / "out")) == [
-        "Split-train/data_tfrecord-00000-of-00001",
-        "croissant.json",
-        "dataset.json",
-        "records.npy",
-    ]
+    shard = "Split-train/data_tfrecord-00000-of-00001"
+    assert sorted(tree_bytes(tmp_path / "out")) == [shard, *BESIDE]
 
 
 def test_what_a_run_moved_before_it_died_is_replaced(tmp_path):

@@ -18,16 +18,7 @@ def numbers(labels, rows):
 
 
 NAMES = [
-    {
-        "cat": 1,
-        "hot dog": 1,
-        "n01443537": 1,
-        "Golf 1.5 TSI": 1,
-        "C#": 1,
-        "007": 1,
-        "-1": 1,
-        "{{ 7 }}": 1,
-    },
+    dict.fromkeys(("cat", "hot dog", "n01443537", "Golf 1.5 TSI", "C#", "007", "-1", "{{ 7 }}"), 1),
     {"Pepper,_bell": 1, "Pepper,_hot": 1, "tench, Tinca tinca": 1},  # ImageNet, PlantVillage
     {"hot dog": 1, "hot": 1},
     {"train": 3, "car": 1},

@@ -87,10 +87,11 @@ def test_labels_that_only_payloads_show_follow_the_planned_ones():
 
 
 def test_vocabularies_join_from_the_largest():
-    assert join_names([("dog",), ("bee", "cat", "ape"), ("zoo", "bee")]) == (
-        *("bee", "cat", "ape"),
-        *("zoo", "dog"),
-    )
+    """The order in which they are given matters only if none extends the other."""
+    assert join_names([("dog",), ("bee", "cat"), ("zoo", "bee")]) == ("bee", "cat", "zoo", "dog")
+    assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
+    assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
+    assert join_names([("b",), ("a",)]) == ("b", "a")
 
 
 def test_labels_that_look_alike_are_grouped():

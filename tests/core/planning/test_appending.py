@@ -18,7 +18,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import UsageError
 from recordgen.payloads import resizing
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
@@ -176,15 +176,6 @@ def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp
     assert index.read_text() == "mine"
     index.unlink()
     assert consistent(result.dataset, out)
-
-
-def test_too_many_rejects_leave_the_dataset(out, tmp_path, lines):
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    second = write(tmp_path, "two.csv", [*lines[40:60], "no/such.jpg,digit1"])
-    with pytest.raises(DataError, match=r"failed-rejects\.jsonl"):
-        convert(second, out, append=True, shard_mb=0.01, max_reject_fraction=0)
-    (out / "failed-rejects.jsonl").unlink()
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
 def test_append_and_overwrite_exclude_each_other(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import UsageError
-from tests.conftest import encoded, noise, stored_examples
+from tests.conftest import stored_examples
 
 MakeCsv = Callable[..., str]
 
@@ -53,25 +53,10 @@ def test_a_share_of_train_moves_and_nothing_else(make_csv, tmp_path):
     assert found == after
 
 
-def test_parts_and_copies_stay_together(make_csv, tmp_path):
+def test_parts_of_a_video_stay_together(make_csv, tmp_path):
+    """All move, or none does."""
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
-    rows = []
-    for number in range(30):
-        data = encoded(noise(seed=number), "PNG")
-        for copy in "ab":
-            (tmp_path / f"{number}{copy}.png").write_bytes(data)
-            # One of the copies names no split.
-            rows.append(f"{'TRAIN' if copy == 'a' or number % 2 else ''},{number}{copy}.png,cat")
-    options = {"eval_from": "train:30", "split": "100"}
-    source = make_csv(rows)
-    recordgen.convert(source, tmp_path / "content", group_by="content", **options)
-    found = split_of_each(tmp_path / "content", "image/source_id")
-    assert all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
-    assert Counter(found.values())["eval"] > 0
-    recordgen.convert(source, tmp_path / "uri", **options)
-    found = split_of_each(tmp_path / "uri", "image/source_id")
-    assert not all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
 
 
 def test_lines_and_frames_move_alike(tmp_path):
@@ -117,16 +102,6 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
         recordgen.convert(
             make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
         )
-
-
-def test_an_eval_from_that_does_not_fit_writes_nothing(make_csv, tmp_path):
-    source = make_csv(f"{use},{use}.mp4,x" for use in ("TRAIN", "VALIDATION", "TEST"))
-    for door in (recordgen.plan, recordgen.check):
-        with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
-            door(source, eval_from="train:10", **VIDEOS)
-    with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
-        convert(source, tmp_path / "out", eval_from="train:10")
-    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
 def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -35,7 +34,6 @@ from recordgen.tasks import (
     task_for,
 )
 from recordgen.tasks.tables.tabular import Tabular
-from tests.core.planning.test_near import seen
 from tests.planned import Answers, chosen, resolved
 from tests.settings import split_settings
 
@@ -328,12 +326,6 @@ def test_each_label_of_a_split_is_a_group():
     assert summary.labels == {"a": 3, "b": 1}
 
 
-def test_rows_without_a_split_are_dropped_on_request():
-    rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
-    found = told(rows, drop_unnamed=True, refused={"/1.jpg": "gone"})
-    assert found == "2 eval; dropped=1"
-
-
 def test_a_share_moves_to_eval():
     end = ConvertOptions(eval_from="train:10").eval_share.end
     rows = [
@@ -381,6 +373,16 @@ IN_THE_DATASET = {
 def test_examples_that_are_there(one, there, expected):
     """A row whose example is there is counted; one that contradicts it is rejected."""
     assert told([one], known=there) == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "there", "annotation"),
+    [(ImageMultiLabel(), '["a"]', '["a", "b"]'), (ObjectDetection(), CAT, CAT_AND_DOG)],
+)
+def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
+    """A row that adds a label or a box to an example that is there contradicts it."""
+    assert told([row(1, "train", annotation)], task, known=[known(annotation=there)]) == OTHER_LABEL
+    assert told([row(1, "train", there)], task, known=[known(annotation=there)]) == THERE
 
 
 def test_a_rejected_row_does_not_stop_others():
@@ -486,14 +488,6 @@ def payloads_of(row, task):
     return list(found)
 
 
-def test_refused_payloads_are_rejects_of_their_row():
-    rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
-    groups, summary = resolve(rows, refused={"/1.jpg": "gone"})
-    assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
-    assert summary.counts == RowCounts(rejected={"missing_file": 1})
-    assert [one.line for one in groups[Group("train", None)]] == [2]
-
-
 def test_a_refusal_that_names_its_payload():
     """The payload is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
@@ -552,53 +546,6 @@ def test_files_of_rows_whose_split_is_known_are_not_read():
     assert asked == ["/2.jpg", "/signed/3"]
     of("train:10")
     assert asked == ["/1.jpg", "/2.jpg", "/signed/3"]
-
-
-def test_splits_by_looks():
-    """The smallest digest of images that look alike assigns them all."""
-    rows = [
-        row(n, None, "cat", f"/{n}.jpg", sort_key=n, split_hash=EARLY if n % 2 else LATE)
-        for n in range(30)
-    ]
-
-    def contents(asked):
-        return [Content(digest_of(one.uri), seen(one.line % 10)) for one in asked]
-
-    firsts = [min(digest_of(f"/{n}.jpg") for n in range(looks, 30, 10)) for looks in range(10)]
-    expected = [(n, split_by_content(firsts[n % 10]), True) for n in range(30)]
-    assert len({split for _, split, _ in expected}) > 1
-    assert sorted(outcome(rows, group_by="near", contents=contents).planned) == expected
-
-
-def test_copies_are_not_planned_and_the_rest_is_shared_out():
-    """The shares are those of the hashes, or of each label if it is stratified."""
-    rows = [
-        row(n, None, "cat", f"/{n // 2}-{n}.jpg", sort_key=n, split_hash=n * (LATE // 80))
-        for n in range(40)
-    ]
-    rows.append(rows[0]._replace(line=99))
-
-    def splits(**options):
-        found = outcome(
-            rows,
-            contents=lambda asked: [Content(digest_of(one.uri.split("-")[0])) for one in asked],
-            duplicates="drop",
-            **options,
-        )
-        assert {line for line, _, _ in found.planned} == {*range(0, 40, 2)}
-        assert all(assigned for _, _, assigned in found.planned)
-        return Counter(split for _, split, _ in found.planned), found.counts
-
-    counts = {"duplicates": 21}
-    assert splits() == (Counter(train=20), counts)
-    assert splits(stratify="label") == (Counter(train=16, eval=2, test=2), counts)
-    for percent in (5, 10, 20, 40):  # of 20 rows
-        moving = {"split": SplitFractions.of("100"), "eval_from": f"train:{percent}"}
-        moved = percent // 5
-        assert splits(stratify="label", **moving) == (
-            Counter(train=20 - moved, eval=moved),
-            {**counts, "moved": moved},
-        )
 
 
 def test_texts_in_rows_are_payloads_of_their_own():

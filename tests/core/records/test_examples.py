@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 from pipelines.samples.digits import write_digit_groups, write_digits
-from recordgen import convert, train_dataset
+from recordgen import convert
 from tests.preloaded import WITH_TENSORFLOW
 
 ROOT = Path(__file__).parents[3]
@@ -57,25 +56,3 @@ def test_sample_of_several_labels(tmp_path):
     assert len(list((sample / "images").iterdir())) == 12
     result = convert(str(sample / made.name), str(tmp_path / "out"))
     assert (result.dataset.task, result.dataset.examples) == ("image_multi_label", 12)
-
-
-class DLPack:
-    """A TensorFlow tensor with the DLPack interface, as other libraries use it."""
-
-    def __init__(self, tensor):
-        self._tensor = tensor
-
-    def __dlpack__(self, **_):
-        return tf.experimental.dlpack.to_dlpack(self._tensor)
-
-    def __dlpack_device__(self):
-        return 1, 0  # the CPU's memory
-
-
-def test_batches_are_handed_on_without_a_copy(digits):
-    """PyTorch and JAX use TensorFlow's memory."""
-    dataset = train_dataset(digits, batch_size=8, image_size=(16, 16))
-    for tensor in next(iter(dataset)):
-        handed_on = np.from_dlpack(DLPack(tensor))
-        assert handed_on.ctypes.data == np.asarray(memoryview(tensor)).ctypes.data
-        np.testing.assert_array_equal(handed_on, tensor.numpy())

@@ -183,33 +183,24 @@ def test_killed_while_overwriting(point, source, old, whole, tmp_path):
         assert tree_bytes(output) == whole
 
 
-# where the first run dies, and where the next two do
+# where the first run dies, and where the next two do; the shards that they leave (None: all)
 TWICE = [
-    ("before the commit", Death("recordgen.storage.move", 3, after=False)),
-    ("while moving", Death("recordgen.storage.move", 3, after=True)),
-    ("while moving", Death("recordgen.core.runs.resume.is_intact", 3, after=True)),
+    ("before the commit", Death("recordgen.storage.move", 3, after=False), None),
+    ("while moving", Death("recordgen.storage.move", 3, after=True), None),
+    ("while moving", Death("recordgen.core.runs.resume.is_intact", 3, after=True), None),
+    ("between shard and result", Death("recordgen.core.runs.resume.write_shard", 2, False), 5),
 ]
 
 
-@pytest.mark.parametrize(("first", "death"), TWICE)
-def test_killed_again_while_going_on(first, death, source, left_by, whole, tmp_path):
+@pytest.mark.parametrize(("first", "death", "kept"), TWICE)
+def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, tmp_path):
+    """Each run keeps what all runs before it have finished."""
     output = tmp_path / "out"
     left_by(DEATHS[first][0], output)
     killed(death, source, output, resume=True)
     killed(death, source, output, resume=True)
     result = resume(source, output, beam_args=["--direct_num_workers=2"])
-    assert result.kept_shards == shards_of(result)
-    assert tree_bytes(output) == whole
-
-
-def test_one_shard_at_a_time(source, left_by, whole, tmp_path):
-    output = tmp_path / "out"
-    left_by(DEATHS["between shard and result"][0], output)
-    second = Death("recordgen.core.runs.resume.write_shard", 2, after=False)
-    for _ in range(2):
-        killed(second, source, output, resume=True)
-    result = resume(source, output)
-    assert result.kept_shards == 5
+    assert result.kept_shards == (kept or shards_of(result))
     assert tree_bytes(output) == whole
 
 

@@ -24,7 +24,6 @@ from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
-from recordgen.exports.report.contents import class_balance
 from recordgen.exports.report.render import (
     REJECTS_SHOWN,
     Report,
@@ -334,21 +333,6 @@ def test_a_page_has_an_end():
     html = to_html(dataset_of({"train": counts}), [])
     assert len(html) < 300_000
     assert " 1,000 of all 20,000 " in html
-
-
-def test_balance_counts_everything():
-    """Unlabelled examples and labels without examples are counted separately from classes."""
-    balance = class_balance(
-        dataset_of(
-            {"train": {"a": 5, "c": 1}, "eval": {"a": 2}}, unlabelled=3, labels=("a", "b", "c")
-        )
-    )
-    assert [(item.label, item.number, item.counts) for item in balance.classes] == [
-        ("a", 0, (5, 2)),
-        ("c", 2, (1, 0)),
-    ]
-    assert (balance.unlabelled, balance.empty, balance.median) == ([3, 3], 1, 4)
-    assert [item.total for item in balance.by_size] == [7, 1]
 
 
 def write_pngs(folder, count):
