@@ -8,12 +8,13 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
 from pipelines.terminal import run_main, show_progress
 from recordgen import storage
-from recordgen.console.quiet import load_tensorflow, quiet_libraries
+from recordgen.console.quiet import load_tensorflow, quiet_libraries, waiting
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
@@ -28,11 +29,12 @@ _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 def run_pipeline(settings: Settings, workdir: str, *, verbose: bool = False) -> None:
     """Run the pipeline in this process. Raises: RecordgenError."""
     print("loading TFX …", flush=True)
-    if not verbose:
-        load_tensorflow()
-    from tfx import v1 as tfx  # takes 10 s or more, so check the arguments first
+    with waiting("loading TFX", partial(print, flush=True)):
+        if not verbose:
+            load_tensorflow()
+        from tfx import v1 as tfx  # takes 10 s or more, so check the arguments first
 
-    from pipelines.pipeline import create_local_pipeline
+        from pipelines.pipeline import create_local_pipeline
 
     workdir = os.path.abspath(workdir)
     pipeline = create_local_pipeline(settings, workdir)
@@ -115,9 +117,9 @@ def print_report(report: Report, workdir: str) -> None:
         what = "everything" if report.cached == report.steps else f"{report.cached} steps"
         print(f"\n{what} came from TFX's cache: an earlier run had the same data and settings")
     dataset = report.dataset
-    splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
-    print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
-    print(f"rejects    {dataset.rows.rejects}")
+    splits = ", ".join(f"{name} {split.examples:,}" for name, split in dataset.splits.items())
+    print(f"\nexamples   {dataset.examples:,} ({splits}), {len(dataset.labels)} labels")
+    print(f"rejects    {dataset.rows.rejects:,}")
     if report.span:
         print(f"span       {report.span}; trained on {', '.join(map(str, report.trained_on))}")
     print("\n  ".join((f"anomalies  {len(report.anomalies)}", *report.anomalies)))

@@ -17,7 +17,7 @@ from pipelines.settings import Settings, add_pipeline_options, to_settings
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.beam import runners
-from recordgen.console.quiet import load_tensorflow, quiet_libraries
+from recordgen.console.quiet import load_tensorflow, quiet_libraries, waiting
 from recordgen.errors import UsageError
 
 _MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
@@ -203,8 +203,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             runners.check_flags(args.beam_args)
             runners.check_dataflow(args.beam_args)
         print("loading TFX …", flush=True)
-        load_tensorflow()  # takes 10 s or more, so check the arguments first
-        job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
+        with waiting("loading TFX", partial(print, flush=True)):
+            load_tensorflow()  # takes 10 s or more, so check the arguments first
+            job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
         set_machines(job["pipelineSpec"], machines)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,9 @@ def _summary(result: Any) -> str:
 def __dir__() -> list[str]:
     return sorted({*__all__, *_MODULES})
 
+
+# TensorFlow reads it while it loads; Python raises what fails. A value of the user stays.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # TFRecorder's order of imports: with pandas first, `import recordgen` provides `df.tensorflow`.
 if "pandas" in sys.modules:

@@ -1,5 +1,11 @@
 """The ``recordgen`` command.
 
+Examples:
+  recordgen check photos/          find what would spoil a training; write nothing
+  recordgen convert photos/ out    a folder of images, one subfolder for each class
+  recordgen convert labels.csv out --columns path=file,label=kind
+                                   an import file, with the names of its columns
+
 Exit codes: 0 done; 1 the data, storage or runner failed, check found an error in the data, or diff
 found what ``--fail-on`` names; 2 wrong option or argument; 130 interrupted; 143 stopped by SIGTERM.
 """
@@ -9,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import re
 import sys
 import time
@@ -18,6 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from difflib import get_close_matches
 from functools import partial
+from importlib.metadata import distributions
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
@@ -34,11 +42,11 @@ from recordgen.version import __version__
 if TYPE_CHECKING:
     from recordgen.conversion.results import ConversionResult
     from recordgen.core.progress import Progress
-    from recordgen.formats.detect import Detection
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes,leaks", "changes", "leaks", "none")  # the first by default
+_PLACES = {"source", "output", "place", "to", "old", "new"}
 _DATASET = "a converted or written output, or a TFX Examples uri"
 
 
@@ -52,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _with_dashes(arguments)
     log_format, debug = _log_settings(arguments)
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
-    if not debug:
+    if debug:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
+    else:
         quiet_libraries()
     with stopping(), warnings.catch_warnings():
         # For programs: the command prints the same in its summary.
@@ -65,6 +75,8 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
+        if vars(args).get("quiet") and args.log_format == "text":
+            logging.getLogger("recordgen").setLevel(logging.WARNING)
         if beam_args and args.run not in (_convert, _check, _plan_parts):
             raise UsageError(f"{args.command} runs no pipeline and takes no Beam flags after --")
         code: int = args.run(args)
@@ -74,7 +86,8 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         if not isinstance(exc, UsageError):
             _offer_resume(args)
         if isinstance(exc, RemediedError) and args and "source" in args:
-            exc.complete(arguments, args.source)
+            same = [args.source if storage.normal(it) == args.source else it for it in arguments]
+            exc.complete(same, args.source)
         from recordgen.conversion.texts.warned import as_flags  # the help needs none
 
         exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
@@ -152,7 +165,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         "seconds": result.seconds,
         "kept_shards": result.kept_shards,
         "unchanged": result.unchanged,
-        "detection": _detection(result.detection),
+        "detection": result.detection and result.detection.to_json(),
         **result.dataset.to_json(),
     }
     _show(args, values, summaries.conversion_summary(result))
@@ -205,9 +218,6 @@ def _commit(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import commit
 
     result = commit(args.output, progress=_progress(args))
-    if result.unchanged and not args.json:
-        terminal.show(f"Already committed: {result.output} (digest {result.dataset.digest[:16]}…)")
-        return 0
     return _show_converted(args, result)
 
 
@@ -227,7 +237,7 @@ def _check(args: argparse.Namespace) -> int:
         "rejects": [item._asdict() for item in result.rejects],
         "findings": [item._asdict() for item in result.findings],
         "lint_findings": summaries.lint_json(result.lint),
-        "detection": _detection(result.detection),
+        "detection": result.detection and result.detection.to_json(),
         **dataset.to_json(),
     }
     _show(args, values, summaries.check_summary(result))
@@ -250,10 +260,6 @@ def _verify(args: argparse.Namespace) -> int:
     result = verify(args.source, None if args.quiet else logs.said)
     _show(args, result.to_json(), planned.verification_summary(*result))
     return 1 if result.differences else 0
-
-
-def _detection(detection: Detection | None) -> dict[str, Any] | None:
-    return None if detection is None else detection.to_json()
 
 
 def _progress(args: argparse.Namespace) -> Progress | None:
@@ -330,10 +336,12 @@ def _diff(args: argparse.Namespace) -> int:
 def _show(
     args: argparse.Namespace, values: object, summary: str, written: Iterable[str] = ()
 ) -> None:
-    """Print a result as JSON or as text with the written files, as the command line wants it."""
+    """Print a result as JSON, or as text and the written files unless it is ``--quiet``."""
     if args.json:
         text = json.dumps(masked_json(values), indent=2, ensure_ascii=False)
         terminal.put(terminal.escaped(text))
+        return
+    if vars(args).get("quiet"):
         return
     for line in filter(None, (summary, *(f"wrote {file}" for file in written))):
         terminal.show(line)
@@ -363,12 +371,20 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    for name in _PLACES & vars(args).keys():
+        if path := getattr(args, name):
+            setattr(args, name, storage.normal(path))
     return args
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
-    parser = _Parser(prog="recordgen", description=sys.modules["recordgen"].__doc__)
+    parser = _Parser(
+        prog="recordgen",
+        description=sys.modules["recordgen"].__doc__,
+        epilog=f"{str(__doc__).partition('command.')[2].strip()}\n\n{_address()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     convert = _command(
@@ -504,6 +520,14 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _address() -> str:
+    """Return where people read on: the project's address, if the installed package has one."""
+    packages = distributions(name="recordgen")
+    urls = [url for each in packages for url in each.metadata.get_all("Project-URL") or ()]
+    address = dict(url.split(", ", 1) for url in urls).get("Documentation")
+    return f"documentation: {address or 'README.md and docs/ in the repository'}"
+
+
 def _add_conversion(command: argparse.ArgumentParser) -> None:
     command.usage = "%(prog)s [options] SOURCE OUTPUT [-- Beam flags]"
     _add_source(command)
@@ -526,7 +550,7 @@ def _add_conversion(command: argparse.ArgumentParser) -> None:
 
 
 def _add_logging(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    command.add_argument("-q", "--quiet", action="store_true", help="print only errors")
     command.add_argument(
         "--log-format",
         choices=logs.FORMATS,

@@ -125,6 +125,11 @@ class OutputBusyError(UsageError):
     """Another run that is still alive writes into the same output."""
 
 
+def install(extra: str) -> str:
+    """Return the command that installs an extra, of the package or of its clone."""
+    return f"pip install 'recordgen[{extra}]' (in a clone: '.[{extra}]')"
+
+
 class MissingPackageError(UsageError, ImportError):
     """A package of one of Recordgen's extras is not installed; the text names the extra."""
 
@@ -133,17 +138,14 @@ class MissingPackageError(UsageError, ImportError):
         """Return the error for a failed import; None if the package belongs to no extra.
 
         ``No module named 'keras'``, ``reading`` → ``reading needs keras, which is not installed:
-        pip install 'recordgen[tensorflow]'``
+        pip install 'recordgen[tensorflow]' …``
         """
         if isinstance(exc, cls) and isinstance(exc.__cause__, ImportError):
             exc = exc.__cause__  # the name that the user has imported says more
         package = (exc.name or "").partition(".")[0]
         if not isinstance(exc, ModuleNotFoundError) or package not in _EXTRAS:
             return None
-        return cls(
-            f"{what} needs {package}, which is not installed: "
-            f"pip install 'recordgen[{_EXTRAS[package]}]'"
-        )
+        return cls(f"{what} needs {package}, which is not installed: {install(_EXTRAS[package])}")
 
 
 # Package → the extra that contains it.

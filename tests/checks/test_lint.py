@@ -134,7 +134,7 @@ def test_the_report_shows_the_first_of_each_code(output):
 
 def test_command(source, capsys):
     """``check`` prints each finding, and fails on errors unless they are ignored."""
-    command = ["check", source, "-q", "--max-reject-fraction=0.2"]
+    command = ["check", source, "--max-reject-fraction=0.2"]
     assert main(command) == 1
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if ": LEAK " in line] == [
@@ -342,7 +342,7 @@ def test_a_class_without_training_examples_is_a_warning_until_an_append(tmp_path
     source.write_text("\n".join(lines))
     more.write_text("TRAIN,50.mp4,y\n")
     for command in (["check", str(source)], ["convert", str(source), str(output)]):
-        assert main([*command, "-q"]) == 0
+        assert main(command) == 0
         assert "no segment in split train" in capsys.readouterr().out
     assert recordgen.read_dataset(str(output)).lint["NOT_TRAINED"] == 1
     assert "NOT_TRAINED" not in recordgen.convert(more, output, append=True).dataset.lint

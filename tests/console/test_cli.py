@@ -1,12 +1,13 @@
 """The command line: exit codes, messages, summaries."""
 
 import json
+import os
 import re
 from types import SimpleNamespace
 
 import pytest
 
-from recordgen import write
+from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
@@ -139,7 +140,7 @@ def test_too_many_rejects_end_with_1_and_debug_has_a_traceback(make_csv, tmp_pat
     *_, line = done.stderr.splitlines()
     assert "1 of 1 rows" in line
     assert f"{output}/rejects.jsonl" in line
-    checked = recordgen("check", bad, "-q")
+    checked = recordgen("check", bad)
     assert checked.returncode == 1
     assert re.search(f"{bad}:1: missing_file: .*{tmp_path}/nowhere.jpg", checked.stdout)
     assert recordgen("convert", bad, output, "--dry-run").returncode == 1
@@ -191,3 +192,16 @@ def test_help_names_every_option_with_its_default(command, recordgen):
     assert "(default: 80,10,10)" in text
     assert "auto, image_classification, image_multi_label" in text
     assert "Beam flags" in text
+
+
+def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
+    """-q prints nothing if all goes well; ``~`` is the home in sources, outputs and options."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    home = f"~/{os.path.relpath(source, tmp_path)}"
+    done = recordgen("convert", home, "~/out", "-q")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert recordgen("inspect", "~/out", "--to", "~/images").returncode == 0
+    convert(home, "~/other", vocabulary="~/out/labels.txt")
+    assert read_dataset("~/other").labels == read_dataset(tmp_path / "out").labels
+    assert not (tmp_path / "~").exists()

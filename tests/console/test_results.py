@@ -49,9 +49,9 @@ def test_results_are_what_the_commands_print(source, tmp_path, printed):
     checked = recordgen.check(source, **SOME_REJECTS)
     planned = recordgen.plan(source, **SOME_REJECTS)
     compared = recordgen.diff(out, out)
-    assert timeless(repr(converted)) == printed("convert", source, out, "--overwrite", flag, "-q")
-    assert timeless(repr(checked)) == printed("check", source, flag, "-q")
-    shown = printed("convert", source, out, "--dry-run", flag, "-q")
+    assert timeless(repr(converted)) == printed("convert", source, out, "--overwrite", flag)
+    assert timeless(repr(checked)) == printed("check", source, flag)
+    shown = printed("convert", source, out, "--dry-run", flag)
     assert repr(planned) == shown.replace(f" to {out};", ";")
     assert repr(compared) == printed("diff", out, out)
 

@@ -68,7 +68,7 @@ def boxes(make_images):
 
 def test_several_labels_per_image(multi, make_csv, tmp_path, capsys):
     """Every label of an image is in its record, by number; rows are merged; nothing is lost."""
-    assert main(["convert", make_csv(multi), str(tmp_path / "out"), "-q"]) == 0
+    assert main(["convert", make_csv(multi), str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     dataset = read_dataset(str(tmp_path / "out"))
     assert (dataset.task, dataset.labels) == ("image_multi_label", ("a, b", "bird", "cat", "dog"))

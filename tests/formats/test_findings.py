@@ -56,7 +56,7 @@ def expected(source, lines, offset=0):
 def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     """Findings have file, line, image, box and reason; all are listed; the summary has the path."""
     source, output = make_csv(lines), tmp_path / "out"
-    assert main(["convert", source, str(output), "-q", "--max-reject-fraction=.5"]) == 0
+    assert main(["convert", source, str(output), "--max-reject-fraction=.5"]) == 0
     assert findings_in(output) == expected(source, lines)
     dataset = recordgen.read_dataset(str(output))
     assert dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
@@ -64,7 +64,7 @@ def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     assert f"{output}/findings.jsonl" in capsys.readouterr().out
     # An output without findings has no such file, even if it replaces one with findings.
     clean = make_csv(lines[2:3], "clean.csv")
-    assert main(["convert", clean, str(output), "-q", "--overwrite"]) == 0
+    assert main(["convert", clean, str(output), "--overwrite"]) == 0
     assert not (output / "findings.jsonl").exists()
     assert "findings" not in capsys.readouterr().out
 
@@ -72,7 +72,7 @@ def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
 def test_check_says_which_boxes(lines, make_csv, capsys):
     """check lists them after the rejects, as JSON with the same fields, and names no output."""
     source = make_csv(lines)
-    main(["check", source, "-q"])
+    main(["check", source])
     out = capsys.readouterr().out
     image = lines[1].split(",")[1]
     assert f"{source}:2: boxes_dropped: {EMPTY} [{image}]" in out

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Item = TypeVar("_Item", covariant=True)
 
 
 def names_checked(function: _Function) -> _Function:
@@ -45,7 +46,7 @@ def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArra
     return found[index::shards]
 
 
-class BatchedSequence(Sequence[Any]):
+class BatchedSequence(Sequence[_Item]):
     """A sequence whose items are also read in batches.
 
     Attributes:
@@ -62,9 +63,9 @@ class BatchedSequence(Sequence[Any]):
         """Return items as one batch: numbers and arrays of one shape are stacked."""
         return together(items)
 
-    def __getitems__(self, indexes: Iterable[int]) -> list[Any]:
+    def __getitems__(self, indexes: Iterable[int]) -> list[_Item]:
         """Return several items; PyTorch calls it with the indexes of a batch."""
-        found: list[Any] = self[list(indexes)]
+        found: list[_Item] = self[list(indexes)]
         return found
 
     def batch(self, indexes: Iterable[int]) -> Any:

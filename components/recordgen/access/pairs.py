@@ -99,7 +99,7 @@ def labelled(
     return Pairing(names, inputs, label, encoded)
 
 
-class Pairs(BatchedSequence):
+class Pairs(BatchedSequence[Any]):
     """The inputs and labels of a source: ``(uint8 [224, 224, 3], 3)``, ``("Good.", 1)``.
 
     :meth:`recordgen.access.source.Source.images` says what they are for each task.

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
@@ -39,7 +39,7 @@ ToItem: TypeAlias = Callable[[Example], Any]
 Readers: TypeAlias = Mapping[str, Reader]
 
 
-class Records(BatchedSequence):
+class Records(BatchedSequence[Example]):
     """The records of a split as values; :class:`recordgen.access.source.Source` describes them.
 
     Each record's checksum is compared. It is read by several threads and forked processes at the
@@ -106,6 +106,10 @@ class Records(BatchedSequence):
     def __len__(self) -> int:
         return self._firsts[-1]
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Example]: ...
     def __getitem__(self, index: Any) -> Any:
         """Return an example, or a list of them. Raises: as :meth:`read`."""
         return self.read(index)

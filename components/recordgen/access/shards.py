@@ -241,10 +241,11 @@ def find_shards(source: Place, split: str) -> ShardSet:
     if not isinstance(source, str):
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
-        paths = [os.fspath(path) for path in source]
+        paths = [storage.normal(os.fspath(path)) for path in source]
         if len(paths) > 1 and all(map(_holds_dataset, paths)):
             return _split_of([_read(path) for path in paths], split)
         return _named(paths)
+    source = storage.normal(source)
     if source.endswith(DATASET_FILE):
         return _split_of([_read(source)], split)
     # The name of a file or folder may look like a pattern.

@@ -10,10 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recordgen import storage
-from recordgen.console.quiet import quiet_imports
+from recordgen.console import logs
+from recordgen.console.quiet import quiet_imports, waiting
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import NewRunner
-from recordgen.errors import RunnerError, UsageError
+from recordgen.errors import RunnerError, UsageError, install
 
 # A class path: newer versions of Beam start or even download another runner for "DirectRunner".
 IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
@@ -97,12 +98,11 @@ def runner_factory(beam_args: Sequence[str] = ()) -> NewRunner:
             "or choose threads=N for all of them together"
         )
     try:
-        with quiet_imports():
+        with quiet_imports(), waiting("loading Beam", logs.said):
             from recordgen.beam.beam_runner import BeamRunner
     except ImportError as exc:
         raise UsageError(
-            f"{' '.join(beam_args)} needs Beam, which is not installed: pip install "
-            f"'recordgen[beam]'"
+            f"{' '.join(beam_args)} needs Beam, which is not installed: {install('beam')}"
         ) from exc
     new_pipeline = pipeline_factory(beam_args)
     return lambda: BeamRunner(new_pipeline())
@@ -170,9 +170,7 @@ def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
 def check_dataflow(flags: Sequence[str]) -> None:
     """Check the flags for Dataflow, whose client would fail much later or after cloud requests."""
     if not _google_errors():
-        raise UsageError(
-            "DataflowRunner needs packages that are not installed: pip install 'recordgen[gcp]'"
-        )
+        raise UsageError(f"DataflowRunner needs packages that are not installed: {install('gcp')}")
     missing = [
         name for name in ("--project", "--region", "--temp_location") if not _value(flags, name)
     ]
@@ -200,9 +198,7 @@ def check_dataflow(flags: Sequence[str]) -> None:
 
 def _check_dask(flags: Sequence[str]) -> None:
     if find_spec("distributed") is None:
-        raise UsageError(
-            "DaskRunner needs packages that are not installed: pip install 'recordgen[dask]'"
-        )
+        raise UsageError(f"DaskRunner needs packages that are not installed: {install('dask')}")
     import apache_beam.runners.dask.dask_runner  # noqa: F401  # Beam then knows its flags
 
     address = _value(flags, "--dask_client_address")

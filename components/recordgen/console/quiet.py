@@ -15,9 +15,13 @@ import importlib
 import logging
 import os
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_ALIVE_SECONDS = 5.0
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
@@ -78,6 +82,22 @@ def _ignore_warnings() -> None:
     warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
+
+
+@contextmanager
+def waiting(what: str, say: Callable[[str], object]) -> Iterator[None]:
+    """Say every five seconds, until the block ends, what it does: ``loading TFX … 10 s``."""
+    ended, since = threading.Event(), time.monotonic()
+
+    def run() -> None:
+        while not ended.wait(_ALIVE_SECONDS):
+            say(f"{what} … {time.monotonic() - since:.0f} s")
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 @contextmanager

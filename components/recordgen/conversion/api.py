@@ -157,13 +157,14 @@ def plan(
     dataset.
     """
     decoded = make_options(options)
-    if append_to is not None:
-        decoded = task_there(os.fspath(append_to), decoded)
+    target = "" if append_to is None else storage.normal(os.fspath(append_to))
+    if target:
+        decoded = task_there(target, decoded)
     shown = progress_for(progress)
     opened, decoded = logged(open_source(source, decoded), shown)
     conversion, existing = conversion_of(decoded, opened.files), None
-    if append_to is not None:
-        existing = find_existing(os.fspath(append_to), conversion)
+    if target:
+        existing = find_existing(target, conversion)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)

@@ -167,7 +167,7 @@ def why_unusable(
     if too_many(len(rejects), read, most):
         first = rejects[0]
         return TooManyRejectsError(
-            f"{len(rejects)} of {read} rows were rejected, more than the allowed "
+            f"{len(rejects):,} of {read:,} rows were rejected, more than the allowed "
             f"{most:.2%} ({_by_reason(rejects)}), such as "
             f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
             f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
@@ -181,7 +181,7 @@ def why_unusable(
         )
     if not examples:
         return NothingToConvertError(
-            f"nothing to convert: {read} rows read, {len(rejects)} rejected "
+            f"nothing to convert: {read:,} rows read, {len(rejects):,} rejected "
             f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
             + (f"; {hint}" if hint else ""),
             rejects=rejects,
@@ -192,7 +192,7 @@ def why_unusable(
 
 def _by_reason(rejects: Sequence[Reject]) -> str:
     counts = Counter(item.code for item in rejects).most_common()
-    reasons = ", ".join(f"{code} {count}" for code, count in counts) or "none"
+    reasons = ", ".join(f"{code} {count:,}" for code, count in counts) or "none"
     hosts = unreachable_text(rejects)
     return f"{reasons}; unreachable: {hosts}" if hosts else reasons
 

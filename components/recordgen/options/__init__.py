@@ -11,17 +11,16 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from typing import Any, TypedDict, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, TypedDict, get_args, get_origin, get_type_hints
 
 from recordgen import storage
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.fractions import SplitFractions, SplitRule
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
-from recordgen.core.dataset.vocabulary import LABEL_MODES
 from recordgen.core.image_settings import (
     JPEG,
     KEEP,
@@ -45,7 +44,19 @@ from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
 
-COMPRESSIONS = ("none", "gzip")
+# The values of options, which editors complete and `choices` lists.
+Duplicates: TypeAlias = Literal["keep", "drop", "fail"]
+Stratify: TypeAlias = Literal["none", "label"]
+MissingSplit: TypeAlias = Literal["assign", "drop"]
+ShardBy: TypeAlias = Literal["hash", "label"]
+Compression: TypeAlias = Literal["none", "gzip"]
+Check: TypeAlias = Literal["decode", "header", "none"]
+Resize: TypeAlias = Literal["stretch", "fit", "center_crop"]
+BadBoxes: TypeAlias = Literal["clip", "drop", "reject"]
+BoxOrientation: TypeAlias = Literal["stored", "upright"]
+Labels: TypeAlias = Literal["auto", "text", "integer", "none"]
+
+COMPRESSIONS = get_args(Compression)
 
 # Values of ``group_by`` that are no column: rows of one file, or of files that look alike.
 _BY_FILE = ("uri", "content", "near")
@@ -70,7 +81,7 @@ class Option:
         default: the field's default.
         help: what the option does, in one sentence without a capital or a full stop. Values and
             other code are in backticks; see :attr:`plain_help`.
-        choices: the allowed values; None if any value is allowed.
+        choices: the allowed values, those of a ``Literal`` by default; None: any value is allowed.
         words: some of the allowed values, if other values have a form of their own.
         metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
@@ -133,13 +144,19 @@ def option(default: Any, help: str, **more: Any) -> Any:
     return field(default=default, metadata={"help": help, **more})
 
 
+def _declared(item: Field[Any], kind: Any) -> Option:
+    values = {"choices": get_args(kind)} if get_origin(kind) is Literal else {}
+    settings: dict[str, Any] = {**values, **item.metadata}
+    return Option(name=item.name, annotation=kind, default=item.default, **settings)
+
+
 def declared_options(config: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by name, and describe them in its docstring."""
     annotations = get_type_hints(config)
     options = {
-        f.name: Option(name=f.name, annotation=annotations[f.name], default=f.default, **f.metadata)
-        for f in fields(config)
-        if f.metadata
+        each.name: _declared(each, annotations[each.name])
+        for each in fields(config)
+        if each.metadata
     }
     lines = "".join(f"        {each.name}: {each.help}.\n" for each in options.values())
     config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{lines}"
@@ -179,7 +196,7 @@ class ConvertOptions:
         metavar="NAME",
         unset="UTF-8, or what a byte order mark shows",
     )
-    columns: Columns = option(  # noqa: RUF009  (a field; its default is frozen)
+    columns: Columns = option(
         Columns(),
         "column of each role, by name, JSON key or number from 1, such as "
         "`path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`; for "
@@ -220,7 +237,7 @@ class ConvertOptions:
         metavar="N",
         heading="splits",
     )
-    split: SplitRule = option(  # noqa: RUF009  (a field; its default is frozen)
+    split: SplitRule = option(
         SplitRule(),
         "shares of train,eval,test for rows without a split; `names=yes` takes the split from the "
         "name of an import file or its folder, as in `train_labels.csv`, and `names=no` does not; "
@@ -243,29 +260,25 @@ class ConvertOptions:
         words=_BY_FILE,
         metavar="uri|content|near|COLUMN|REGEX",
     )
-    duplicates: str = option(
+    duplicates: Duplicates = option(
         "keep",
         "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
         "first, or `fail`; `drop` and `fail` read each file once more",
-        choices=("keep", "drop", "fail"),
     )
-    stratify: str = option(
+    stratify: Stratify = option(
         "none",
         "`label`: give each split its share of each label, to within one example; `none`: only "
         "its approximate share of all rows",
-        choices=("none", "label"),
     )
-    missing_split: str = option(
+    missing_split: MissingSplit = option(
         "assign",
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
         "Vertex AI does",
-        choices=("assign", "drop"),
     )
-    labels: str = option(
+    labels: Labels = option(
         "auto",
         "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
         "them if all labels are whole numbers; `none`: no row has a label, as in data to predict",
-        choices=LABEL_MODES,
         heading="labels",
     )
     label_separator: str = option(
@@ -281,10 +294,9 @@ class ConvertOptions:
         metavar="FILE|OUT",
         unset="none",
     )
-    shard_by: str = option(
+    shard_by: ShardBy = option(
         "hash",
         "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
-        choices=("hash", "label"),
         heading="shards",
     )
     shard_mb: float = option(
@@ -293,38 +305,35 @@ class ConvertOptions:
         metavar="MB",
         above_zero=True,
     )
-    compression: str = option(
+    compression: Compression = option(
         "none",
         "compression of the shards; `gzip` adds .gz to their names",
-        choices=COMPRESSIONS,
     )
-    check: str = option(
+    check: Check = option(
         "decode",
         "how images are checked: `decode` them to the last bit, read only the `header`, or `none`",
-        choices=("decode", "header", "none"),
         heading="images",
     )
-    limit: Limits = option(  # noqa: RUF009  (a field; its default is frozen)
+    limit: Limits = option(
         Limits(),
         "what an image may cost: `mb` of its file (10^6 bytes), `pixels`, `seconds` of processor "
         "time for its check; larger ones are rejected; `memory`: MB for decoded images in each "
         "process, by default half of the machine's or container's divided by its cores",
         metavar="NAME=VALUE,…",
     )
-    image_size: ImageSizing = option(  # noqa: RUF009  (a field; its default is frozen)
+    image_size: ImageSizing = option(
         ImageSizing(),
         "downscale larger images: `512max` and `256short` limit the longer or the shorter side, "
         "`224x224` gives all images the shape of this height and width; one number means a square",
         metavar="Nmax|Nshort|HxW",
         unset="as they are",
     )
-    resize: str = option(
+    resize: Resize = option(
         "stretch",
         "how an image gets the shape of an `image_size` such as `224x224`: `stretch` it, `fit` it "
         "between black bars, or `center_crop` it",
-        choices=("stretch", "fit", "center_crop"),
     )
-    encode: Encoding = option(  # noqa: RUF009  (a field; its default is frozen)
+    encode: Encoding = option(
         Encoding(),
         "format of stored images: `keep` JPEG as JPEG and store others as PNG if they must be "
         "encoded, or `jpeg`, `png` or `webp` for all, with a quality as in `jpeg:90` (default 92); "
@@ -334,18 +343,16 @@ class ConvertOptions:
         words=(KEEP, JPEG, PNG, WEBP, RAW, MIXED),
         metavar="FORMAT[:QUALITY]",
     )
-    bad_boxes: str = option(
+    bad_boxes: BadBoxes = option(
         "clip",
         "what to do with a box that is inverted or extends beyond the image: `clip` it or swap its "
         "corners, `drop` it, or `reject` its image; an empty box is dropped or its image rejected",
-        choices=("clip", "drop", "reject"),
         heading="boxes",
     )
-    box_orientation: str = option(
+    box_orientation: BoxOrientation = option(
         "stored",
         "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
         "it by its Exif orientation, or to the `upright` image that people see",
-        choices=("stored", "upright"),
     )
     # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
@@ -399,7 +406,8 @@ class ConvertOptions:
         for name, declared in OPTIONS.items():
             if declared.decode is not None:
                 self._set(name, declared.decode(getattr(self, name)))
-        self._set("image_root", storage.normal(self.image_root))
+        for name in ("image_root", "vocabulary", "schema"):
+            self._set(name, storage.normal(getattr(self, name)))
         self._settle_schema()
         self._settle_layout()
         for name, declared in OPTIONS.items():
@@ -615,22 +623,22 @@ class OptionValues(TypedDict, total=False):
     split: str | Sequence[int] | Mapping[str, int | str] | SplitFractions | SplitRule
     eval_from: str
     group_by: str
-    duplicates: str
-    stratify: str
-    missing_split: str
-    labels: str
+    duplicates: Duplicates
+    stratify: Stratify
+    missing_split: MissingSplit
+    labels: Labels
     label_separator: str
     vocabulary: str
-    shard_by: str
+    shard_by: ShardBy
     shard_mb: float
-    compression: str
-    check: str
+    compression: Compression
+    check: Check
     limit: str | Mapping[str, float] | Limits
     image_size: str | int | Sequence[int] | ImageSizing
-    resize: str
+    resize: Resize
     encode: str | Encoding
-    bad_boxes: str
-    box_orientation: str
+    bad_boxes: BadBoxes
+    box_orientation: BoxOrientation
     max_reject_fraction: float
     lint: str | Sequence[str]
     fail_on: str | Sequence[str]
@@ -658,7 +666,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
         elif name == "schema" and isinstance(value, Mapping | Schema):
             schema = value if isinstance(value, Schema) else Schema(value)
             value = json.dumps(schema.to_json(), ensure_ascii=False)
-        decoded[name] = _text(name, value) if declared.annotation is str else value
+        decoded[name] = _text(name, value) if isinstance(declared.default, str) else value
         for text in decoded[name] if declared.several else [decoded[name]]:
             if isinstance(text, str) and text.encode("utf-8", "replace").decode() != text:
                 raise UsageError(f"{name} must be UTF-8 (got {text!r:.80})")

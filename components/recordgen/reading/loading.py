@@ -100,7 +100,7 @@ def load(
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    given, where = given_options(options, batch_size, image_size), os.fspath(source)
+    given, where = given_options(options, batch_size, image_size), storage.normal(os.fspath(source))
     parts = _splits_of(where)
     has_task = not any(
         dataset is not None and dataset.task == EXAMPLES for dataset in parts.values()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Protocol, cast
 
-from recordgen.errors import SourceError, StorageError, UsageError
+from recordgen.errors import SourceError, StorageError, UsageError, install
 from recordgen.storage import local
 from recordgen.storage.inside import inside as inside
 from recordgen.storage.inside import is_reserved as is_reserved
@@ -90,9 +90,7 @@ def _storage(path: str, *, writable: bool = False) -> _Storage:
     try:
         from recordgen.storage import http
     except ImportError as exc:
-        raise StorageError(
-            f"{path}: needs a package: {exc}; pip install 'recordgen[http]'"
-        ) from exc
+        raise StorageError(f"{path}: needs a package: {exc}; {install('http')}") from exc
     return cast(_Storage, http)
 
 

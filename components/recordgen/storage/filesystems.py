@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.core import strip_protocol, url_to_fs
 
-from recordgen.errors import StorageError, UnknownSchemeError
+from recordgen.errors import StorageError, UnknownSchemeError, install
 from recordgen.storage.failures import TRANSIENT_STATUS, TransientFailure
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
@@ -115,7 +115,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         return fs, strip_protocol(path)
     except ImportError as exc:
         extra = "gcs" if scheme in _GCS else "s3" if scheme in _S3 else ""
-        hint = f"; pip install 'recordgen[{extra}]'" if extra else ""
+        hint = f"; {install(extra)}" if extra else ""
         raise StorageError(f"{path}: {scheme}:// needs a package: {exc}{hint}") from exc
 
 

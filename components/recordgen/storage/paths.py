@@ -27,9 +27,9 @@ def is_url(path: str) -> bool:
 
 
 def normal(path: str) -> str:
-    """Return a path with its scheme in lower case, as the other functions expect it."""
+    """Return a path as the other functions expect it: a scheme in lower case, ``~`` written out."""
     if "://" not in path or path.startswith(_USUAL) or not (scheme := _SCHEME.match(path)):
-        return path
+        return os.path.expanduser(path)
     return scheme[0].lower() + path[scheme.end() :]
 
 

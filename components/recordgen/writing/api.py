@@ -109,7 +109,7 @@ def write(
     started = time.monotonic()
     _check_arguments(shards, workers, split, compression)
     numbered = enumerate(_iterate(examples))
-    target = os.fspath(output)
+    target = storage.normal(os.fspath(output))
     others = _other_splits(target, split, compression, overwrite=overwrite)
     schema = ExampleSchema()
     if others is not None:

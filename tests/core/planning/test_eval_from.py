@@ -106,11 +106,11 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
 
 def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
-    assert main(["check", named, "-q", "--task=video_classification"]) == 0
+    assert main(["check", named, "--task=video_classification"]) == 0
     assert "eval_from=train:10" in capsys.readouterr().out
     # As CIFAR lost its splits: some rows name test, and others are assigned to test, too.
     open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
-    assert main(["convert", open_, str(tmp_path / "o"), "-q", "--task=video_classification"]) == 0
+    assert main(["convert", open_, str(tmp_path / "o"), "--task=video_classification"]) == 0
     dataset = recordgen.read_dataset(str(tmp_path / "o"))
     split = dataset.splits["test"]
     assert split.assigned == split.examples - 20 > 0

@@ -27,7 +27,7 @@ def detected(detection: Detection) -> None:
 
 def planned(result: PlanResult, seconds: float, exit_code: int) -> None:
     """Log the result of a plan that took some seconds."""
-    message, counts = f"{result.rows} of {result.read} rows planned", total_counts(result)
+    message, counts = f"{result.rows:,} of {result.read:,} rows planned", total_counts(result)
     fields = {"seconds": round(seconds, 3), "exit_code": exit_code}
     _finished(message, counts, result.rejects, result.vocabulary.warnings, fields)
 

@@ -261,7 +261,7 @@ def read_dataset(
 
     Raises: SourceError: there is no ``dataset.json``, or Recordgen did not write it.
     """
-    root = os.fspath(root)
+    root = storage.normal(os.fspath(root))
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     data = None
     try:
