@@ -116,9 +116,9 @@ class TrainingConfig:
     patience: int | None = option(
         None,
         "stop after this many epochs without a lower loss on split eval, and keep the weights of "
-        "the best epoch; 0: train all epochs and keep the last weights",
+        "the best epoch",
         metavar="N",
-        unset="5 for tables with a split eval, else 0",
+        unset="5 for tables with a split eval, else all epochs are trained",
     )
     class_weights: str = option(
         "none",

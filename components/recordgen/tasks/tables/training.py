@@ -60,14 +60,8 @@ _SENTENCE_WORDS = 3
 _FEWEST_NAMES = 20
 _DATES_SHARE = 0.9
 
-# Dates with the day or the month first, and the groups of one with the year first: year, month,
-# day, hour.
-_DAY_FIRST = r"^\s*(\d{1,2})\.(\d{1,2})\.(\d{4})"
-_MONTH_FIRST = r"^\s*(\d{1,2})/(\d{1,2})/(\d{4})"
-_DATE = (
-    r"^\s*(\d{4})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])"
-    r"(?:[T ]+([01]?\d|2[0-3]):.*)?\s*$"
-)
+# Year, month, day and hour of a date.
+_DATE = r"^\s*(\d{4})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])(?:[T ]+(\d\d?):.*)?\s*$"
 
 _log = logging.getLogger("recordgen.training")
 
@@ -120,10 +114,10 @@ class TableTrainer(TaskTrainer):
     @property
     def _numbers(self) -> Sequence[str]:
         """The columns that become numbers: numbers, vectors and dates."""
-        dates = [name for name, kind in self._text_kinds.items() if kind == DATE]
-        numbers = [column.name for column in self.table.number_inputs]
-        wanted = {*dates, *numbers, *self.table.inputs_of("floats")}
-        return [column.name for column in self.table.inputs if column.name in wanted]
+        numbers = {column.name for column in self.table.number_inputs}
+        numbers.update(self.table.inputs_of("floats"))
+        numbers.update(name for name, kind in self._text_kinds.items() if kind == DATE)
+        return [name for name in self._columns if name in numbers]
 
     @cached_property
     def _text_kinds(self) -> Mapping[str, str]:
@@ -134,14 +128,12 @@ class TableTrainer(TaskTrainer):
         names = self.table.inputs_of("text")
         if self.earlier is not None:
             before = self.earlier.inputs.get("columns", {})
-            left = (DATE, ROW_NAME)
-            return {name: before[name] if before.get(name) in left else TEXT for name in names}
-        if not names:
-            return {}
-        batches = [*self._rows(names).take(_JUDGED_BATCHES)]
-        kinds = {
-            name: kind_of_texts(tf.concat([each[name] for each in batches], 0)) for name in names
-        }
+            others = {DATE, ROW_NAME}
+            return {name: before[name] if before.get(name) in others else TEXT for name in names}
+        kinds = {}
+        for name in names:
+            texts = [rows[name] for rows in self._rows([name]).take(_JUDGED_BATCHES)]
+            kinds[name] = kind_of_texts(tf.concat(texts, 0))
         left_out = [name for name, kind in kinds.items() if kind == ROW_NAME]
         if len(left_out) == len(self.table.inputs):
             return dict.fromkeys(names, TEXT)
@@ -463,8 +455,8 @@ def date_numbers(texts: tf.Tensor) -> tf.Tensor:
 
 def _year_first(dates: tf.Tensor) -> tf.Tensor:
     """Return dates, ``14.3.2024`` and ``3/14/2024`` as ``2024-3-14``."""
-    dates = tf.strings.regex_replace(dates, _DAY_FIRST, r"\3-\2-\1")
-    return tf.strings.regex_replace(dates, _MONTH_FIRST, r"\3-\1-\2")
+    dates = tf.strings.regex_replace(dates, r"^\s*(\d\d?)\.(\d\d?)\.(\d{4})", r"\3-\2-\1")
+    return tf.strings.regex_replace(dates, r"^\s*(\d\d?)/(\d\d?)/(\d{4})", r"\3-\1-\2")
 
 
 def input_names(columns: Iterable[str]) -> dict[str, str]:
