@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,14 +77,15 @@ class Examples:
     def _rows(self, folder: Path) -> Iterator[Sequence[object]]:
         if self.inputs.ndim == 2:
             columns = [f"column_{number}" for number in range(self.inputs.shape[1])]
-            yield ["ml_use", *columns, "target"]
+            yield ["ml_use", "id", "day", *columns, "target"]
         for number, (given, answer) in enumerate(zip(self.inputs, self.answers, strict=True)):
             split = "TEST" if self.in_test[number] else "TRAIN"
             name = self.labels[answer] if self.labels and not self.has_boxes else answer
             if self.inputs.ndim == 1:
                 yield split, given, name
             elif self.inputs.ndim == 2:
-                yield split, *given, name
+                day = date(2020, 1, 1) + timedelta(days=number * 389 % 997)
+                yield split, f"no-{number:05d}", day.isoformat(), *given, name
             else:
                 file = f"{number:05d}.png"
                 Image.fromarray(given).save(folder / file)

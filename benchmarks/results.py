@@ -12,8 +12,9 @@ number of epochs and the same batch size.
     pictures   32×32 colour pictures of shapes of ten classes (benchmarks.shapes); accuracy
     boxes      96×96 pictures of one to six shapes that cover each other, of four classes; average
                precision at an overlap of 0.5, mean of the classes
-    cancer, wine   scikit-learn's tables with classes; accuracy
+    cancer, iris, wine   scikit-learn's tables with classes; accuracy
     diabetes   scikit-learn's table with a number to predict; R²
+               (the import files of tables also name each row and give it a day)
     texts      first paragraphs of docstrings in five installed packages; their names are the
                classes; accuracy
 
@@ -209,6 +210,11 @@ def _of_table(name: str, measure: str, rivals: Mapping[str, BaseEstimator]) -> C
     )
 
 
+def _of_classes(name: str) -> Contest:
+    rivals = {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()}
+    return _of_table(name, "accuracy", rivals)
+
+
 CONTESTS: Mapping[str, Contest] = {
     "digits": _of_pictures(read_digits, 12, 16, enlarged=True),
     "pictures": _of_pictures(make_pictures, 15, 32, enlarged=False),
@@ -219,16 +225,9 @@ CONTESTS: Mapping[str, Contest] = {
         {"Keras, a grid as in YOLO": partial(_keras, "grid_detector", None)},
         settings={"image_size": [96, 96]},
     ),
-    "cancer": _of_table(
-        "breast_cancer",
-        "accuracy",
-        {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()},
-    ),
-    "wine": _of_table(
-        "wine",
-        "accuracy",
-        {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()},
-    ),
+    "cancer": _of_classes("breast_cancer"),
+    "iris": _of_classes("iris"),
+    "wine": _of_classes("wine"),
     "diabetes": _of_table(
         "diabetes",
         "R²",

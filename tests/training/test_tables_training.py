@@ -1,15 +1,20 @@
 """Tables: from rows to a model, evaluated by Keras, Kubeflow's step and TFMA."""
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import tensorflow as tf
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.tasks.tables.training import DATE, ROW_NAME, TEXT, date_numbers, kind_of_texts
+from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
@@ -38,7 +43,7 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     caplog.set_level("INFO")
     output = str(tmp_path / "out")
     recordgen.convert(source, output, task="tabular", columns="split=fold,target=cls,weight=w")
-    settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
+    settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0, "patience": 0}
     model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
     found = evaluate(model, output, read_dataset(output), "eval")
@@ -72,6 +77,60 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     )
     assert by_name["labels"].tolist() == answer["labels"].tolist()
     np.testing.assert_allclose(by_name["scores"], answer["scores"], rtol=1e-6)
+
+
+def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
+    """No answer depends on a name; the log and the model say so; training by heart stops early."""
+    random, days = np.random.default_rng(0), pd.date_range("2024-02-01", periods=80)
+    lines = ["fold,id,day,cls"]
+    for number, cls in enumerate(random.integers(0, 2, 80)):
+        fold = "TRAIN" if number % 4 else "VALIDATE"
+        lines.append(f"{fold},A-{number},{days[number]:%Y-%m-%d},class{cls}")
+    path, output = tmp_path / "a.csv", str(tmp_path / "out")
+    path.write_text("\n".join(lines))
+    recordgen.convert(path, output, task="tabular", columns="split=fold,target=cls")
+    settings = {"epochs": 40, "learning_rate": 0.05, "dropout": 0}
+    model, log = trainer.train_and_listen(output, tmp_path, **settings)
+    assert "column 'id'" in log
+    assert 5 < len(re.findall("epoch [0-9]+/40: ", log)) < 40
+    inputs = json.loads(Path(model, INPUTS_FILE).read_text())
+    assert inputs["columns"] == {"id": ROW_NAME, "day": DATE, "cls": "the target, a class"}
+    asked = [("A-1", "2024-02-02"), ("new", "2024-02-02"), ("A-1", "2024-04-20"), ("A-1", "")]
+    rows = [{"id": name, "day": day} for name, day in asked]
+    scores = serving.answer(model, "columns", json.dumps(rows))["scores"]
+    assert np.isfinite(scores).all()
+    assert scores[0].tolist() == scores[1].tolist() != scores[2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        ([f"A-{number}" for number in range(50)], ROW_NAME),
+        ([f"customer {number}" for number in range(50)], ROW_NAME),
+        ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
+        (["red", "blue"] * 50, TEXT),
+        ([f"the {number} is red" for number in range(50)], TEXT),
+        (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
+        (["2024-03-14", ""] * 50, DATE),
+        (["2024-03-14", "soon"] * 50, TEXT),
+        ([""] * 50, TEXT),
+    ],
+)
+def test_texts_of_a_column_are_told_apart(texts, kind):
+    """Names differ and are short; sentences, repeated words and few texts stay texts."""
+    assert kind_of_texts(tf.constant(texts)) == kind
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%dT%H:%M:%SZ", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M"]
+)
+def test_dates_have_the_days_of_the_calendar(form):
+    """Over centuries, in each form that is read; other texts are missing numbers."""
+    times = pd.date_range("1850-01-01", periods=3000, freq="997h")
+    texts = [f"{time:{form}}" for time in times]
+    expected = [[(t - pd.Timestamp(0)).days, t.month, t.weekday(), t.hour] for t in times]
+    assert date_numbers(tf.constant(texts)).numpy().tolist() == expected
+    assert np.isnan(date_numbers(tf.constant(["", "soon", "2024-13-01"]))).all()
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():

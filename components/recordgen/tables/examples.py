@@ -137,9 +137,8 @@ def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
 
 def _where(mask: Any) -> list[int]:
     """Return the indices at which a mask is true."""
-    if not pc.any(mask).as_py():
-        return []
-    return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found
 
 
 _Hashes = npt.NDArray[np.uint64]

@@ -113,11 +113,12 @@ class TrainingConfig:
     accumulate: int = option(
         1, "batches whose gradients are averaged for one update of the weights", metavar="N"
     )
-    patience: int = option(
-        0,
+    patience: int | None = option(
+        None,
         "stop after this many epochs without a lower loss on split eval, and keep the weights of "
-        "the best epoch; 0: train all epochs and keep the last weights",
+        "the best epoch",
         metavar="N",
+        unset="5 for tables with a split eval, else all epochs are trained",
     )
     class_weights: str = option(
         "none",
@@ -184,7 +185,7 @@ class TrainingConfig:
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be from 0 to below 1 (got {getattr(self, name)})")
         for name in ("frozen_epochs", "warmup_epochs", "patience", "checkpoint_minutes"):
-            if getattr(self, name) < 0:
+            if (getattr(self, name) or 0) < 0:
                 raise UsageError(f"{name} must not be negative (got {getattr(self, name)})")
         self._check_weights()
         self._check_scale()
@@ -268,17 +269,18 @@ def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None
 def check_value(setting: Option, value: object) -> None:
     """Check a value's type, and that it is one of the choices. Raises: UsageError."""
     name = setting.name
+    if value is None and setting.default is None:
+        return
     if setting.choices and value not in setting.choices:
         raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
     if setting.metavar == "H W":
-        if value is not None:
-            check_image_size(value)
+        check_image_size(value)
     elif setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
         raise UsageError(f"{name} must be a whole number (got {value!r})")
     elif setting.kind is float:
         if isinstance(value, bool) or not (isinstance(value, int | float) and math.isfinite(value)):
             raise UsageError(f"{name} must be a number (got {value!r})")
-    elif setting.kind is str and not isinstance(value, str) and value is not setting.default:
+    elif setting.kind is str and not isinstance(value, str):
         raise UsageError(f"{name} must be a text (got {value!r})")
 
 

@@ -92,13 +92,20 @@ class Fitting:
     replicas: Replicas
     folder: str
 
+    @property
+    def patience(self) -> int:
+        """The epochs without a lower loss after which the training stops; 0: it does not."""
+        given = self.trainer.config.patience
+        default = 0 if self.validation is None else self.trainer.patience
+        return default if given is None else given
+
     def run(self) -> None:
         """Train in all phases. Raises: StorageError if checkpoints cannot be written."""
         model, config = self.models.trained, self.trainer.config
         phases = plan_phases(config, self.epochs)
         folders = [storage.join(self.folder, f"phase-{number}") for number in range(len(phases))]
         begun = max((n for n, folder in enumerate(folders) if has_checkpoint(folder)), default=0)
-        progress = Progress(model.weights if config.patience else ())
+        progress = Progress(model.weights if self.patience else ())
         replicas = self.replicas
         data = self.trainer.train_data(replicas.worker, replicas.workers)
         batches = iter(_savable(data))
@@ -125,7 +132,7 @@ class Fitting:
                 )
             while int(progress.epoch) < phase.end and not self._is_over(progress):
                 self._epoch(train_step, validate, progress, checkpoints, callbacks)
-            if config.patience:
+            if self.patience:
                 progress.restore_best(model.weights)
         callbacks.on_train_end()
 
@@ -136,12 +143,11 @@ class Fitting:
 
     def _is_over(self, progress: Progress) -> bool:
         """Return whether to stop early: the last ``patience`` epochs did not lower the loss."""
-        patience = self.trainer.config.patience
-        is_over = 0 < patience <= int(progress.waited)
+        is_over = 0 < self.patience <= int(progress.waited)
         if is_over:
             log_info(
                 "stopped after epoch %d/%d: the loss on split eval was not lower for %d epochs",
-                *(int(progress.epoch), self.epochs, patience),
+                *(int(progress.epoch), self.epochs, self.patience),
             )
         return is_over
 
@@ -220,7 +226,7 @@ class Fitting:
         if validate is not None:
             found |= {f"val_{name}": float(value) for name, value in validate().items()}
         callbacks.on_epoch_end(epoch, found)
-        if self.trainer.config.patience:
+        if self.patience:
             # All workers compare the chief's loss, so that they stop together.
             loss = self.replicas.broadcast_number(found.get(_EVAL_LOSS, 0.0))
             progress.compare(model.weights, loss)

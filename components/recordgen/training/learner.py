@@ -60,6 +60,9 @@ class TaskTrainer(ABC):
     #: The inputs of a request to the saved model, in the order in which :meth:`respond` takes them.
     request: ClassVar[Sequence[tf.TensorSpec]]
 
+    #: The default of the setting, where split eval has labelled examples.
+    patience: ClassVar[int] = 0
+
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
         if not self.dataset.labels:

@@ -1,9 +1,10 @@
 """Tables: a network over the images, texts, numbers and vectors of a row.
 
-Each column of images has its own small CNN; a text becomes the mean of its words' vectors; numbers
-and vectors are normalised. A missing number is replaced by the mean of its column; a column with
-missing numbers in training gets a second input, 1 where the number is missing. The features of all
-columns are concatenated, and two hidden layers follow.
+Each column of images has its own small CNN; a text becomes the mean of its words' vectors; a date
+becomes numbers; numbers and vectors are normalised. A missing number is replaced by the mean of its
+column; a column with missing numbers in training gets a second input, 1 where the number is
+missing. The features of all columns are concatenated, and two hidden layers follow. A column whose
+texts name rows, such as an id, is left out.
 
 A request has the columns by name, as in a row of JSON:
 ``{"instances": [{"alcohol": 14.2, "colour": "red", "photo": {"b64": "…"}}]}``
@@ -12,6 +13,8 @@ A request has the columns by name, as in a row of JSON:
 from __future__ import annotations
 
 import keyword
+import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -30,7 +33,7 @@ from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.levels import typed
 from recordgen.reading.options import AUTO
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
-from recordgen.reading.words import learn_words
+from recordgen.reading.words import learn_words, split_words
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.reading import TableReader
@@ -46,6 +49,21 @@ NUMBERS = "numbers"
 _UNITS = (64, 32)
 
 _ROWS_AT_ONCE = 1024
+
+# What the texts of a column are: ROW_NAME has no input in the model.
+TEXT, DATE, ROW_NAME = "text", "date", "name of a row"
+
+# How a column of texts is judged: by the rows of some batches. Names of rows are shorter than
+# sentences, and most of their words never come again; fewer texts than these may differ by chance.
+_JUDGED_BATCHES = 100
+_SENTENCE_WORDS = 3
+_FEWEST_NAMES = 20
+_DATES_SHARE = 0.9
+
+# Year, month, day and hour of a date.
+_DATE = r"^\s*(\d{4})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])(?:[T ]+(\d\d?):.*)?\s*$"
+
+_log = logging.getLogger("recordgen.training")
 
 # The first entries of Keras's vocabularies: padding, and all unknown words.
 _NO_WORDS = ("", "[UNK]")
@@ -63,6 +81,9 @@ class TableTrainer(TaskTrainer):
 
     # Examples are serialised, as usual for tables in TFX; they need no target.
     request = (EXAMPLES,)
+
+    # On few rows, a network soon learns them by heart.
+    patience = 5
 
     @cached_property
     def table(self) -> Table:
@@ -87,11 +108,42 @@ class TableTrainer(TaskTrainer):
     @property
     def _texts(self) -> Mapping[str, str]:
         """The columns of texts, by the model's input."""
-        return {f"text_{at}": name for at, name in enumerate(self.table.inputs_of("text"))}
+        texts = [name for name, kind in self._text_kinds.items() if kind == TEXT]
+        return {f"text_{at}": name for at, name in enumerate(texts)}
 
     @property
     def _numbers(self) -> Sequence[str]:
-        return [c.name for c in self.table.inputs if c.type.is_number or c.type.kind == "floats"]
+        """The columns that become numbers: numbers, vectors and dates."""
+        numbers = {column.name for column in self.table.number_inputs}
+        numbers.update(self.table.inputs_of("floats"))
+        numbers.update(name for name, kind in self._text_kinds.items() if kind == DATE)
+        return [name for name in self._columns if name in numbers]
+
+    @cached_property
+    def _text_kinds(self) -> Mapping[str, str]:
+        """What the texts of each column are; the same as for the earlier model, if any.
+
+        Columns of names are left out, unless there are no others.
+        """
+        names = self.table.inputs_of("text")
+        if self.earlier is not None:
+            before = self.earlier.inputs.get("columns", {})
+            others = {DATE, ROW_NAME}
+            return {name: before[name] if before.get(name) in others else TEXT for name in names}
+        kinds = {}
+        for name in names:
+            texts = [rows[name] for rows in self._rows([name]).take(_JUDGED_BATCHES)]
+            kinds[name] = kind_of_texts(tf.concat(texts, 0))
+        left_out = [name for name, kind in kinds.items() if kind == ROW_NAME]
+        if len(left_out) == len(self.table.inputs):
+            return dict.fromkeys(names, TEXT)
+        for name in left_out:
+            _log.warning(
+                "column %r is left out: its texts name rows (nearly all differ, and none is a "
+                "sentence); dates are read as 2024-03-14, 14.3.2024 or 3/14/2024",
+                name,
+            )
+        return kinds
 
     def check(self) -> None:
         if self.table.target is None:
@@ -131,7 +183,8 @@ class TableTrainer(TaskTrainer):
         # All numbers are one kind here: the first 0.5 of a column may come with a later span.
         numbers = [column.name for column in self.table.number_inputs]
         target = "the target, a class" if self.are_classes else "the target, a number"
-        return {**kinds, **dict.fromkeys(numbers, "number"), str(self.table.target): target}
+        kinds |= {**dict.fromkeys(numbers, "number"), **self._text_kinds}
+        return {**kinds, str(self.table.target): target}
 
     @property
     def settings(self) -> Set[str]:
@@ -343,7 +396,10 @@ def to_numbers(values: Any) -> tf.Tensor:
     """Return a column as float32 [batch, n], NaN where a number is missing.
 
     A list of any length becomes five numbers: count, mean, standard deviation, minimum, maximum.
+    A date becomes four: see :func:`date_numbers`.
     """
+    if values.dtype == tf.string:
+        return date_numbers(values)
     if not isinstance(values, tf.RaggedTensor):
         is_whole = values.dtype == tf.int64
         floats = gaps_as_nan(values) if is_whole else tf.cast(values, tf.float32)
@@ -358,6 +414,49 @@ def to_numbers(values: Any) -> tf.Tensor:
         for end in (tf.reduce_min(values, 1), tf.reduce_max(values, 1))
     ]
     return tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
+
+
+def kind_of_texts(texts: tf.Tensor) -> str:
+    """Return what the texts of a column (string [n], "" if missing) are.
+
+    ``["2024-03-14", "2024-03-15", …]`` → ``DATE``; ``["A-4711", "A-4712", …]`` → ``ROW_NAME``;
+    ``["red", "blue", "red", …]`` and sentences → ``TEXT``
+    """
+    given = tf.boolean_mask(texts, texts != "")
+    words = split_words(given).flat_values.numpy()
+    is_date = tf.strings.regex_full_match(_year_first(given), _DATE).numpy()
+    if is_date.sum() > _DATES_SHARE * len(is_date):
+        return DATE
+    is_short = len(words) < _SENTENCE_WORDS * len(is_date)
+    is_rare = len({*words}) > len(words) / 2
+    return ROW_NAME if is_short and is_rare and len(is_date) >= _FEWEST_NAMES else TEXT
+
+
+def date_numbers(texts: tf.Tensor) -> tf.Tensor:
+    """Return days since 1970, month, weekday (from 0, Monday) and hour of dates (string [batch]).
+
+    float32 [batch, 4]; NaN where a text is no date.
+    """
+    dates = _year_first(texts)
+    is_date = tf.strings.regex_full_match(dates, _DATE)
+    dates = tf.where(is_date, dates, "1970-01-01")
+    year, month, day, hour = [
+        tf.strings.to_number(tf.strings.regex_replace(dates, _DATE, rf"0\{group}"), tf.int64)
+        for group in range(1, 5)
+    ]
+    # A year that begins in March ends with the leap day.
+    months = (month + 9) % 12
+    years = year - months // 10
+    leap_days = years // 4 - years // 100 + years // 400
+    days = 365 * years + leap_days + (153 * months + 2) // 5 + day - 719_469
+    numbers = tf.stack([days, month, (days + 3) % 7, hour], axis=1)
+    return tf.where(is_date[:, None], tf.cast(numbers, tf.float32), math.nan)
+
+
+def _year_first(dates: tf.Tensor) -> tf.Tensor:
+    """Return dates, ``14.3.2024`` and ``3/14/2024`` as ``2024-3-14``."""
+    dates = tf.strings.regex_replace(dates, r"^\s*(\d\d?)\.(\d\d?)\.(\d{4})", r"\3-\2-\1")
+    return tf.strings.regex_replace(dates, r"^\s*(\d\d?)/(\d\d?)/(\d{4})", r"\3-\1-\2")
 
 
 def input_names(columns: Iterable[str]) -> dict[str, str]:
