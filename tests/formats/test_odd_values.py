@@ -4,7 +4,7 @@ import pytest
 
 from tests.formats.odd_values import NAMES, faults
 
-#: Of about 47,000 documents; `python -m tests.formats.odd_values` reads all of them.
+#: Of about 47,000 documents; a step of 1 reads all of them.
 _STEP = 47
 
 

@@ -13,7 +13,6 @@ import recordgen
 from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import automl_jsonl
-from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
@@ -25,32 +24,8 @@ from tests.formats.sources import frame_rows, parsed, write_files
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
-def read_csv(lines, task):
-    return parsed(LineParser.parse_lines, map(str.encode, lines), "f.csv", task)
-
-
 def read_jsonl(lines, task):
     return parsed(automl_jsonl.parse_lines, lines, "f.jsonl", task)
-
-
-# task, line, split, annotation
-CSV_ROWS = [
-    (ImageMultiLabel(), "TRAIN,a.jpg,x,y", "train", '["x", "y"]'),
-    (ImageMultiLabel(), "TRAIN,a.jpg,x,,y,,,", "train", '["x", "y"]'),
-    (ImageMultiLabel(), "a.jpg,x,y,z", None, '["x", "y", "z"]'),
-    (ImageMultiLabel(), "a.jpg", None, None),
-    (ObjectDetection(), "TRAIN,a.jpg,cat,.1,.2,,,.5,.6,,", "train", CAT),
-    (ObjectDetection(), "a.jpg,cat,.1,.2,,,.5,.6,,", None, CAT),
-    (ObjectDetection(), "TEST,a.jpg,,,,,,,,,", "test", None),
-    (ObjectDetection(), "a.jpg", None, None),
-    (ObjectDetection(), "UNASSIGNED,a.jpg,cat,.1,.2,.5,.2,.5,.6,.1,.6", None, CAT),
-]
-
-
-@pytest.mark.parametrize(("task", "line", "split", "annotation"), CSV_ROWS)
-def test_csv_rows(task, line, split, annotation):
-    """Each published form of a line with several labels or a box gives its row."""
-    assert read_csv([line], task) == [Row("f.csv", 1, split, "a.jpg", annotation)]
 
 
 def record(**more):

@@ -31,7 +31,6 @@ from recordgen.payloads.stored import stored_image
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
 from tests.payloads import hostile
 from tests.payloads.refusals import refusal
-from tests.preloaded import WITH_BEAM
 from tests.settings import payload_settings
 
 # Modules of the package that call a decoder, and why.
@@ -135,35 +134,6 @@ def test_pixels_stay_inside_their_buffer(marker, sampling):
             )
             assert pixels.shape == (*least.values(), channels)
             assert (buffer[pixels.size :] == 0xA5).all()
-
-
-def test_commands_on_a_lossless_jpeg(tmp_path):
-    (tmp_path / "bad.jpg").write_bytes(hostile.lossless_jpeg(1024))
-    for number in range(3):
-        photo = encoded(noise(40, 30, seed=number), "JPEG")
-        (tmp_path / f"{number}.jpg").write_bytes(photo)
-    rows = [f"TRAIN,{name}.jpg,cat\n" for name in (0, 1, 2, "bad")]
-    (tmp_path / "a.csv").write_text("".join(rows))
-    code = f"""
-import json, recordgen
-from pathlib import Path
-from recordgen.cli import main
-root = Path({str(tmp_path)!r})
-for check in ("decode", "header", "none"):
-    out = root / check
-    main(["convert", str(root / "a.csv"), str(out), "--check", check, "--max-reject-fraction", "1"])
-    main(["report", str(out)])
-lossless = (root / "bad.jpg").read_bytes()
-recordgen.write([{{"image/encoded": lossless, "image/format": b"jpeg"}}], root / "foreign")
-main(["report", str(root / "foreign")])
-"""
-    done = WITH_BEAM.run("-c", code)
-    assert done.returncode == 0, done.stderr[-2000:]
-    for check in ("decode", "header", "none"):
-        [line] = (tmp_path / check / "rejects.jsonl").read_text().splitlines()
-        reject = json.loads(line)
-        assert (reject["line"], reject["code"]) == (4, "unsupported_pixels")
-    assert "image/encoded" in (tmp_path / "foreign/report.html").read_text()
 
 
 def test_every_call_of_a_decoder_reads_the_header_first():

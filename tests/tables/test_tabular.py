@@ -141,23 +141,6 @@ COLUMNS = [
     (["2026-11-21", "1"], "bytes"),
     (["true", "false"], "bytes"),
     (["", ""], "bytes"),
-]
-
-
-@pytest.mark.parametrize(("values", "dtype"), COLUMNS)
-def test_types_are_told_from_values(values, dtype, tmp_path):
-    text = "a,b\n" + "".join(f"{value},x\n" for value in values)
-    assert columns_of(text, tmp_path=tmp_path).column("a").dtype == dtype
-
-
-def test_all_rows_of_all_files_tell(tmp_path):
-    many = "".join(f"{number},{number}\n" for number in range(25_000))
-    table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
-    assert [column.dtype for column in table.columns] == ["bytes", "float32"]
-
-
-# values of a column; the inferred type must not depend on their blocks and files
-SCATTERED = [
     (["1.5", "2.5", "100000000000000000000"], "float32"),
     (["1.5", "-0"], "float32"),
     (["1", "-0"], "bytes"),
@@ -167,14 +150,20 @@ SCATTERED = [
 ]
 
 
-@pytest.mark.parametrize(("values", "dtype"), SCATTERED)
-def test_types_are_the_same_in_one_file_and_in_several(values, dtype, tmp_path):
+@pytest.mark.parametrize(("values", "dtype"), COLUMNS)
+def test_types_are_told_from_values_in_one_file_and_in_several(values, dtype, tmp_path):
+    """The inferred type does not depend on the order of values, nor on their files."""
     for rows in (values, values[::-1]):
         lines = [f"{value},x\n" for value in rows]
         one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
-        each = columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
-        assert one == each
+        assert one == columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
         assert one.column("a").dtype == dtype
+
+
+def test_all_rows_of_all_files_tell(tmp_path):
+    many = "".join(f"{number},{number}\n" for number in range(25_000))
+    table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
+    assert [column.dtype for column in table.columns] == ["bytes", "float32"]
 
 
 def test_lost_digits_are_said(tmp_path):

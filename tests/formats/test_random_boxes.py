@@ -1,21 +1,20 @@
-"""Boxes of random documents, compared with readers that share no code with Recordgen's."""
+"""Boxes of random documents are those that were written, as their formats describe them."""
 
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
-from xml.dom import minidom
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pycocotools.coco import COCO
 
 from recordgen.core.rows.row import Row
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection.annotation import Boxes
+from tests.formats.sources import write_files
 from tests.rows import read_rows
 
 WIDTH, HEIGHT = 64, 48
@@ -49,20 +48,14 @@ def read(root):
     }
 
 
-def check(ours, theirs):
-    """Check that two readers have the same boxes, up to repeated ones."""
-    assert ours.keys() == theirs.keys()
+def check(root, content):
+    """Check that a folder is read with the boxes that were written, up to repeated ones."""
+    ours = read(root)
+    assert ours.keys() == content.keys()
     for name, found in ours.items():
-        rest = [(label, pytest.approx(box, abs=1e-4)) for label, box in theirs[name]]
+        rest = [(NAMES[box[0]], pytest.approx([*corners(box)], abs=1e-4)) for box in content[name]]
         assert all(each in rest for each in found)
         assert all(any(each == other for other in found) for each in rest)
-
-
-def write(root, files):
-    """Write text files."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(text.encode())
 
 
 @fast
@@ -80,21 +73,8 @@ def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
                 lines.append(f"{box[0]} {x:.6f} {y:.6f} {right - left:.6f} {bottom - top:.6f}{end}")
             files[f"images/{name}.jpg"] = ""
             files[f"labels/{name}.txt"] = "\ufeff" * has_bom + "".join(lines)
-        write(root, files)
-        check(read(root), _theirs_of_yolo(root))
-
-
-def _theirs_of_yolo(root):
-    found = {}
-    for path in (root / "labels").iterdir():
-        found[path.stem] = []
-        for line in path.read_text("utf-8-sig").split("\n"):
-            if line.strip():
-                kind, x, y, width, height = line.split()
-                left, top = float(x) - float(width) / 2, float(y) - float(height) / 2
-                box = [left, top, left + float(width), top + float(height)]
-                found[path.stem].append((NAMES[int(kind)], box))
-    return found
+        write_files(root, files)
+        check(root, content)
 
 
 @fast
@@ -121,24 +101,8 @@ def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
                 f"<size><height>{HEIGHT}</height><width>{WIDTH}</width></size>{''.join(items)}"
                 f"</annotation>"
             )
-        write(root, files)
-        check(read(root), _theirs_of_voc(root, shift))
-
-
-def _theirs_of_voc(root, shift):
-    found = {}
-    for path in (root / "Annotations").iterdir():
-        found[path.stem] = []
-        for item in minidom.parse(str(path)).getElementsByTagName("object"):
-
-            def text(tag, item=item):
-                return item.getElementsByTagName(tag)[0].firstChild.data.strip()
-
-            left, top = float(text("xmin")) - shift, float(text("ymin")) - shift
-            right, bottom = float(text("xmax")), float(text("ymax"))
-            box = [left / WIDTH, top / HEIGHT, right / WIDTH, bottom / HEIGHT]
-            found[path.stem].append((text("name"), box))
-    return found
+        write_files(root, files)
+        check(root, content)
 
 
 @fast
@@ -170,21 +134,9 @@ def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
                 {"id": own, "name": name} for own, name in zip(of_class, NAMES, strict=True)
             ],
         }
-        write(root, {f"{name}.jpg": "" for name in content})
+        write_files(root, {f"{name}.jpg": "" for name in content})
         document = root / "instances.json"
         document.write_text(json.dumps({key: values[key] for key in keys}))
-        check(read(root), _theirs_of_coco(document))
+        check(root, content)
         classes = detect([ImportFile(f"{root}/")], ConvertOptions()).classes
         assert classes == tuple(name for _, name in sorted(zip(of_class, NAMES, strict=True)))
-
-
-def _theirs_of_coco(document):
-    theirs, found = COCO(str(document)), dict[str, Any]()
-    for image in theirs.loadImgs(theirs.getImgIds()):
-        name = found[Path(image["file_name"]).stem] = []
-        for item in theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]])):
-            x, y, width, height = item["bbox"]
-            [category] = theirs.loadCats([item["category_id"]])
-            box = [x / WIDTH, y / HEIGHT, (x + width) / WIDTH, (y + height) / HEIGHT]
-            name.append((category["name"], box))
-    return found
