@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import recordgen
 from recordgen.cli import build_parser
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
@@ -41,7 +42,7 @@ def test_labels_say_what_it_is_and_not_when_it_was_built(engine):
     assert ours.pop("org.opencontainers.image.revision") is not None
     assert ours == {
         "org.opencontainers.image.title": "Recordgen",
-        "org.opencontainers.image.description": "AutoML import files to split, sharded TFRecords",
+        "org.opencontainers.image.description": recordgen.__doc__.removesuffix("."),
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.version": __version__,
     }

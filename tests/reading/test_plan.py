@@ -71,7 +71,7 @@ def test_the_shuffle_buffer_is_given_or_at_most_the_examples(options, expected):
         # records of one shard, their size, cache, the buffer
         (100_000, 1_000, None, 16_384),
         (100_000, 64_000, None, 1_000),
-        (100_000, 64_000, "memory", 100_000),
+        (10_000, 64_000, "memory", 10_000),
         (100_000, 64_000, "a/file", 425),  # decoded, an image takes 224 · 224 · 3 bytes
         (100_000, 10_000_000, None, 64),
     ],
