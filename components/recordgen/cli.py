@@ -218,6 +218,10 @@ def _commit(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import commit
 
     result = commit(args.output, progress=_progress(args))
+    if result.unchanged and not args.json:
+        digest = result.dataset.digest[:16]
+        _show(args, {}, f"Already committed: {result.output} (digest {digest}…)")
+        return 0
     return _show_converted(args, result)
 
 
