@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.errors import NotUnderstoodError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
@@ -44,15 +43,3 @@ def test_each_example_of_the_page_is_read(name, lines, tmp_path):
 def test_the_page_has_an_example_of_each_definition():
     """No definition of rows is without one."""
     assert {name for name, _ in examples()} == TASKS.keys()
-
-
-ONE_HOT = ["image,cat,dog", "1.jpg,1,0"]
-
-
-@pytest.mark.parametrize("more", ["note", "score", "id"])
-@pytest.mark.parametrize("lines", [["split,image,label", "TRAIN,1.jpg,cat"], ONE_HOT])
-def test_a_column_without_a_role_stops(lines, more, tmp_path):
-    """The definition holds as a whole: one more column is another form."""
-    first, *rows = lines
-    with pytest.raises(NotUnderstoodError):
-        found(tmp_path, [f"{first},{more}", *(f"{row},7" for row in rows)])

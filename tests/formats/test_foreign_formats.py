@@ -6,7 +6,6 @@ import json
 import pickle
 import zipfile
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,15 +21,9 @@ from recordgen.rejects import OddLine
 from tests.formats.sources import write_files
 from tests.rows import read_rows
 
-BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
-
 
 def as_json(value):
     return json.dumps(value).encode()
-
-
-def as_frame(**columns):
-    return pd.DataFrame(columns)
 
 
 def in_memory(write):
@@ -128,7 +121,6 @@ def test_documents_of_other_tools_stop(files, tmp_path):
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
 KITTI = b"Car 0.00 0 -1.57 5.1 6.2 30.3 40.4 1.57 1.73 4.15 1.0 1.75 13.22 1.62\n"
 UNNAMED = {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"}
-PARQUET, ARROW = "train-00000-of-00001.parquet", "data-00000-of-00001.arrow"
 
 # files of a folder, name of the format, file that shows it
 FOLDERS = [
@@ -136,7 +128,7 @@ FOLDERS = [
     (UNNAMED, "YOLO labels", "train/labels/a.txt"),
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
-    ({f"train/{ARROW}": b""}, "an Arrow stream of Hugging Face's datasets", "train/data-00000"),
+    ({"train/data-00000-of-00001.arrow": b""}, "an Arrow stream", "train/data-0"),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
     ({"X.npy": b"", "y.npy": b""}, "a NumPy file", "X.npy"),
     ({"data.mdb": b"", "lock.mdb": b""}, "an LMDB database", "data.mdb"),

@@ -41,7 +41,6 @@ def _stored(value):
 
 
 KINDS = ["parquet", "tfrecord"]
-BOX = (8, 12, 16, 24)  # of 64 x 48 pixels, which the images have not all
 
 # a record, the option without the image, its split and labels
 RECORDS_OF = [

@@ -4,12 +4,9 @@ import json
 
 import pytest
 
-import recordgen
-from recordgen.core.records.objects import details_in
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
-from tests.conftest import stored_examples
 
 # Of an image of 40 by 20: in pixels, and as shares.
 PIXELS = [(4, 5), (12, 5), (8, 15)]
@@ -127,11 +124,3 @@ def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
 def test_keypoints_that_cannot_be(config, outcome):
     with pytest.raises(SourceError, match=next(iter(config))):
         outcome(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}), "images/a.png")
-
-
-def converted(source, output):
-    """Convert one image; return what its record says of its object, and the dataset."""
-    dataset = recordgen.convert(str(source), output, lint="-ALL").dataset
-    [(_, example)] = stored_examples(output)
-    [details] = details_in(example, 1)
-    return details, dataset

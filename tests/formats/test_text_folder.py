@@ -3,7 +3,7 @@
 import pytest
 
 import recordgen
-from recordgen.errors import NotUnderstoodError, RecordgenError
+from recordgen.errors import RecordgenError
 from tests.conftest import stored_examples
 from tests.formats.sources import Reading, write_files
 
@@ -108,6 +108,10 @@ OTHERS = {
     ),
     "one class": ({"pos/1.txt": "Good."}, "pos"),
     "an import file": ({"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"}, "labels.csv"),
+    "captions of images": (
+        {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")},
+        "",
+    ),
     "a folder in a class": (
         {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},
         "b/more",
@@ -123,11 +127,4 @@ OTHERS = {
 def test_other_folders_are_no_texts_by_label(files, words, tmp_path):
     """Nothing is taken for a class that may be something else."""
     with pytest.raises(RecordgenError, match=words):
-        read(tmp_path, files)
-
-
-def test_texts_of_images_are_no_examples(tmp_path):
-    """Captions beside images stop the run: they are neither skipped nor texts of a class."""
-    files = {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")}
-    with pytest.raises(NotUnderstoodError):
         read(tmp_path, files)

@@ -10,10 +10,15 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
 from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import SourceError
-from tests.conftest import run_python
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
-from tests.formats.containers import contents, converted, converted_each, image
+from tests.formats.containers import (
+    contents,
+    converted,
+    converted_each,
+    image,
+    rejected_in_little_memory,
+)
 from tests.formats.sources import write_files
 from tests.formats.written import tfds_features
 
@@ -183,15 +188,7 @@ def test_no_memory_for_an_announced_length(folder):
     """A length of 2 GB with a right checksum takes no memory."""
     head = frame_head((1 << 31) - 1)
     (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + head)
-    program = (
-        "import resource, recordgen\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
-        f"recordgen.convert({str(folder / 'in')!r}, {str(folder / 'out')!r}, "
-        "max_reject_fraction=1)\n"
-    )
-    done = run_python("-c", program)
-    assert done.returncode == 0, done.stderr
-    assert recordgen.read_dataset(folder / "out").rows.rejected == {"truncated": 1}
+    assert rejected_in_little_memory(folder) == {"truncated": 1}
 
 
 def test_packed_files_are_refused(folder):

@@ -31,15 +31,6 @@ def test_every_format_of_boxes_is_written_here():
     assert boxes - CONTAINERS == set(WRITERS)
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_documents_end_as_declared(name, tmp_path, make_pictures):
-    """A format is only asked about a source whose name ends so."""
-    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
-    write(name, tmp_path / "in")
-    evidence = FORMATS[name]().detect(Listing.of(f"{tmp_path}/in/"))
-    assert all(not path or path.endswith(DOCUMENTS[name]) for path in evidence.documents)
-
-
 def test_a_row_of_images_loads_no_other_format(tmp_path):
     (tmp_path / "a.csv").write_text("TRAIN,a.jpg,cat\n")
     code = (
@@ -57,9 +48,21 @@ def test_a_row_of_images_loads_no_other_format(tmp_path):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_folder_is_enough(name, tmp_path, make_pictures):
-    """No option says the format, the task, the splits or the classes."""
+    """No option says the format, the task, the splits or the classes; workers read the same rows.
+
+    A format is only asked about a source whose name ends as it declares.
+    """
     make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
     write(name, tmp_path / "in")
+    evidence = FORMATS[name]().detect(Listing.of(f"{tmp_path}/in/"))
+    assert all(not path or path.endswith(DOCUMENTS[name]) for path in evidence.documents)
+    source, options = open_source(f"{tmp_path}/in/", ConvertOptions())
+    here = (conversion_of(options).reader, source.parts())
+    rows, expected = (
+        [*chain.from_iterable(map(reader.read_part, parts))]
+        for reader, parts in (pickle.loads(pickle.dumps(here)), here)
+    )
+    assert rows == expected != []
     dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
     assert (dataset.options["format"], dataset.task) == (name, ObjectDetection.name)
     assert dataset.labels == CLASSES
@@ -70,16 +73,3 @@ def test_the_folder_is_enough(name, tmp_path, make_pictures):
         "valid/c.jpg": ("eval", boxes),
     }
     assert (dataset.rows.adjusted, dataset.rows.rejected) == ({}, {})
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_workers_of_a_pipeline_read_the_same_rows(name, tmp_path, make_pictures):
-    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
-    write(name, tmp_path / "in")
-    source, options = open_source(f"{tmp_path}/in/", ConvertOptions())
-    here = (conversion_of(options).reader, source.parts())
-    rows, expected = (
-        [*chain.from_iterable(map(reader.read_part, parts))]
-        for reader, parts in (pickle.loads(pickle.dumps(here)), here)
-    )
-    assert rows == expected != []

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,6 @@ from tests.servers import serving
 from tests.settings import payload_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 PAIRS = {
     "split": types.SplitKey,
@@ -191,8 +187,6 @@ def test_two_images_per_row(pairs, make_csv, tmp_path):
     assert again.unchanged
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
-    with pytest.raises(UsageError, match="group_by=content"):
-        recordgen.convert(source, tmp_path / "c", schema=PAIRS, group_by="content")
 
 
 def test_two_images_of_which_one_is_called_image(make_images, tmp_path):

@@ -699,8 +699,6 @@ def test_a_finished_table_is_known_again(tmp_path):
         recordgen.convert(source, output, append=True, **options)
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, **options)
-    with pytest.raises(UsageError, match=r"shard_by=label .*tabular"):
-        recordgen.convert(source, output, overwrite=True, shard_by="label", **options)
     with pytest.raises(UsageError, match="'table'"):
         recordgen.convert(source, output, overwrite=True, table="", **options)
 

@@ -73,62 +73,40 @@ def test_painted(objects, mask):
     assert paint(objects, 9, SIZE, Limits()).tolist() == mask
 
 
-def test_runs_that_do_not_fill_their_picture():
-    """The image is refused."""
-    broken = Details(mask=details.Mask(text_of([3, 2]), 4, 6))
-    with pytest.raises(PayloadError) as caught:
-        paint([(1, broken)], 0, SIZE, Limits())
-    assert caught.value.code == "bad_annotation"
-
-
-# what is drawn on an image of 1000×1000 pixels, all in far less than a second in truth
-SLOW = [
-    Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)] * 1000)),
-    Details(polygons=Polygons.of([(0, 0, 0, 1) * 1000])),
-    Details(mask=details.Mask(text_of([1, 99_999_999]), 10_000, 10_000)),
+# objects that cannot be drawn: they do not fill their picture, or have rows from and to nowhere
+UNDRAWN = [
+    Details(mask=details.Mask(text_of([3, 2]), 4, 6)),
+    *(Details(polygons=Polygons.of([(0, 0, 1, odd, 0.5, 1)])) for odd in (np.nan, np.inf)),
 ]
 
 
-@pytest.mark.parametrize("slow", SLOW)
-def test_drawing_takes_the_time_of_an_image(slow):
-    """Its estimate, which does not depend on the machine, is refused before anything is drawn."""
-    with pytest.raises(PayloadError) as caught:
-        paint([(1, slow)], 0, (1000, 1000), Limits(seconds=0.1))
-    assert caught.value.code == "too_slow"
-    quick = Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)]))
-    assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
-
-
-def test_a_small_document_cannot_take_the_time_of_many_images():
-    """Long edges take the time that their bytes allow: some milliseconds each in a large image."""
-    zigzag = Polygons.of([(0, 0, 0, 1) * 1000])
-    short = Polygons.of([(0, 0, 0, 0.01) * 1000])
-    with pytest.raises(PayloadError) as caught:
-        paint([(1, Details(polygons=zigzag))], 0, (5000, 5000), Limits())
-    assert caught.value.code == "too_slow"
-    assert not paint([(1, Details(polygons=short))], 0, (5000, 5000), Limits()).any()
-
-
-@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+@pytest.mark.parametrize("odd", UNDRAWN)
 def test_an_outline_without_a_place_is_refused(odd):
-    """Rows from and to nowhere would be drawn without end."""
-    outline = Details(polygons=Polygons.of([(0, 0, 1, odd, 0.5, 1)]))
     with pytest.raises(PayloadError) as caught:
-        paint([(1, outline)], 0, (10, 10), Limits())
+        paint([(1, odd)], 0, SIZE, Limits())
     assert caught.value.code == "bad_annotation"
 
 
-def test_a_mask_of_another_picture(tmp_path):
-    """A mask whose proportions are only those of its document rejects the image."""
-    runs_of_others = {"size": [6, 4], "counts": [0, 4, 20]}
-    folder = coco(tmp_path / "in", {"category_id": 9, "segmentation": runs_of_others})
-    document = Path(folder, "_annotations.coco.json")
-    document.write_text(
-        document.read_text().replace('"width": 6, "height": 4', '"width": 4, "height": 6')
-    )
-    options = {"task": "image_segmentation", "max_reject_fraction": 1}
-    result = recordgen.convert(folder, tmp_path / "out", **options)
-    assert [(reject.uri, reject.code) for reject in result.rejects] == [("a.png", "bad_annotation")]
+# what is drawn, the side of the image, limits: in truth, each takes far less than a second
+ZIGZAG = Details(polygons=Polygons.of([(0, 0, 0, 1) * 1000]))
+SLOW = [
+    (Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)] * 1000)), 1000, {"seconds": 0.1}),
+    (ZIGZAG, 1000, {"seconds": 0.1}),
+    (Details(mask=details.Mask(text_of([1, 99_999_999]), 10_000, 10_000)), 1000, {"seconds": 0.1}),
+    (ZIGZAG, 5000, {}),  # long edges of a small document
+]
+
+
+@pytest.mark.parametrize(("slow", "side", "limits"), SLOW)
+def test_drawing_takes_the_time_of_an_image(slow, side, limits):
+    """Its estimate, which does not depend on the machine, is refused before anything is drawn."""
+    with pytest.raises(PayloadError) as caught:
+        paint([(1, slow)], 0, (side, side), Limits(**limits))
+    assert caught.value.code == "too_slow"
+    quick = Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)]))
+    assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
+    short = Details(polygons=Polygons.of([(0, 0, 0, 0.01) * 1000]))
+    assert not paint([(1, short)], 0, (5000, 5000), Limits()).any()
 
 
 def edge_distances(corners, points):
@@ -199,9 +177,19 @@ def test_coco_stays_boxes_without_the_task(tmp_path):
     assert recordgen.convert(folder, tmp_path / "out").dataset.task == "object_detection"
 
 
-def test_an_object_without_an_outline(tmp_path):
-    """A box alone does not say which pixels are of its object: its image is rejected."""
-    folder = coco(tmp_path / "in", {"category_id": 9})
+# the annotation of an object; the size of its picture as the document says it
+UNUSABLE = [
+    ({}, '"width": 6, "height": 4'),  # a box alone does not say which pixels are its own
+    ({"segmentation": {"size": [6, 4], "counts": [0, 4, 20]}}, '"width": 4, "height": 6'),
+]
+
+
+@pytest.mark.parametrize(("annotation", "size"), UNUSABLE)
+def test_an_object_without_an_outline_in_its_picture_rejects_it(annotation, size, tmp_path):
+    """Neither is a mask guessed from a box, nor one whose proportions its document only says."""
+    folder = coco(tmp_path / "in", {"category_id": 9, **annotation})
+    document = Path(folder, "_annotations.coco.json")
+    document.write_text(document.read_text().replace('"width": 6, "height": 4', size))
     options = {"task": "image_segmentation", "max_reject_fraction": 1}
     result = recordgen.convert(folder, tmp_path / "out", **options)
     assert [(reject.uri, reject.code) for reject in result.rejects] == [("a.png", "bad_annotation")]
@@ -253,44 +241,30 @@ def test_random_polygons_and_runs_are_those_of_pycocotools(tmp_path):
     assert all(share >= 0.85 or pixels < 20 for share, pixels in common.values())
 
 
-CVAT = "<annotations><image name='a.png' width='60' height='40'>{}</image></annotations>"
+def cvat(kind, place):
+    """Return CVAT's document of a.png with one shape."""
+    image = f"<image name='a.png' width='60' height='40'><{kind} label='cat' {place}/></image>"
+    return {"a.xml": f"<annotations>{image}</annotations>"}
+
+
 VIA_CIRCLE = {"name": "circle", "cx": 30, "cy": 20, "r": 10}
 VIA = {"filename": "a.png", "regions": [{"shape_attributes": VIA_CIRCLE}]}
 VIA["regions"][0]["region_attributes"] = {"a": "cat"}
 LABELME = {"label": "cat", "shape_type": "circle", "points": [[30, 20], [40, 20]]}
 ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10, "ellipselabels": ["cat"]}
 RESULT = {"type": "ellipselabels", "value": ELLIPSE, "original_width": 60, "original_height": 40}
+STUDIO = {"data": {"image": "a.png"}, "annotations": [{"result": [RESULT]}]}
 SQUARE = "0 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n"
 
 # files, the number of pixels of the cat in a picture of 60×40
 OUTLINED = [
     ({"a.txt": SQUARE, "classes.txt": "cat\n"}, 30 * 20),
-    (
-        {"a.xml": CVAT.format("<polygon label='cat' points='10,10;40,10;40,30;10,30'/>")},
-        30 * 20,
-    ),
-    (
-        {"a.xml": CVAT.format("<ellipse label='cat' cx='30' cy='20' rx='20' ry='10'/>")},
-        np.pi * 20 * 10,
-    ),
-    (
-        {
-            "a.xml": CVAT.format(
-                "<box label='cat' xtl='20' ytl='15' xbr='40' ybr='25' rotation='30'/>"
-            )
-        },
-        20 * 10,
-    ),
+    (cvat("polygon", "points='10,10;40,10;40,30;10,30'"), 30 * 20),
+    (cvat("ellipse", "cx='30' cy='20' rx='20' ry='10'"), np.pi * 20 * 10),
+    (cvat("box", "xtl='20' ytl='15' xbr='40' ybr='25' rotation='30'"), 20 * 10),
     ({"a.json": json.dumps({"a.png": VIA})}, np.pi * 10 * 10),
     ({"a.json": json.dumps({"shapes": [LABELME], "imagePath": "a.png"})}, np.pi * 10 * 10),
-    (
-        {
-            "a.json": json.dumps(
-                [{"data": {"image": "a.png"}, "annotations": [{"result": [RESULT]}]}]
-            )
-        },
-        np.pi * 12 * 4,
-    ),
+    ({"a.json": json.dumps([STUDIO])}, np.pi * 12 * 4),
 ]
 
 

@@ -82,6 +82,9 @@ def stored(data, colours=None, *, size=(2, 3), orientation="stored", way=1, **op
     return levels.tolist()
 
 
+NAMELESS = {"annotationSpecDisplayName": "none", "color": {}}
+MANAGED = {"maskGcsUri": "m.png", "annotationSpecColors": [NAMELESS]}
+
 # fields after the path or a line of JSON → annotation
 ROWS = [
     ([], None),
@@ -93,15 +96,7 @@ ROWS = [
         {"segmentationAnnotation": VERTEX},
         '["m.png", {"#000000": "background", "#008000": "dog", "#ff0000": "cat"}]',
     ),
-    (
-        {
-            "maskAnnotation": {
-                "maskGcsUri": "m.png",
-                "annotationSpecColors": [{"annotationSpecDisplayName": "none", "color": {}}],
-            }
-        },
-        '["m.png", {"#000000": "none"}]',
-    ),
+    ({"maskAnnotation": MANAGED}, '["m.png", {"#000000": "none"}]'),
 ]
 
 
@@ -116,19 +111,12 @@ def test_rows(given, annotation):
     assert row == ("i.jpg", annotation)
 
 
+TOO_RED = {"color": {"red": 255}, "displayName": "cat"}
 BAD_ROWS = [
     (["m.png", "n.png"], "too_many_fields"),
     ({"segmentationAnnotation": {"annotationSpecColors": []}}, "bad_annotation"),
     ({"segmentationAnnotation": {**VERTEX, "annotationSpecColors": []}}, "bad_annotation"),
-    (
-        {
-            "segmentationAnnotation": {
-                **VERTEX,
-                "annotationSpecColors": [{"color": {"red": 255}, "displayName": "cat"}],
-            }
-        },
-        "bad_annotation",
-    ),
+    ({"segmentationAnnotation": {**VERTEX, "annotationSpecColors": [TOO_RED]}}, "bad_annotation"),
     ({"segmentationAnnotation": {**VERTEX, "categoryMaskGcsUri": 3}}, "bad_annotation"),
 ]
 
@@ -213,22 +201,18 @@ def test_colours():
     assert stored(png(Image.fromarray(pixels)), numbers) == [[1, 0, 2], [2, 0, 0]]
 
 
+def of_colour(colour):
+    return Image.fromarray(np.array([[colour] * 3] * 2, np.uint8))
+
+
 BAD = {
     "JPEG": (png(gray(NUMBERS), "JPEG"), {}, "bad_annotation"),
     "GIF, which renumbers": (png(palette(NUMBERS), "GIF"), {}, "bad_annotation"),
     "not an image": (b"a mask", {}, "not_an_image"),
     "cut": (png(gray(NUMBERS))[:50], {}, "truncated"),
-    "colours": (png(Image.fromarray(np.array([[RED] * 3] * 2, np.uint8))), {}, "bad_annotation"),
-    "other colour": (
-        png(Image.fromarray(np.array([[OTHER] * 3] * 2, np.uint8))),
-        {"#000000": 0},
-        "bad_annotation",
-    ),
-    "large number": (
-        png(Image.fromarray(np.full((2, 3), 256, np.uint16))),
-        {},
-        "bad_annotation",
-    ),
+    "colours": (png(of_colour(RED)), {}, "bad_annotation"),
+    "other colour": (png(of_colour(OTHER)), {"#000000": 0}, "bad_annotation"),
+    "large number": (png(Image.fromarray(np.full((2, 3), 256, np.uint16))), {}, "bad_annotation"),
     # Nothing is decoded: both files end in their headers.
     "other proportions": (png(gray([[0, 1]] * 9))[:60], {}, "bad_annotation"),
     "the proportions, but another size": (png(gray([[0] * 6] * 4))[:60], {}, "bad_annotation"),

@@ -1,8 +1,6 @@
 """Options that cannot act in a task are refused, and no message names one as a remedy."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +11,6 @@ from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import task_for
 from recordgen.tasks.suiting import NEEDS, options_in, remedies_of
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
-
 
 # A value of each option other than its default.
 VALUES = {

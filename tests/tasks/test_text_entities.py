@@ -144,10 +144,10 @@ def test_schemes(tags, spans, begun):
     assert set(begun_inside) <= set(spans)
 
 
-def vertex(text, *spans, **more):
+def vertex(text, *spans, key="textContent", **more):
     names = ("startOffset", "endOffset", "displayName")
     segments = [dict(zip(names, span, strict=True)) for span in spans]
-    return json.dumps({"textContent": text, "textSegmentAnnotations": segments, **more})
+    return json.dumps({key: text, "textSegmentAnnotations": segments, **more})
 
 
 def read(path, *lines):
@@ -168,16 +168,12 @@ def said(row):
 def test_shapes_of_json(tmp_path):
     """Vertex AI's line and the older one are equivalent; numbers may be texts, 0 may be missing."""
     text = "Zoë in Köln"
-    old = {
-        "text_snippet": {"content": text},
-        "annotations": [
-            {"text_extraction": {"text_segment": {"end_offset": 3}}, "display_name": "person"},
-            {
-                "text_extraction": {"text_segment": {"start_offset": "7", "end_offset": "11"}},
-                "display_name": "city",
-            },
-        ],
-    }
+    parts = {"person": {"end_offset": 3}, "city": {"start_offset": "7", "end_offset": "11"}}
+    annotations = [
+        {"text_extraction": {"text_segment": part}, "display_name": label}
+        for label, part in parts.items()
+    ]
+    old = {"text_snippet": {"content": text}, "annotations": annotations}
     lines = [vertex(text, (7, 11, "city"), (0, "3", "person")), json.dumps(old)]
     rows, adjusted = read(tmp_path / "a.jsonl", *lines)
     expected = {"text": text, "said": {"spans": [[0, 3, "person"], [7, 11, "city"]]}}
@@ -207,22 +203,8 @@ def test_records(tmp_path):
         vertex("Paris", (0, 5, "city")),
         vertex("Paris", (0, 5, "person")),
         vertex("Nothing here"),
-        json.dumps(
-            {
-                "textGcsUri": "file.txt",
-                "textSegmentAnnotations": [
-                    {"startOffset": 8, "endOffset": 16, "displayName": "person"}
-                ],
-            }
-        ),
-        json.dumps(
-            {
-                "textGcsUri": str(tmp_path / "file.txt"),
-                "textSegmentAnnotations": [
-                    {"startOffset": 8, "endOffset": 17, "displayName": "person"}
-                ],
-            }
-        ),
+        vertex("file.txt", (8, 16, "person"), key="textGcsUri"),
+        vertex(str(tmp_path / "file.txt"), (8, 17, "person"), key="textGcsUri"),
     ]
     (tmp_path / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
     source, out = str(tmp_path / "a.jsonl"), tmp_path / "out"
@@ -347,7 +329,7 @@ def test_files_that_do_not_go_together(iob, tmp_path, name, text, error, message
 
 
 def test_what_is_no_source_of_entities(iob, tmp_path):
-    """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
+    """A file of tags, a list of files, a file without tags and columns fail."""
     with pytest.raises(SourceError, match=r"labels\.txt: .*iob"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
@@ -359,8 +341,6 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: "):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
-    with pytest.raises(UsageError, match="shard_by=label"):
-        recordgen.convert(str(iob), tmp_path / "out", **TASK, shard_by="label")
 
 
 def test_append_and_resume(iob, tmp_path):
@@ -387,17 +367,16 @@ def test_append_and_resume(iob, tmp_path):
     assert read_dataset(str(out)).examples == 5
 
 
-def test_an_annotation_is_refused_where_rows_meet():
-    """The message shows overlapping spans of two rows."""
-    one = _of_json("New York", [Span(0, 8, "city")])
-    other = _of_json("New York", [Span(4, 8, "person")])
-    with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) .*4 to 8 \(person\)"):
-        TextEntities().merge([one.annotation, other.annotation])
+# a text, the spans of two rows, the span that the message names
+CLASHES = [
+    ("New York", Span(0, 8, "city"), Span(4, 8, "person"), r"0 to 8 \(city\) .*4 to 8 \(person\)"),
+    ("Newark", Span(0, 3, "city"), Span(3, 6, "boat"), r"3 to 6 \(boat\)"),  # share a word
+]
 
 
-def test_rows_whose_spans_share_a_word_are_all_refused():
-    """Two rows of one text, each with a part of one word, contradict each other."""
-    one = _of_json("Newark", [Span(0, 3, "city")])
-    other = _of_json("Newark", [Span(3, 6, "boat")])
-    with pytest.raises(AnnotationError, match=r"3 to 6 \(boat\)"):
-        TextEntities().merge([one.annotation, other.annotation])
+@pytest.mark.parametrize(("text", "one", "other", "words"), CLASHES)
+def test_rows_whose_spans_clash_are_all_refused(text, one, other, words):
+    """Spans of two rows that overlap, or that take parts of one word, contradict each other."""
+    said = [_of_json(text, [span]).annotation for span in (one, other)]
+    with pytest.raises(AnnotationError, match=words):
+        TextEntities().merge(said)

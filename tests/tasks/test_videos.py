@@ -4,7 +4,6 @@ import json
 import math
 import re
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +40,6 @@ PAGE = (Path(__file__).parents[2] / "docs/tasks/video_classification.md").read_t
 
 TASK = "video_classification"
 CSV = ConvertOptions(task=TASK, format="csv")
-
-MakeCsv = Callable[..., str]
 
 
 def segments(output):
@@ -298,30 +295,23 @@ def test_appending(make_csv, tmp_path):
 def test_all_ways_in_agree(make_csv, tmp_path):
     """CSV, JSONL and a DataFrame of the same segments give the same records; twice: unchanged."""
     lines = ["TRAIN,/v/1.mp4,x,1.5,3", "TRAIN,/v/1.mp4,y,0,inf", "TEST,/v/2.mp4,y,0,2"]
-    objects = [
-        {
-            "videoGcsUri": "/v/1.mp4",
-            "timeSegmentAnnotations": [
-                {"displayName": "x", "startTime": "1.5s", "endTime": "3.000s"}
-            ],
-            "classificationAnnotation": {"displayName": "y"},
-            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"},
-        },
-        {
-            "videoGcsUri": "/v/2.mp4",
-            "classificationAnnotation": {"displayName": "y", "timeSegment": {"endTime": 2}},
-            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "test"},
-        },
+    timed = {"displayName": "x", "startTime": "1.5s", "endTime": "3.000s"}
+    whole = {"displayName": "y"}
+    said = [
+        ("1", "training", {"timeSegmentAnnotations": [timed], "classificationAnnotation": whole}),
+        ("2", "test", {"classificationAnnotation": {**whole, "timeSegment": {"endTime": 2}}}),
     ]
-    frame = pd.DataFrame(
-        {
-            "split": ["TRAIN", "TRAIN", "TEST"],
-            "video_uri": ["/v/1.mp4", "/v/1.mp4", "/v/2.mp4"],
-            "label": ["x", "y", "y"],
-            "start": [1.5, 0, 0],
-            "end": [3, np.inf, 2],
-        }
-    )
+    use = "aiplatform.googleapis.com/ml_use"
+    objects = [
+        {"videoGcsUri": f"/v/{name}.mp4", **found, "dataItemResourceLabels": {use: split}}
+        for name, split, found in said
+    ]
+    rows = [
+        ("TRAIN", "/v/1.mp4", "x", 1.5, 3),
+        ("TRAIN", "/v/1.mp4", "y", 0, np.inf),
+        ("TEST", "/v/2.mp4", "y", 0, 2),
+    ]
+    frame = pd.DataFrame(rows, columns=["split", "video_uri", "label", "start", "end"])
     source = make_csv(lines)
     sources = [source, make_csv(map(json.dumps, objects), "a.jsonl"), frame]
     datasets = [
@@ -357,12 +347,6 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
         *[(1, "1.mp4", "bad_annotation")] * 4,
         (2, '["z", 0.0, null]'),
     ]
-
-
-def test_split_by_content_is_refused(make_csv):
-    """Videos are not read, so their content cannot decide splits."""
-    with pytest.raises(UsageError, match="group_by=content"):
-        recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, group_by="content")
 
 
 def test_the_sample_is_what_its_script_writes(tmp_path, monkeypatch):
