@@ -49,9 +49,8 @@ class PixelScale:
 
         if self.is_bgr:
             images = images[..., ::-1]
-        factor = np.asarray(self.factor, np.float32) / np.float32(white)
-        if (factor != 1).any():
-            images = images * factor
+        if self.factor != white:
+            images = images * (np.float32(self.factor) / np.float32(white))
         return images + np.asarray(self.offset, np.float32) if self.offset else images
 
 
