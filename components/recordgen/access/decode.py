@@ -9,12 +9,11 @@ stored size have the same pixels as in ``recordgen.load``. Resized ones differ b
 
 from __future__ import annotations
 
-import importlib
 import io
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +21,6 @@ import simplejpeg
 from PIL import Image
 
 from recordgen.access.boxes import BOX_FORMATS
-from recordgen.access.scales import PixelScale
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import UsageError
@@ -36,13 +34,14 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 
 RESIZES = ("stretch", "fit", "center_crop")
 METHODS = ("bilinear", "area")
+DTYPES = ("uint8", "float32")
 LAYOUTS = ("HWC", "CHW")
 
 #: Larger images are damaged or hostile; Pillow refuses the same number.
 MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 _WORDS: Mapping[str, Sequence[str]] = {
-    **{"resize": RESIZES, "method": METHODS},
+    **{"resize": RESIZES, "method": METHODS, "dtype": DTYPES},
     **{"layout": LAYOUTS, "boxes": BOX_FORMATS},
 }
 
@@ -60,7 +59,7 @@ class Decoded(NamedTuple):
     """A decoded image.
 
     Attributes:
-        pixels: uint8 or float32 [height, width, 3] or [3, height, width]; writable.
+        pixels: uint8 or float32 [height, width, 3] or [3, height, width], RGB.
         view: the part of the stored image that it shows: top, left, height and width in shares of
             the stored ones (float32 [4]); with bars, it is larger than the image.
         size: height and width of the pixels.
@@ -75,13 +74,13 @@ class Decoded(NamedTuple):
 class Decoder:
     """How images are decoded, and with which fields of their boxes.
 
-    See :meth:`recordgen.access.source.Source.images`; without a ``scale``, pixels are uint8.
+    See :meth:`recordgen.access.source.Source.images`.
     """
 
     size: tuple[int, int] | None
     resize: str = "stretch"
     method: str = "bilinear"
-    scale: PixelScale | None = None
+    dtype: str = "uint8"
     layout: str = "HWC"
     boxes: str = BOX_FORMATS[0]
     fields: tuple[str, ...] = ()
@@ -120,12 +119,11 @@ class Decoder:
         pixels, view = found
         size = pixels.shape[0], pixels.shape[1]
         shown: npt.NDArray[Any] = pixels
-        if self.scale is not None:
-            shown = np.asarray(self.scale.apply(pixels, white=255), np.float32)
+        if self.dtype == "float32":
+            shown = np.multiply(pixels, np.float32(1 / 255))
         if self.layout == "CHW":
             shown = np.ascontiguousarray(shown.transpose(2, 0, 1))
-        # Pillow's pixels, and those of a record, are not writable.
-        return Decoded(shown if shown.flags.writeable else shown.copy(), view, size)
+        return Decoded(shown, view, size)
 
     def _jpeg(self, encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
         """Return the pixels of a JPEG, the size of the whole, and the ratio of their scale."""
@@ -234,20 +232,9 @@ def _float32(values: Any) -> Floats:
     return np.asarray(values, np.float32)
 
 
-@cache
-def _installed(name: str) -> Any:
-    """Return a library; None if it cannot be imported.
-
-    Only what is installed decides who resizes: pixels are the same in all processes of an
-    environment, whatever they imported.
-    """
-    with suppress(ImportError, OSError):
-        return importlib.import_module(name)
-
-
 def _interpolated(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Resize with antialiasing; by PyTorch if it is installed: in a quarter of the time."""
-    if (torch := _installed("torch")) is not None:
+    """Resize with antialiasing; by PyTorch if it is loaded, which takes a quarter of the time."""
+    if (torch := sys.modules.get("torch")) is not None:
         writable = pixels if pixels.flags.writeable else np.array(pixels)
         channels_last = torch.from_numpy(writable).permute(2, 0, 1)[None]
         resized = torch.nn.functional.interpolate(
@@ -263,7 +250,7 @@ def _interpolated(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 def _means(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     """Resize to the means of the areas that new pixels cover; interpolate along growing sides."""
     height, width = pixels.shape[:2]
-    if (opencv := _installed("cv2")) is not None and height >= size[0] and width >= size[1]:
+    if (opencv := sys.modules.get("cv2")) is not None and height >= size[0] and width >= size[1]:
         found: Pixels = opencv.resize(pixels, size[::-1], interpolation=opencv.INTER_AREA)
         return found
     rows = _weights(height, size[0]) @ pixels.reshape(height, -1).astype(np.float32)

@@ -49,8 +49,9 @@ class PixelScale:
 
         if self.is_bgr:
             images = images[..., ::-1]
-        if self.factor != white:
-            images = images * (np.float32(self.factor) / np.float32(white))
+        factor = np.asarray(self.factor, np.float32) / np.float32(white)
+        if (factor != 1).any():
+            images = images * factor
         return images + np.asarray(self.offset, np.float32) if self.offset else images
 
 

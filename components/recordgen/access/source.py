@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.access.batches import names_checked
 from recordgen.access.records import Records
-from recordgen.access.scales import AUTO, scale_of
 from recordgen.core.task.stored import is_image
 from recordgen.errors import UsageError
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs
-
-_DTYPES = ("uint8", "float32")
 
 
 class Source(Records):
@@ -52,7 +49,6 @@ class Source(Records):
         resize: str = "stretch",
         method: str = "bilinear",
         dtype: Any = "uint8",
-        scale: str = "auto",
         layout: str = "HWC",
         transform: Callable[[Any], Any] | None = None,
         task: str = "auto",
@@ -61,8 +57,6 @@ class Source(Records):
         columns: str = "",
     ) -> Pairs:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
-
-        Pixels are writable.
 
         - one label: the image (uint8 [height, width, 3]) and its class (int64 []; -1: none)
         - any number of labels: the image and float32 [classes] of 0 and 1
@@ -79,8 +73,6 @@ class Source(Records):
             method: ``bilinear``, antialiased; or ``area``, the pixels of ``recordgen.load``.
             dtype: ``uint8`` from 0 to 255, or ``float32`` from 0 to 1; also the type of NumPy or
                 PyTorch.
-            scale: as in ``recordgen.load``: the range of float32 pixels, ``-1..1``, or a model of
-                ``keras.applications``; ``auto``: as ``dtype`` says.
             layout: ``HWC``: [height, width, 3]; or ``CHW``, as PyTorch's layers take them.
             transform: a function of the image, or of the dict of columns, whose result takes its
                 place; :meth:`recordgen.access.pairs.Pairs.map` changes labels, too.
@@ -102,12 +94,8 @@ class Source(Records):
         is_square = isinstance(image_size, Integral)
         size: Any = (image_size, image_size) if is_square else image_size
         name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
-        if name not in _DTYPES:
-            raise UsageError(f"dtype must be one of {', '.join(_DTYPES)} (got {dtype!r})")
         names = (fields,) if isinstance(fields, str) else tuple(fields)
-        is_uint8 = scale == "uint8" or (name, scale) == ("uint8", AUTO)
-        scaled = None if is_uint8 else scale_of(scale)
-        decoder = Decoder(size, resize, method, scaled, layout, boxes, names)
+        decoder = Decoder(size, resize, method, name, layout, boxes, names)
         found = Pairs(self, decoder, task, columns)
         if not any(map(is_image, found.names)):
             raise UsageError(

@@ -15,6 +15,7 @@ _OTHER_NAMES: Mapping[str, Sequence[str]] = {
     "num_shards": ("shards", "shard_mb", "shard"),
     "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
     "output_dir": ("the folder as the second argument",),
+    "scale": ("dtype",),
     "shuffle": ("seed",),
     "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
     "size": ("image_size",),

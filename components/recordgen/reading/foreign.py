@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ from recordgen import features
 from recordgen.access.named_features import named_features
 from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_record
+from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
@@ -29,42 +29,30 @@ from recordgen.reading.targets import Targets
 # The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"
 
-# Records of each file that are tried until one can be read; and read, to see their features.
+# Records of each file that are tried until one can be read.
 _TRIED = 100
-_SEEN = 16
 
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
 
-def first_record(paths: Sequence[str], count: int = 1) -> tuple[str, Mapping[str, list[Any]]]:
+def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
     """Return the file of the first record that can be read, and its features as lists by name.
-
-    Features that it lacks, or of which it has no value, are those of the records after it, of
-    ``count`` in all.
 
     Raises:
         RecordError: the first records are damaged or not ``tf.train.Example``.
         DataError: all files are empty.
     """
-    problems: list[RecordError] = []
+    problem: RecordError | None = None
     for path in paths:
-        if seen := list(islice(_readable(path, problems), count)):
-            # Of the records that have a value of a feature, the first one counts.
-            items = chain.from_iterable(each.items() for each in reversed(seen))
-            return path, dict(sorted(items, key=lambda item: bool(item[1])))
-    raise next(iter(problems), DataError(f"{paths[0]}: no record in {len(paths)} files"))
-
-
-def _readable(path: str, problems: list[RecordError]) -> Iterator[Mapping[str, list[Any]]]:
-    """Yield the first records of a file that can be read; ``problems`` receives the others."""
-    for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
-        if isinstance(record, RecordError):
-            problems.append(record)
-            continue
-        try:
-            yield parse_record(record, f"{path}: record {number}")
-        except RecordError as exc:
-            problems.append(exc)
+        for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
+            if isinstance(record, RecordError):
+                problem = problem or record
+                continue
+            try:
+                return path, parse_example(record)
+            except ValueError as exc:
+                problem = problem or RecordError(f"{path}: record {number}: {exc}")
+    raise problem or DataError(f"{paths[0]}: no record in {len(paths)} files")
 
 
 def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
@@ -120,7 +108,7 @@ def check_record(
     known = parsing_spec(extras, task=task)
     if is_ours(shards) and len(known) == len(set(extras)):
         return known, {}
-    path, first = first_record(plan.files, _SEEN)
+    path, first = first_record(plan.files)
     stored = {} if is_ours(shards) else named_features(options.roles, task, first, path)
     # The first record may be an image without objects, which has no features of boxes.
     has_labels = not has_boxes(task) or any(name.startswith(_OBJECT) for name in first)
@@ -181,13 +169,13 @@ def _predicate_spec(
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of the features that a predicate gets: all but the image.
 
-    For other tools' files, these are the features of the first records. ``lists`` are features
-    that may have several values in a record.
+    For other tools' files, these are the features of the first record. ``lists`` are features that
+    may have several values in a record.
     """
     spec = parsing_spec(task=plan.task)
     if not is_ours:
-        _, first = first_record(plan.files, _SEEN)
-        # The first records may lack a list that other records have.
+        _, first = first_record(plan.files)
+        # The first record may lack a list that other records have.
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.shards import ShardSet, find_shards
+from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
@@ -81,9 +82,8 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; a folder of other tools'
-            records in folders ``Split-train``, …; or a file of records or a pattern: one split,
-            ``train`` if no output says another.
+        source: an output folder, an Examples uri or a ``dataset.json``; or a folder of other tools'
+            records in folders ``Split-train``, ….
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -102,15 +102,17 @@ def load(
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     given, where = given_options(options, batch_size, image_size), storage.normal(os.fspath(source))
     parts = _splits_of(where)
-    known = [shards.dataset for shards in parts.values() if shards.dataset is not None]
-    has_task = not any(dataset.task == EXAMPLES for dataset in known)
+    has_task = not any(
+        dataset is not None and dataset.task == EXAMPLES for dataset in parts.values()
+    )
     found = {}
-    for name, shards in parts.items():
+    for name, dataset in parts.items():
         is_training = name == splits.TRAIN
+        shards = find_shards(source, name)
         if not has_task:
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
-        elif shards.dataset is not None and not _has_labels(shards.dataset, name, given):
+        elif dataset is not None and not _has_labels(dataset, dataset.splits[name], given):
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -124,25 +126,19 @@ def load(
     return Splits(where, found, names)
 
 
-def _splits_of(where: str) -> dict[str, ShardSet]:
-    """Return the shards of each split of an output, or of other tools' records.
-
-    Files are one split: that of the output which lists them, else ``train``.
-    """
-    names = [each.removeprefix(SPLIT_PREFIX) for each in storage.list_folders(where, SPLIT_PREFIX)]
-    if where.endswith(DATASET_FILE) or storage.exists(storage.join(where, DATASET_FILE)):
-        names = list(read_dataset(where).splits)
-    if names:
-        return {name: find_shards(where, name) for name in names}
-    shards = find_shards(where, splits.TRAIN)
-    return {shards.split or splits.TRAIN: shards}
+def _splits_of(where: str) -> dict[str, Dataset | None]:
+    """Return the splits of an output, or those of other tools' records, without a dataset."""
+    folders = storage.list_folders(where, SPLIT_PREFIX)
+    if folders and not storage.exists(storage.join(where, DATASET_FILE)):
+        return dict.fromkeys(folder.removeprefix(SPLIT_PREFIX) for folder in folders)
+    dataset = read_dataset(where)
+    return dict.fromkeys(dataset.splits, dataset)
 
 
-def _has_labels(dataset: Dataset, split: str, given: Mapping[str, Any]) -> bool:
+def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
     # Rows have labels only if their target is a class.
     is_class = kind_for(dataset.task).has_target and dataset.labels
-    needs = TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class
-    return bool(dataset.splits[split].labels) or not needs
+    return bool(split.labels) or not (TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class)
