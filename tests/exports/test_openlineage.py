@@ -11,7 +11,7 @@ from aiohttp import web
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.errors import NothingToConvertError, SourceError
+from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.lineage.events import dataset_id, is_configured, run_events
 from tests import trainer
 from tests.golden import ROOT, SAMPLES
@@ -109,8 +109,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
     convert(SOURCE, out)
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.train/{RUN}")
     model = trainer.train(out, tmp_path / "good", epochs=1)
-    with pytest.raises(SourceError):
-        trainer.train(out, tmp_path / "bad", base_model=str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError):
+        trainer.train(out, tmp_path / "bad", model="ResNet50")
     [_, written, *trained] = events()
     assert [event["eventType"] for event in trained] == ["START", "COMPLETE", "START", "FAIL"]
     assert [event["run"]["runId"] for event in trained[::2]] == [
@@ -125,7 +125,7 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
     assert [item["name"] for item in trained[1]["outputs"]] == [model]
     tags = {tag["key"]: tag["value"] for tag in trained[1]["run"]["facets"]["tags"]["tags"]}
     assert (tags["dataset_digest"], tags["epochs"]) == (read_dataset(out).digest, "1")
-    assert "nowhere" in trained[3]["run"]["facets"]["errorMessage"]["message"]
+    assert "ResNet50" in trained[3]["run"]["facets"]["errorMessage"]["message"]
 
 
 def test_events_go_to_a_service(monkeypatch):
