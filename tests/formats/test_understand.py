@@ -140,6 +140,7 @@ STOPS = [
     ('a.csv', '{i}.5,{i}.25', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 0.5,0.25 | None'),
     ('a.csv', 'TRAIN,5.{i},3.5,1.4,setosa', {'columns': 'split=1,target=5,header=no'}, 'tabular: train | TRAIN,5.0,3.5,1.4,setosa | None'),
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
+    ('a.txt', '{i}.jpg\t0\t4\t3\t3\t2\t2\t1\t0\t3\t0', {}, ''),
     ('a.jsonl', '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}', {}, ''),
     ('a.jsonl', '{{"text": "Anna {i}", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}', {}, ''),
     ('a.csv', '{i}.jpg,0.{i}1,0.25', {'columns': 'path=1,header=no', 'labels': 'none'}, 'image_classification: (assigned) | 0.jpg | '),

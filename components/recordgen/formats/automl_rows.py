@@ -181,7 +181,8 @@ def _check_several(head: Head, task: Task) -> None:
     if is_fixed or (task.kind == "text" and once):
         places = {(label, at) for line in head.lines for at, label in enumerate(line.annotation)}
         is_box = width == len(BOX_ROLES) and all(map(NUMBER.fullmatch, labels))
-        are_labels = len({label for label, _ in places}) < len(places) and not is_box
+        repeats = any(len({*line.annotation}) < len(line.annotation) for line in head.lines)
+        are_labels = len({label for label, _ in places}) < len(places) and not (is_box or repeats)
         problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
         if labels.keys() <= IS_CLASS.keys():
             stop(head, "fields are 0 and 1, and no header names their classes", options={})

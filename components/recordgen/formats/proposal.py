@@ -73,6 +73,8 @@ _SIDES = {
     ),
 }
 _NUMBERS_OF_A_BOX = 4
+# Numbers without names that a box explains: its own, those of its picture's size, and its class.
+_NUMBERS_BESIDE_A_PATH = 7
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -188,6 +190,8 @@ def propose(
     elif not columns.take("text", texts) and not columns.take("path", known):
         return _of_table(columns, header)
     columns.take("split", _splits(columns))
+    if header == "no" and len(columns.those(NUMBER.fullmatch)) > _NUMBERS_BESIDE_A_PATH:
+        return {}  # landmarks, for example
     _take_boxes(columns)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     are_parts = len(columns.named(_OFFSETS)) > 1  # of texts, which no columns name
