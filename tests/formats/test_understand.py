@@ -187,7 +187,8 @@ def written(folder, name, lines):
     if "{i}" in header:
         header, line = "", lines
     repeated = [line.format(i=n, d=n % 3) for n in range(ROWS)] if "{i}" in line else [line]
-    path = folder / name
+    path = folder / "in" / name  # the folder around it is searched for images
+    path.parent.mkdir()
     path.write_text("\n".join([*filter(None, [header]), *repeated]) + "\n", encoding="utf-8")
     return path
 
