@@ -312,6 +312,16 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+# TensorFlow 2.19 and later write these lines before they read TF_CPP_MIN_LOG_LEVEL.
+_EARLY_LINE = re.compile(r"WARNING: All log messages before absl::InitializeLog\(\)|I\d{4} \d\d:")
+
+
+def without_early_lines(stderr: str) -> str:
+    """Return what a program wrote, without the lines that no setting of TensorFlow turns off."""
+    lines = stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if not _EARLY_LINE.match(line))
+
+
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function that installs an example's package once; it returns the folder."""
