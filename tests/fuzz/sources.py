@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import os
 import random
 import re
 import resource
@@ -25,8 +27,10 @@ import zipfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 from PIL import Image
 
@@ -40,6 +44,7 @@ from tests.formats.odd_values import Sample
 from tests.formats.written import SPLITS, WRITERS, write
 
 ADDRESS_SPACE = 1_500_000_000
+MEMORY = 850_000_000  # with the libraries, a gigabyte
 SECONDS = 30
 LARGEST = 1_000_000
 FAILURES = {"unread", "slow", "memory", "traceback"}
@@ -82,6 +87,41 @@ def _zip(folder):
             archive.writestr(name, data)
 
 
+def _texts(folder):
+    (folder / "a").mkdir()
+    (folder / "b").mkdir()
+    for at, label in enumerate("abab"):
+        (folder / f"{label}/{at}.txt").write_text(f"A text of {label} with {at} words.")
+
+
+def _sentences(folder):
+    (folder / "sentences.txt").write_text("John lives in New York .\nHe likes it .\n" * 3)
+    (folder / "labels.txt").write_text("B-PER O O B-LOC I-LOC O\nO O O O\n" * 3)
+
+
+def _yolo_in_a_layout(folder):
+    _photos(folder, "photos/a.jpg", "photos/b.jpg")
+    for name in ("drawn/a.txt", "drawn/b.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("0 0.5 0.5 0.2 0.2\n1 0.1 0.1 0.5 0.5 0.1 0.9\n")
+    (folder / "classes.txt").write_text("cat\ndog\n")
+
+
+RECORDS_WITH_NAMES = [{"words": f"Text {at}, cheap.", "kind": "cat"} for at in range(4)]
+
+
+def _json_array(folder):
+    (folder / "x.json").write_text(json.dumps(RECORDS_WITH_NAMES))
+
+
+def _table(folder):
+    pq.write_table(pa.Table.from_pylist(RECORDS_WITH_NAMES), folder / "x.parquet")
+
+
+def _arrow(folder):
+    feather.write_feather(pa.Table.from_pylist(RECORDS_WITH_NAMES), folder / "x.arrow")
+
+
 def _tar(folder, kind=tarfile.PAX_FORMAT, members=None):
     with tarfile.open(folder / "a.tar", "w", format=kind) as archive:
         for name, data in (members or _files(folder)).items():
@@ -122,10 +162,9 @@ def _parquet(folder):
     pq.write_table(table, folder / "a.parquet", compression="ZSTD")
 
 
-# Samples of odd values, and the tasks of those with outlines and masks.
-ODD = ("yolo_keypoints", "csv_of_boxes", "automl_boxes", "conll")
-TASKS = ("object_detection", "image_segmentation")
-SHAPES = dict.fromkeys(("coco_of_shapes", "cvat_shapes", "labelme_of_shapes"), TASKS)
+# Samples of odd values: those with outlines and masks are read for two tasks.
+ODD = ("yolo_keypoints", "csv_of_boxes", "csv_of_texts", "automl_boxes", "conll")
+SHAPES = ("coco_of_shapes", "cvat_shapes", "labelme_of_shapes")
 SAMPLES = {
     **{name: _written(name) for name in WRITERS},
     **{name: partial(Sample, name) for name in (*SHAPES, *ODD)},
@@ -135,6 +174,19 @@ SAMPLES = {
     "webdataset": _webdataset,
     "tfrecord": _tfrecord,
     "parquet": _parquet,
+    "texts": _texts,
+    "sentences": _sentences,
+    "layout": _yolo_in_a_layout,
+    "json_array": _json_array,
+    "table": _table,
+    "arrow": _arrow,
+}
+_NAMED = ({"columns": "text=words,label=kind"},)
+#: The options that a sample is read with, one of them at a time.
+OPTIONS = {
+    **dict.fromkeys(SHAPES, ({"task": "object_detection"}, {"task": "image_segmentation"})),
+    **dict.fromkeys(("json_array", "table", "arrow"), _NAMED),
+    "layout": ({"layout": "photos/{name}.jpg drawn/{name}.txt"},),
 }
 
 # --- changes -------------------------------------------------------------------------------------
@@ -168,7 +220,8 @@ def _nested(rng):
 def _repeated(rng, data):
     start = rng.randrange(len(data) + 1)
     part = data[start : start + rng.choice([1, 8, 60, 600])]
-    return data[:start] + part * rng.choice([2, 50, 5_000, 200_000]) + data[start:]
+    times = min(rng.choice([2, 50, 5_000, 200_000]), LARGEST // max(1, len(part)))
+    return data[:start] + part * times + data[start:]
 
 
 def _flipped(rng, data):
@@ -208,13 +261,20 @@ def changed(rng, data):
 # --- runs ----------------------------------------------------------------------------------------
 
 
+class Taken(NamedTuple):
+    """What a check takes of the processor, with decoding in other processes, and of memory."""
+
+    seconds: float
+    bytes: int
+
+
 def fuzz(name, seconds, seed, found):
-    """Check changed sources of a format in this process; return how they ended.
+    """Check changed sources of a format in this process; return how they ended, and what they took.
 
     The first one is the sound source.
     """
     rng = random.Random(f"{name} {seed}")
-    ended = Counter()
+    ended, most = Counter(), Taken(0, 0)
     with tempfile.TemporaryDirectory() as folder:
         sample, source = Path(folder, "sample"), Path(folder, "source")
         sample.mkdir()
@@ -228,24 +288,38 @@ def fuzz(name, seconds, seed, found):
             path = source / rng.choice(documents).relative_to(sample)
             if ended:
                 path.write_bytes(changed(rng, path.read_bytes()))
-            task = rng.choice(SHAPES.get(name, ("auto",)))
-            began = time.process_time()
-            outcome = _checked(source if len(documents) != 1 else path, task)
-            if time.process_time() - began > SECONDS:
-                outcome = "slow"
+            options = rng.choice(OPTIONS.get(name, ({},)))
+            outcome, taken = _checked(source if len(documents) != 1 else path, options)
+            most = Taken(*map(max, most, taken))
             if not ended and outcome != "rows":
                 outcome = "unread"
             ended[outcome] += 1
             if outcome in FAILURES:
                 kept = Path(found, f"{name}-{outcome}-{sum(ended.values())}")
                 shutil.copytree(source, kept)
-                print(f"{name}: {outcome}, task {task}: {kept}", flush=True)
-    return ended
+                print(f"{name}: {outcome}, {options}: {kept}", flush=True)
+    return ended, most
 
 
-def _checked(source, task):
+def _checked(source, options):
+    """Return how a check ends, and what it takes."""
+    before, began = _memory("VmRSS"), sum(os.times()[:4])
+    Path("/proc/self/clear_refs").write_text("5")  # the largest memory so far is that of now
+    outcome = _outcome(source, options)
+    taken = Taken(sum(os.times()[:4]) - began, _memory("VmHWM") - before)
+    if taken.seconds > SECONDS:
+        outcome = "slow"
+    return "memory" if taken.bytes > MEMORY else outcome, taken
+
+
+def _memory(name):
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) << 10
+
+
+def _outcome(source, options):
     try:
-        result = recordgen.check(str(source), task=task, progress=None)
+        result = recordgen.check(str(source), progress=None, **options)
     except RecordgenError as exc:
         return "memory" if "memory" in str(exc) else type(exc).__name__
     except Exception:  # noqa: BLE001 any other error is what the fuzzer looks for
@@ -257,20 +331,22 @@ def _checked(source, task):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sources", description=__doc__)
-    parser.add_argument("formats", nargs="*", help="default: all, each in a process of its own")
+    parser.add_argument("samples", nargs="*", help="default: all, each in a process of its own")
     parser.add_argument("--seconds", type=float, default=60, help="for each format")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--found", default=None, help="folder for inputs that fail")
     given = parser.parse_args()
     found = given.found or tempfile.mkdtemp(prefix="fuzz-")
-    if len(given.formats) == 1:
+    if len(given.samples) == 1:
+        [name] = given.samples
         warnings.simplefilter("ignore")
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        ended = fuzz(given.formats[0], given.seconds, given.seed, found)
-        print(f"{given.formats[0]:16} {sum(ended.values()):6,}  {dict(ended.most_common())}")
+        ended, most = fuzz(name, given.seconds, given.seed, found)
+        took = f"≤ {most.seconds:.1f} s, {most.bytes / 1e6:,.0f} MB"
+        print(f"{name:16} {sum(ended.values()):6,}  {took}  {dict(ended.most_common())}")
         raise SystemExit(not ended.keys().isdisjoint(FAILURES))
     failed = 0
-    for name in given.formats or SAMPLES:
+    for name in given.samples or SAMPLES:
         arguments = [name, f"--seconds={given.seconds}", f"--seed={given.seed}", f"--found={found}"]
         run = subprocess.run([sys.executable, "-m", "tests.fuzz.sources", *arguments], check=False)
         if run.returncode:

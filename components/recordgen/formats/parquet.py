@@ -290,15 +290,22 @@ def table_rows(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened(listing: Listing, name: str) -> Iterator[Any]:
     """Open a Parquet file. Raises: SourceError: it is damaged."""
+    with listing.open(name) as raw, arrow_errors(f"{listing.root}{name}", "Parquet"):
+        yield parquet_file(raw)
+
+
+@contextmanager
+def arrow_errors(path: str, kind: str) -> Iterator[None]:
+    """Map the errors of reading a file with PyArrow. Raises: SourceError: it is damaged."""
     import pyarrow as pa
 
-    with listing.open(name) as raw:
-        try:
-            yield parquet_file(raw)
-        except RecordgenError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as exc:
-            raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
+    try:
+        yield
+    except RecordgenError:
+        raise
+    # Arrow has dates, times and zones that Python has not.
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
+        raise SourceError(f"{path}: damaged {kind} file: {exc}") from exc
 
 
 def _rows(
