@@ -279,8 +279,7 @@ def fuzz(name, seconds, seed, found):
         sample, source = Path(folder, "sample"), Path(folder, "source")
         sample.mkdir()
         SAMPLES[name](sample)
-        documents = [path for path in sample.rglob("*.*") if path.suffix not in (".jpg", ".png")]
-        documents = documents or list(sample.rglob("masks/*"))
+        documents = _documents(sample)
         end = time.monotonic() + seconds
         while not ended or time.monotonic() < end:
             shutil.rmtree(source, ignore_errors=True)
@@ -289,7 +288,7 @@ def fuzz(name, seconds, seed, found):
             if ended:
                 path.write_bytes(changed(rng, path.read_bytes()))
             options = rng.choice(OPTIONS.get(name, ({},)))
-            outcome, taken = _checked(source if len(documents) != 1 else path, options)
+            outcome, taken = _checked(source_of(source), options)
             most = Taken(*map(max, most, taken))
             if not ended and outcome != "rows":
                 outcome = "unread"
@@ -299,6 +298,17 @@ def fuzz(name, seconds, seed, found):
                 shutil.copytree(source, kept)
                 print(f"{name}: {outcome}, {options}: {kept}", flush=True)
     return ended, most
+
+
+def _documents(folder):
+    found = [path for path in folder.rglob("*.*") if path.suffix not in (".jpg", ".png")]
+    return found or list(folder.rglob("masks/*"))
+
+
+def source_of(folder):
+    """Return what is passed of the sample in a folder: its only document, or the folder."""
+    documents = _documents(folder)
+    return documents[0] if len(documents) == 1 else folder
 
 
 def _checked(source, options):

@@ -15,6 +15,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.arrow_files import read_parquet
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
@@ -45,7 +46,7 @@ _LIMIT = {"limit": f"pixels={_PIXELS},seconds=1000000"}
 _WHOLE = payload_settings(**_LIMIT)
 _DECODING = (
     _WHOLE,
-    _WHOLE.to_look(),
+    PayloadSettings.looking(_WHOLE.limit),
     payload_settings(**_LIMIT, check="header", image_size="8max"),
     payload_settings(**_LIMIT, check="none"),
     payload_settings(**_LIMIT, encode="webp"),

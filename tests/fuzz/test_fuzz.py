@@ -5,10 +5,12 @@ from collections import Counter
 
 import pytest
 
+from recordgen.registry import FORMATS
 from tests.conftest import COMPONENTS
+from tests.formats.sources import Reading
 from tests.fuzz.import_files import run
 from tests.fuzz.seeds import SEEDS
-from tests.fuzz.sources import FAILURES, SAMPLES, fuzz
+from tests.fuzz.sources import FAILURES, OPTIONS, SAMPLES, fuzz, source_of
 from tests.fuzz.targets import CORPUS, TARGETS
 from tests.preloaded import ROOT, Preloaded
 

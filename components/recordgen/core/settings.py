@@ -6,7 +6,7 @@ settings that it needs, and workers get no options.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from recordgen.core.dataset.fractions import SplitFractions
@@ -83,9 +83,18 @@ class PayloadSettings:
         """Whether images may be stored in another size or format than their file has."""
         return bool(self.image_size) or self.encode != _KEPT
 
-    def to_look(self) -> PayloadSettings:
+    @classmethod
+    def looking(cls, limit: Limits) -> PayloadSettings:
         """Return the settings that give a downscaled image of each file."""
-        return replace(self, check="decode", image_size=_AS_IT_IS, encode=_KEPT, needs_looks=True)
+        return cls(
+            check="decode",
+            limit=limit,
+            image_size=_AS_IT_IS,
+            resize="stretch",
+            encode=_KEPT,
+            needs_looks=True,
+            needs_rows=False,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
