@@ -70,7 +70,7 @@ def test_a_run_whose_reader_takes_more_leaves_nothing_finished(take, tmp_path, m
 def test_memory_grows_with_the_bytes_that_are_read():
     """Half a gigabyte of files allows what a small one does not."""
     with allowance.allowed():
-        allowance.grow(500_000_000)
+        allowance.grow(0, 500_000_000)
         assert len(take_memory()) == 2 << 30
 
 

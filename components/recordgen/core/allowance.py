@@ -1,6 +1,6 @@
 """What reading a source may take: memory and processor time that grow with the bytes that it holds.
 
-    source of 1 MB         0.8 GB and  25 s
+    source of 1 MB         0.8 GB and  20 s
     source of 400 MB       4.0 GB and  over half an hour
 
 :mod:`recordgen.core.limits` bounds what is known to be costly. This bounds the rest: parsers of
@@ -31,7 +31,7 @@ if sys.platform == "linux":
 
 #: Memory and processor time of any source, and what each of its bytes adds.
 MEMORY_BYTES, MEMORY_PER_BYTE = 800_000_000, 8
-SECONDS, SECONDS_PER_BYTE = 20.0, 5e-6
+SECONDS, SECONDS_PER_BYTE = 15.0, 5e-6
 
 # A larger container does not need more to list what it holds.
 _MOST_BYTES_AT_ONCE = 1 << 30
@@ -49,7 +49,7 @@ class _Allowance:
     """The limits of this process while it reads a source."""
 
     def __init__(self) -> None:
-        self.memory, self.seconds, self.size, self._waiting = MEMORY_BYTES, SECONDS, 0, 0
+        self._stored = self._unpacked = self._waiting = 0  # bytes
         self._data = _data_bytes()
         self._began = time.process_time()
         self._before = {
@@ -58,12 +58,19 @@ class _Allowance:
         self._handler = signal.signal(signal.SIGPROF, self._interrupt)
         self._apply()
 
-    def grow(self, size: int) -> None:
-        self._waiting += min(size, _MOST_BYTES_AT_ONCE)
+    @property
+    def _memory(self) -> int:
+        return MEMORY_BYTES + self._unpacked * MEMORY_PER_BYTE
+
+    @property
+    def _seconds(self) -> float:
+        return SECONDS + self._stored * SECONDS_PER_BYTE
+
+    def grow(self, stored: int, unpacked: int) -> None:
+        self._stored += min(stored, _MOST_BYTES_AT_ONCE)
+        self._unpacked += min(unpacked, _MOST_BYTES_AT_ONCE)
+        self._waiting += unpacked
         if self._waiting >= _STEP_BYTES:
-            self.size += self._waiting
-            self.memory += self._waiting * MEMORY_PER_BYTE
-            self.seconds += self._waiting * SECONDS_PER_BYTE
             self._waiting = 0
             self._apply()
 
@@ -73,8 +80,8 @@ class _Allowance:
 
     def _apply(self) -> None:
         now = time.process_time()
-        end = max(now, self._began + self.seconds)
-        self._limit(resource.RLIMIT_DATA, self._data + self.memory)
+        end = max(now, self._began + self._seconds)
+        self._limit(resource.RLIMIT_DATA, self._data + self._memory)
         self._limit(resource.RLIMIT_CPU, math.ceil(end) + _KERNEL_SECONDS)
         left = max(_AGAIN_SECONDS, end - now)
         signal.setitimer(signal.ITIMER_PROF, left, _AGAIN_SECONDS)
@@ -85,17 +92,16 @@ class _Allowance:
             resource.setrlimit(kind, (most, hard))
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise self._error(f"{self.seconds:,.0f} s of processor time")
+        raise self._error(f"{self._seconds:,.0f} s of processor time")
 
     def out_of_memory(self) -> SourceError:
-        return self._error(f"{self.memory / 1e9:,.1f} GB of memory")
+        return self._error(f"{self._memory / 1e9:,.1f} GB of memory")
 
     def _error(self, what: str) -> SourceError:
-        size = (self.size + self._waiting) / 1e6
         return SourceError(
-            f"reading the source takes more than {what}, the limit for the {size:,.1f} MB read so "
-            f"far: a document or container in it is damaged or hostile; pass its files one by one "
-            f"to find it"
+            f"reading the source takes more than {what}, the limit for the "
+            f"{self._stored / 1e6:,.1f} MB read so far: a document or container in it is damaged "
+            f"or hostile; pass its files one by one to find it"
         )
 
     def close(self) -> None:
@@ -139,10 +145,10 @@ def end() -> None:
         _current.pop().close()
 
 
-def grow(size: int) -> None:
-    """Allow more, because so many bytes of a source are about to be read."""
+def grow(stored: int, unpacked: int) -> None:
+    """Allow more time for bytes in storage, and memory for what they unpack to."""
     if _current and threading.current_thread() is threading.main_thread():
-        _current[0].grow(size)
+        _current[0].grow(stored, unpacked)
 
 
 @contextmanager
@@ -160,7 +166,8 @@ def grow_by(file: IO[bytes]) -> None:
     """Allow more, because an opened file of a source is about to be read."""
     if _current:
         file.seek(0, os.SEEK_END)
-        grow(file.tell())
+        size = file.tell()
+        grow(size, size)
         file.seek(0)
 
 
