@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import random
 import re
@@ -30,7 +29,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 from PIL import Image
 
@@ -41,13 +39,15 @@ from recordgen.errors import RecordgenError
 from recordgen.rejects import RejectCode
 from tests.conftest import encoded, noise
 from tests.formats.odd_values import Sample
+from tests.formats.sources import write_files
+from tests.formats.test_columns import write as write_records
 from tests.formats.written import SPLITS, WRITERS, write
 
 ADDRESS_SPACE = 1_500_000_000
 MEMORY = 850_000_000  # with the libraries, a gigabyte
 SECONDS = 30
 LARGEST = 1_000_000
-FAILURES = {"unread", "slow", "memory", "traceback"}
+FAILURES = {"unread", "slow", "memory", "allowance", "traceback"}
 
 # --- a sound source of each format ---------------------------------------------------------------
 
@@ -87,39 +87,23 @@ def _zip(folder):
             archive.writestr(name, data)
 
 
-def _texts(folder):
-    (folder / "a").mkdir()
-    (folder / "b").mkdir()
-    for at, label in enumerate("abab"):
-        (folder / f"{label}/{at}.txt").write_text(f"A text of {label} with {at} words.")
-
-
-def _sentences(folder):
-    (folder / "sentences.txt").write_text("John lives in New York .\nHe likes it .\n" * 3)
-    (folder / "labels.txt").write_text("B-PER O O B-LOC I-LOC O\nO O O O\n" * 3)
-
-
 def _yolo_in_a_layout(folder):
     _photos(folder, "photos/a.jpg", "photos/b.jpg")
-    for name in ("drawn/a.txt", "drawn/b.txt"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("0 0.5 0.5 0.2 0.2\n1 0.1 0.1 0.5 0.5 0.1 0.9\n")
-    (folder / "classes.txt").write_text("cat\ndog\n")
+    lines = "0 0.5 0.5 0.2 0.2\n1 0.1 0.1 0.5 0.5 0.1 0.9\n"
+    files = {"drawn/a.txt": lines, "drawn/b.txt": lines, "classes.txt": "cat\ndog\n"}
+    write_files(folder, files)
 
 
-RECORDS_WITH_NAMES = [{"words": f"Text {at}, cheap.", "kind": "cat"} for at in range(4)]
+TEXTS = {f"{label}/{at}.txt": f"A text of {label}." for at, label in enumerate("abab")}
+SENTENCES = {
+    "sentences.txt": "John lives in New York .\nHe likes it .\n" * 3,
+    "labels.txt": "B-PER O O B-LOC I-LOC O\nO O O O\n" * 3,
+}
 
 
-def _json_array(folder):
-    (folder / "x.json").write_text(json.dumps(RECORDS_WITH_NAMES))
-
-
-def _table(folder):
-    pq.write_table(pa.Table.from_pylist(RECORDS_WITH_NAMES), folder / "x.parquet")
-
-
-def _arrow(folder):
-    feather.write_feather(pa.Table.from_pylist(RECORDS_WITH_NAMES), folder / "x.arrow")
+def _records(kind, folder):
+    records = "words,kind\n" + "".join(f"Text {at},cat\n" for at in range(4))
+    write_records(folder, kind, records)
 
 
 def _tar(folder, kind=tarfile.PAX_FORMAT, members=None):
@@ -164,6 +148,7 @@ def _parquet(folder):
 
 # Samples of odd values: those with outlines and masks are read for two tasks.
 ODD = ("yolo_keypoints", "csv_of_boxes", "csv_of_texts", "automl_boxes", "conll")
+RECORDS_WITH_NAMES = ("json", "parquet", "feather", "arrow stream")
 SHAPES = ("coco_of_shapes", "cvat_shapes", "labelme_of_shapes")
 SAMPLES = {
     **{name: _written(name) for name in WRITERS},
@@ -173,19 +158,16 @@ SAMPLES = {
     "tar": _tar,
     "webdataset": _webdataset,
     "tfrecord": _tfrecord,
-    "parquet": _parquet,
-    "texts": _texts,
-    "sentences": _sentences,
+    "parquet_of_images": _parquet,
+    "texts": partial(write_files, files=TEXTS),
+    "sentences": partial(write_files, files=SENTENCES),
     "layout": _yolo_in_a_layout,
-    "json_array": _json_array,
-    "table": _table,
-    "arrow": _arrow,
+    **{kind: partial(_records, kind) for kind in RECORDS_WITH_NAMES},
 }
-_NAMED = ({"columns": "text=words,label=kind"},)
 #: The options that a sample is read with, one of them at a time.
 OPTIONS = {
     **dict.fromkeys(SHAPES, ({"task": "object_detection"}, {"task": "image_segmentation"})),
-    **dict.fromkeys(("json_array", "table", "arrow"), _NAMED),
+    **dict.fromkeys(RECORDS_WITH_NAMES, ({"columns": "text=words,label=kind"},)),
     "layout": ({"layout": "photos/{name}.jpg drawn/{name}.txt"},),
 }
 
@@ -331,7 +313,8 @@ def _outcome(source, options):
     try:
         result = recordgen.check(str(source), progress=None, **options)
     except RecordgenError as exc:
-        return "memory" if "memory" in str(exc) else type(exc).__name__
+        is_late = str(exc).startswith("reading the source takes more than")
+        return "allowance" if is_late else type(exc).__name__
     except Exception:  # noqa: BLE001 any other error is what the fuzzer looks for
         traceback.print_exc()
         return "traceback"

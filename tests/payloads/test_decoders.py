@@ -64,7 +64,7 @@ from tests.payloads import hostile
 DOORS = {
     "decode": lambda data: check_image(data, payload_settings()),
     "small": lambda data: check_image(data, payload_settings(check="header", image_size="9max")),
-    "near": lambda data: picture_in_small(data, PayloadSettings.looking(Limits())),
+    "near": lambda data: picture_in_small(data, PayloadSettings(limit=Limits(), needs_looks=True)),
     "none": lambda data: check_image(data, payload_settings(check="none")),
     "thumbnail": lambda data: to_thumbnail(data, 64),
     "drawing": lambda data: draw_boxes(data, ()),

@@ -51,12 +51,12 @@ class _Allowance:
     def __init__(self) -> None:
         self._stored = self._unpacked = self._waiting = 0  # bytes
         self._data = _data_bytes()
-        self._began = time.process_time()
+        self._began = _spent()
         self._before = {
             kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)
         }
         self._handler = signal.signal(signal.SIGPROF, self._interrupt)
-        self._apply()
+        self.apply()
 
     @property
     def _memory(self) -> int:
@@ -72,18 +72,13 @@ class _Allowance:
         self._waiting += unpacked
         if self._waiting >= _STEP_BYTES:
             self._waiting = 0
-            self._apply()
+            self.apply()
 
-    def spend(self, seconds: float) -> None:
-        self._began -= seconds
-        self._apply()
-
-    def _apply(self) -> None:
-        now = time.process_time()
-        end = max(now, self._began + self._seconds)
+    def apply(self) -> None:
+        left = max(_AGAIN_SECONDS, self._began + self._seconds - _spent())
+        end = math.ceil(time.process_time() + left) + _KERNEL_SECONDS
         self._limit(resource.RLIMIT_DATA, self._data + self._memory)
-        self._limit(resource.RLIMIT_CPU, math.ceil(end) + _KERNEL_SECONDS)
-        left = max(_AGAIN_SECONDS, end - now)
+        self._limit(resource.RLIMIT_CPU, end)
         signal.setitimer(signal.ITIMER_PROF, left, _AGAIN_SECONDS)
 
     def _limit(self, kind: int, most: int) -> None:
@@ -151,15 +146,10 @@ def grow(stored: int, unpacked: int) -> None:
         _current[0].grow(stored, unpacked)
 
 
-@contextmanager
-def spent_by_processes() -> Iterator[None]:
-    """Count the processor time of processes that the block starts and waits for."""
-    before = _time_of_processes()
-    try:
-        yield
-    finally:
-        if _current:
-            _current[0].spend(_time_of_processes() - before)
+def count_processes() -> None:
+    """Count the processor time of a process that has ended."""
+    if _current:
+        _current[0].apply()
 
 
 def grow_by(file: IO[bytes]) -> None:
@@ -190,9 +180,9 @@ def _is_possible() -> bool:
     )
 
 
-def _time_of_processes() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
+def _spent() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _data_bytes() -> int:

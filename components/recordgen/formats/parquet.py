@@ -306,6 +306,9 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
     # Arrow has dates, times and zones that Python has not.
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
         raise SourceError(f"{path}: damaged {kind} file: {exc}") from exc
+    except MemoryError as exc:
+        message = "it announces more bytes than memory holds; write it again, in smaller batches"
+        raise SourceError(f"{path}: damaged {kind} file: {message}") from exc
 
 
 def _rows(

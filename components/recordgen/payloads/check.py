@@ -128,10 +128,10 @@ def decoded_mask(file: FileHeader, data: bytes, limit: Limits) -> Image.Image:
     """
     limit.check_size(len(data))
     limit.check_pixels(file.height, file.width)
-    look = PayloadSettings.looking(limit)
+    look = PayloadSettings(limit=limit)
     if _is_costly(prepare(data, look), look):
-        with allowance.spent_by_processes():
-            check_image(data, look, "a mask")
+        check_image(data, look, "a mask")
+        allowance.count_processes()
     image = open_image(file)
     decoded(file.format, image.load)
     return image
