@@ -382,6 +382,21 @@ def test_a_value_that_python_has_not(times, kind, tmp_path):
         Reading(source, columns="text=text,label=label")
 
 
+def test_an_arrow_file_that_announces_too_many_bytes_is_named(tmp_path):
+    """Each length in the file may be a lie; the run stops with its name, or reads the rows."""
+    source = write(tmp_path, "feather", "text,label\na,b\n")
+    data = source.read_bytes()
+    messages = []
+    for at in range(0, len(data) - 8, 8):
+        source.write_bytes(data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :])
+        try:
+            Reading(source, columns="text=text,label=label")
+        except RecordgenError as exc:
+            messages.append(str(exc))
+    assert messages
+    assert [text for text in messages if source.name not in text] == []
+
+
 def test_objects_that_differ(tmp_path):
     """A record that is no object is rejected, and so is one with a key that was not checked."""
     first = [{"text": f"text {at}", "label": "x"} for at in range(1000)]

@@ -28,8 +28,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
 import recordgen
@@ -41,6 +39,7 @@ from tests.conftest import encoded, noise
 from tests.formats.odd_values import Sample
 from tests.formats.sources import write_files
 from tests.formats.test_columns import write as write_records
+from tests.formats.test_uris import parquet, webdataset
 from tests.formats.written import SPLITS, WRITERS, write
 
 ADDRESS_SPACE = 1_500_000_000
@@ -106,20 +105,12 @@ def _records(kind, folder):
     write_records(folder, kind, records)
 
 
-def _tar(folder, kind=tarfile.PAX_FORMAT, members=None):
-    with tarfile.open(folder / "a.tar", "w", format=kind) as archive:
-        for name, data in (members or _files(folder)).items():
-            info = tarfile.TarInfo(name if members else f"{'long/' * 30}{name}")
+def _tar(folder):
+    with tarfile.open(folder / "a.tar", "w") as archive:
+        for name, data in _files(folder).items():
+            info = tarfile.TarInfo(f"{'long/' * 30}{name}")
             info.size, info.pax_headers = len(data), {"comment": "x"}
             archive.addfile(info, io.BytesIO(data))
-
-
-def _webdataset(folder):
-    photos = [encoded(noise(seed=at), "JPEG") for at in range(3)]
-    members = {f"{at}.jpg": data for at, data in enumerate(photos)}
-    labels = {f"{at}.cls": b"1" for at in range(3)}
-    about = {f"{at}.json": b'{"label": "cat", "bbox": [[1, 2, 3, 4]]}' for at in range(3)}
-    _tar(folder, members=dict(sorted({**members, **labels, **about}.items())))
 
 
 def _tfrecord(folder):
@@ -140,14 +131,9 @@ def _tfrecord(folder):
     (folder / "a.tfrecord").write_bytes(data)
 
 
-def _parquet(folder):
-    photos = [{"bytes": encoded(noise(seed=at), "JPEG"), "path": f"{at}.jpg"} for at in range(4)]
-    table = pa.table({"image": photos, "label": ["cat", "dog"] * 2})
-    pq.write_table(table, folder / "a.parquet", compression="ZSTD")
-
-
 # Samples of odd values: those with outlines and masks are read for two tasks.
 ODD = ("yolo_keypoints", "csv_of_boxes", "csv_of_texts", "automl_boxes", "conll")
+NAMES = ("0.png", "1.png", "2.png")
 RECORDS_WITH_NAMES = ("json", "parquet", "feather", "arrow stream")
 SHAPES = ("coco_of_shapes", "cvat_shapes", "labelme_of_shapes")
 SAMPLES = {
@@ -156,9 +142,9 @@ SAMPLES = {
     "masks": _masks,
     "zip": _zip,
     "tar": _tar,
-    "webdataset": _webdataset,
+    "webdataset": partial(write_files, files={"a.tar": webdataset(NAMES)}),
     "tfrecord": _tfrecord,
-    "parquet_of_images": _parquet,
+    "parquet_of_images": partial(write_files, files={"a.parquet": parquet(NAMES, has_bytes=True)}),
     "texts": partial(write_files, files=TEXTS),
     "sentences": partial(write_files, files=SENTENCES),
     "layout": _yolo_in_a_layout,

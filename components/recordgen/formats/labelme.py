@@ -21,7 +21,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.core.image_settings import Limits
-from recordgen.core.limits import LABELME_BYTES, MASK_PIXELS
+from recordgen.core.limits import LABELME_BYTES
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
@@ -223,7 +223,6 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
             raise ValueError(f"it must be a PNG (got a {header.format})")
         if header.width > size[0] or header.height > size[1]:
             raise ValueError("it is larger than its image of {} × {} pixels".format(*size))
-        MASK_PIXELS.check(header.pixels)
         pixels = np.asarray(decoded_mask(header, data, Limits()).convert("L"))
         runs = runs_below(pixels != 0, left, top, *size)
     except (OSError, PayloadError, SyntaxError, TypeError, ValueError) as exc:

@@ -159,7 +159,8 @@ class PictureFormat(Format):
             split = parse_ml_use(picture.split) if picture.split else None
             content = task.from_picture(picture, adjusted)
             payload = picture.payload or listing.payload(picture.uri)
-            addresses = in_addresses(payload, *filter(None, [picture.mask_payload]))
+            mask = picture.mask_payload or listing.payload(picture.mask)
+            addresses = in_addresses(payload, *filter(None, [mask]))
         except PayloadError as exc:
             return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
         except AnnotationError as exc:

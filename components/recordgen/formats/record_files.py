@@ -262,13 +262,12 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     with arrow_errors(path, "Arrow"):
         is_file = begin.startswith(_ARROW[0])
         reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
-        has_images = bool(image_leaves(reader.schema, {}))
+        if image_leaves(reader.schema, {}):
+            raise NotUnderstoodError(
+                f"{path}: Arrow with images is not read; write Parquet: "
+                f"datasets.load_from_disk(…).to_parquet(…)"
+            )
         names, types = reader.schema.names, _types(reader.schema)
-    if has_images:
-        raise NotUnderstoodError(
-            f"{path}: Arrow with images is not read; write Parquet: "
-            f"datasets.load_from_disk(…).to_parquet(…)"
-        )
     most = raw.seek(0, io.SEEK_END) if is_file else 0
 
     def records() -> Iterator[Any]:
