@@ -342,8 +342,8 @@ def _picture(
     value, mask = (_file_of(row.get(name)) for name in (columns.image, columns.mask))
     data, path = value.get("bytes"), value.get("path") or ""
     files = zip(chunks, (data, mask.get("bytes")), strict=False)
-    payload, *masks = (None if file is None else chunk.place_of(file) for chunk, file in files)
-    drawn = next(iter(masks), None)
+    payloads = [None if file is None else chunk.place_of(file) for chunk, file in files]
+    has_mask = any(payloads[1:])
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -368,9 +368,8 @@ def _picture(
         return Problem(number + 1, str(exc), uri)
     return Picture(
         *(number + 1, uri, split, size, objects, labels),
-        payload=payload,
-        mask=f"{uri}/mask" if drawn else "",
-        mask_payload=drawn,
+        payloads=payloads[: 1 + has_mask],
+        mask=f"{uri}/mask" if has_mask else "",
     )
 
 
