@@ -19,7 +19,6 @@ from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.messages.masking import masked, masked_values, without_secrets
 from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes, to_thumbnail
-from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import file_header
 from recordgen.rejects import RejectCode
 from recordgen.storage.access import Access
@@ -27,7 +26,6 @@ from tests.settings import payload_settings
 
 CORPUS = Path(__file__).parent / "corpus"
 
-_OPTIONS = payload_settings()
 _ACCESS = Access(("https",), ("https://host/images", "/data"))
 
 #: The columns of the files in the corpus of ``parquet``.
@@ -47,14 +45,6 @@ _DECODING = (
 
 # In memory if possible, because each input is written to a file.
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-
-
-def fuzz_image(data):
-    """The header of an image is read, or the image is refused, before anything is decoded."""
-    with suppress(PayloadError):
-        prepared = prepare(data, _OPTIONS)
-        assert prepared.bytes >= 0
-        assert prepared.seconds >= 0
 
 
 def fuzz_decode(data):
@@ -123,7 +113,6 @@ def fuzz_parquet(data):
 
 
 TARGETS = {
-    "image": fuzz_image,
     "decode": fuzz_decode,
     "tfrecord": fuzz_tfrecord,
     "manifest": fuzz_manifest,
