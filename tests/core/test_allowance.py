@@ -2,6 +2,8 @@
 
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -68,8 +70,22 @@ def test_a_run_whose_reader_takes_more_leaves_nothing_finished(take, tmp_path, m
 def test_memory_grows_with_the_bytes_that_are_read():
     """Half a gigabyte of files allows what a small one does not."""
     with allowance.allowed():
-        allowance.grow(500_000_000)
+        allowance.grow(0, 500_000_000)
         assert len(take_memory()) == 2 << 30
+
+
+def test_the_time_of_processes_counts():
+    """What a decoder takes in its own process, a source takes."""
+
+    def left():
+        return signal.getitimer(signal.ITIMER_PROF)[0]
+
+    with allowance.allowed():
+        before, own = left(), time.process_time()
+        subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+        allowance.count_processes()
+        own = time.process_time() - own
+        assert before - left() > own + 0.05
 
 
 def test_another_thread_has_no_allowance():

@@ -10,6 +10,7 @@ import zlib
 from functools import cache
 
 import pytest
+from PIL import Image
 
 import recordgen
 from recordgen.conversion.settings import store_of
@@ -19,7 +20,7 @@ from recordgen.formats.archives import Archive
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
-from tests.conftest import tree_bytes
+from tests.conftest import encoded, tree_bytes
 from tests.formats.containers import converted, image
 from tests.formats.sources import write_files
 
@@ -52,6 +53,12 @@ def by_label():
 def metadata():
     lines = [json.dumps({"file_name": f"{at}.jpg", "label": "ab"[at % 2]}) for at in range(4)]
     return {"metadata.jsonl": "\n".join(lines), **{f"{at}.jpg": image(at) for at in range(4)}}
+
+
+def masks():
+    mask = encoded(Image.new("L", (16, 12), 1), "PNG")
+    images = {f"images/{at}.jpg": image(at) for at in range(4)}
+    return {**images, **{f"masks/{at}.png": mask for at in range(4)}}
 
 
 def zipped(folder, file, method=zipfile.ZIP_DEFLATED):
@@ -97,6 +104,8 @@ PACKED = [
     (coco, tar, "a.tar"),
     (by_label, zipped, "a.zip"),
     (metadata, zipped, "a.zip"),
+    (masks, zipped, "a.zip"),
+    (masks, tar, "a.tar"),
 ]
 
 

@@ -369,6 +369,34 @@ def test_damaged_files(kind, tmp_path):
         Reading(source, columns="text=text,label=label")
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("times", [[0], [10**18]], ids=["bad name", "bad time"])
+def test_a_value_that_python_has_not(times, kind, tmp_path):
+    """A name that is no UTF-8 and a time behind the year 9999 stop the run, with the file's name."""
+    table = pa.table({"text": ["a"], "label": ["b"], "time": pa.array(times, pa.timestamp("us"))})
+    source = tmp_path / f"a.{kind}"
+    (parquet.write_table if kind == "parquet" else feather.write_feather)(table, source)
+    if times == [0]:
+        source.write_bytes(source.read_bytes().replace(b"time", b"t\x80me"))
+    with pytest.raises(SourceError, match=source.name):
+        Reading(source, columns="text=text,label=label")
+
+
+def test_an_arrow_file_that_announces_too_many_bytes_is_named(tmp_path):
+    """Each length in the file may be a lie; the run stops with its name, or reads the rows."""
+    source = write(tmp_path, "feather", "text,label\na,b\n")
+    data = source.read_bytes()
+    messages = []
+    for at in range(0, len(data) - 8, 8):
+        source.write_bytes(data[:at] + b"\xff\xff\xff\x7f" + data[at + 4 :])
+        try:
+            Reading(source, columns="text=text,label=label")
+        except RecordgenError as exc:
+            messages.append(str(exc))
+    assert messages
+    assert [text for text in messages if source.name not in text] == []
+
+
 def test_objects_that_differ(tmp_path):
     """A record that is no object is rejected, and so is one with a key that was not checked."""
     first = [{"text": f"text {at}", "label": "x"} for at in range(1000)]

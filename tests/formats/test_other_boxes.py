@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 from recordgen.core.records.run_lengths import runs_of
-from recordgen.errors import SourceError
+from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.xml_elements import elements
+from recordgen.payloads import check
+from recordgen.rejects import RejectCode
 
 
 def cvat(shapes=""):
@@ -133,6 +135,19 @@ def test_masks_of_two_tools(files, outcome):
     """The pixels in a box of CVAT or LabelMe become runs down the columns of the image."""
     [details] = outcome(files, *IMAGES).details["sub/b.png"]
     assert runs_of(details.mask.counts) == [0, 2, 18, 2, 778]
+
+
+def test_a_decoder_that_dies_costs_the_image_of_its_mask(outcome, monkeypatch):
+    """A mask in a document goes the way of all images: a costly one has its own process."""
+
+    def died(data, settings, uri):
+        raise PayloadError(RejectCode.CORRUPT, "the decoder crashed")
+
+    monkeypatch.setattr(check, "APART_SHARE", 1e-9)
+    monkeypatch.setattr(check, "check_apart", died)
+    found = outcome(masked(mask_in_json("PNG")), *IMAGES)
+    assert found.rejected == {"sub/b.png": "bad_annotation"}
+    assert [*found.images] == ["a.png"]
 
 
 class Pieces(io.BytesIO):

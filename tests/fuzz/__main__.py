@@ -1,4 +1,4 @@
-"""Fuzz one reader: `python -m tests.fuzz csv --seconds 600`.
+"""Fuzz one reader: `python -m tests.fuzz decode --seconds 600`.
 
 Inputs come from `tests/fuzz/corpus/TARGET` or `tests/fuzz/seeds.py`, and from mutations that reach
 new lines of the package. An input that fails is written next to the folder `--found`; add
@@ -29,9 +29,9 @@ def main():
     os.makedirs(found, exist_ok=True)
     corpus = [str(CORPUS / given.target)]
     if given.target in SEEDS:
-        corpus = [tempfile.mkdtemp(prefix="seeds-")]
+        corpus.append(tempfile.mkdtemp(prefix="seeds-"))
         for name, data in SEEDS[given.target]().items():
-            Path(corpus[0], name).write_bytes(data)
+            Path(corpus[-1], name).write_bytes(data)
     arguments = [
         found,
         *corpus,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import random
 import re
 import resource
@@ -25,9 +26,8 @@ import zipfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
 import recordgen
@@ -37,12 +37,16 @@ from recordgen.errors import RecordgenError
 from recordgen.rejects import RejectCode
 from tests.conftest import encoded, noise
 from tests.formats.odd_values import Sample
+from tests.formats.sources import write_files
+from tests.formats.test_columns import write as write_records
+from tests.formats.test_uris import parquet, webdataset
 from tests.formats.written import SPLITS, WRITERS, write
 
 ADDRESS_SPACE = 1_500_000_000
+MEMORY = 850_000_000  # with the libraries, a gigabyte
 SECONDS = 30
 LARGEST = 1_000_000
-FAILURES = {"unread", "slow", "memory", "traceback"}
+FAILURES = {"unread", "slow", "memory", "allowance", "traceback"}
 
 # --- a sound source of each format ---------------------------------------------------------------
 
@@ -82,20 +86,31 @@ def _zip(folder):
             archive.writestr(name, data)
 
 
-def _tar(folder, kind=tarfile.PAX_FORMAT, members=None):
-    with tarfile.open(folder / "a.tar", "w", format=kind) as archive:
-        for name, data in (members or _files(folder)).items():
-            info = tarfile.TarInfo(name if members else f"{'long/' * 30}{name}")
+def _yolo_in_a_layout(folder):
+    _photos(folder, "photos/a.jpg", "photos/b.jpg")
+    lines = "0 0.5 0.5 0.2 0.2\n1 0.1 0.1 0.5 0.5 0.1 0.9\n"
+    files = {"drawn/a.txt": lines, "drawn/b.txt": lines, "classes.txt": "cat\ndog\n"}
+    write_files(folder, files)
+
+
+TEXTS = {f"{label}/{at}.txt": f"A text of {label}." for at, label in enumerate("abab")}
+SENTENCES = {
+    "sentences.txt": "John lives in New York .\nHe likes it .\n" * 3,
+    "labels.txt": "B-PER O O B-LOC I-LOC O\nO O O O\n" * 3,
+}
+
+
+def _records(kind, folder):
+    records = "words,kind\n" + "".join(f"Text {at},cat\n" for at in range(4))
+    write_records(folder, kind, records)
+
+
+def _tar(folder):
+    with tarfile.open(folder / "a.tar", "w") as archive:
+        for name, data in _files(folder).items():
+            info = tarfile.TarInfo(f"{'long/' * 30}{name}")
             info.size, info.pax_headers = len(data), {"comment": "x"}
             archive.addfile(info, io.BytesIO(data))
-
-
-def _webdataset(folder):
-    photos = [encoded(noise(seed=at), "JPEG") for at in range(3)]
-    members = {f"{at}.jpg": data for at, data in enumerate(photos)}
-    labels = {f"{at}.cls": b"1" for at in range(3)}
-    about = {f"{at}.json": b'{"label": "cat", "bbox": [[1, 2, 3, 4]]}' for at in range(3)}
-    _tar(folder, members=dict(sorted({**members, **labels, **about}.items())))
 
 
 def _tfrecord(folder):
@@ -116,25 +131,30 @@ def _tfrecord(folder):
     (folder / "a.tfrecord").write_bytes(data)
 
 
-def _parquet(folder):
-    photos = [{"bytes": encoded(noise(seed=at), "JPEG"), "path": f"{at}.jpg"} for at in range(4)]
-    table = pa.table({"image": photos, "label": ["cat", "dog"] * 2})
-    pq.write_table(table, folder / "a.parquet", compression="ZSTD")
-
-
-# Samples of odd values, and the tasks of those with outlines and masks.
-ODD = ("yolo_keypoints", "csv_of_boxes", "automl_boxes", "conll")
-TASKS = ("object_detection", "image_segmentation")
-SHAPES = dict.fromkeys(("coco_of_shapes", "cvat_shapes", "labelme_of_shapes"), TASKS)
+# Samples of odd values: those with outlines and masks are read for two tasks.
+ODD = ("yolo_keypoints", "csv_of_boxes", "csv_of_texts", "automl_boxes", "conll")
+NAMES = ("0.png", "1.png", "2.png")
+RECORDS_WITH_NAMES = ("json", "parquet", "feather", "arrow stream")
+SHAPES = ("coco_of_shapes", "cvat_shapes", "labelme_of_shapes")
 SAMPLES = {
     **{name: _written(name) for name in WRITERS},
     **{name: partial(Sample, name) for name in (*SHAPES, *ODD)},
     "masks": _masks,
     "zip": _zip,
     "tar": _tar,
-    "webdataset": _webdataset,
+    "webdataset": partial(write_files, files={"a.tar": webdataset(NAMES)}),
     "tfrecord": _tfrecord,
-    "parquet": _parquet,
+    "parquet_of_images": partial(write_files, files={"a.parquet": parquet(NAMES, has_bytes=True)}),
+    "texts": partial(write_files, files=TEXTS),
+    "sentences": partial(write_files, files=SENTENCES),
+    "layout": _yolo_in_a_layout,
+    **{kind: partial(_records, kind) for kind in RECORDS_WITH_NAMES},
+}
+#: The options that a sample is read with, one of them at a time.
+OPTIONS = {
+    **dict.fromkeys(SHAPES, ({"task": "object_detection"}, {"task": "image_segmentation"})),
+    **dict.fromkeys(RECORDS_WITH_NAMES, ({"columns": "text=words,label=kind"},)),
+    "layout": ({"layout": "photos/{name}.jpg drawn/{name}.txt"},),
 }
 
 # --- changes -------------------------------------------------------------------------------------
@@ -168,7 +188,8 @@ def _nested(rng):
 def _repeated(rng, data):
     start = rng.randrange(len(data) + 1)
     part = data[start : start + rng.choice([1, 8, 60, 600])]
-    return data[:start] + part * rng.choice([2, 50, 5_000, 200_000]) + data[start:]
+    times = min(rng.choice([2, 50, 5_000, 200_000]), LARGEST // max(1, len(part)))
+    return data[:start] + part * times + data[start:]
 
 
 def _flipped(rng, data):
@@ -208,19 +229,25 @@ def changed(rng, data):
 # --- runs ----------------------------------------------------------------------------------------
 
 
+class Taken(NamedTuple):
+    """What a check takes of the processor, with decoding in other processes, and of memory."""
+
+    seconds: float
+    bytes: int
+
+
 def fuzz(name, seconds, seed, found):
-    """Check changed sources of a format in this process; return how they ended.
+    """Check changed sources of a format in this process; return how they ended, and what they took.
 
     The first one is the sound source.
     """
     rng = random.Random(f"{name} {seed}")
-    ended = Counter()
+    ended, most = Counter(), Taken(0, 0)
     with tempfile.TemporaryDirectory() as folder:
         sample, source = Path(folder, "sample"), Path(folder, "source")
         sample.mkdir()
         SAMPLES[name](sample)
-        documents = [path for path in sample.rglob("*.*") if path.suffix not in (".jpg", ".png")]
-        documents = documents or list(sample.rglob("masks/*"))
+        documents = _documents(sample)
         end = time.monotonic() + seconds
         while not ended or time.monotonic() < end:
             shutil.rmtree(source, ignore_errors=True)
@@ -228,26 +255,52 @@ def fuzz(name, seconds, seed, found):
             path = source / rng.choice(documents).relative_to(sample)
             if ended:
                 path.write_bytes(changed(rng, path.read_bytes()))
-            task = rng.choice(SHAPES.get(name, ("auto",)))
-            began = time.process_time()
-            outcome = _checked(source if len(documents) != 1 else path, task)
-            if time.process_time() - began > SECONDS:
-                outcome = "slow"
+            options = rng.choice(OPTIONS.get(name, ({},)))
+            outcome, taken = _checked(source_of(source), options)
+            most = Taken(*map(max, most, taken))
             if not ended and outcome != "rows":
                 outcome = "unread"
             ended[outcome] += 1
             if outcome in FAILURES:
                 kept = Path(found, f"{name}-{outcome}-{sum(ended.values())}")
                 shutil.copytree(source, kept)
-                print(f"{name}: {outcome}, task {task}: {kept}", flush=True)
-    return ended
+                print(f"{name}: {outcome}, {options}: {kept}", flush=True)
+    return ended, most
 
 
-def _checked(source, task):
+def _documents(folder):
+    found = [path for path in folder.rglob("*.*") if path.suffix not in (".jpg", ".png")]
+    return found or list(folder.rglob("masks/*"))
+
+
+def source_of(folder):
+    """Return what is passed of the sample in a folder: its only document, or the folder."""
+    documents = _documents(folder)
+    return documents[0] if len(documents) == 1 else folder
+
+
+def _checked(source, options):
+    """Return how a check ends, and what it takes."""
+    before, began = _memory("VmRSS"), sum(os.times()[:4])
+    Path("/proc/self/clear_refs").write_text("5")  # the largest memory so far is that of now
+    outcome = _outcome(source, options)
+    taken = Taken(sum(os.times()[:4]) - began, _memory("VmHWM") - before)
+    if taken.seconds > SECONDS:
+        outcome = "slow"
+    return "memory" if taken.bytes > MEMORY else outcome, taken
+
+
+def _memory(name):
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) << 10
+
+
+def _outcome(source, options):
     try:
-        result = recordgen.check(str(source), task=task, progress=None)
+        result = recordgen.check(str(source), progress=None, **options)
     except RecordgenError as exc:
-        return "memory" if "memory" in str(exc) else type(exc).__name__
+        is_late = str(exc).startswith("reading the source takes more than")
+        return "allowance" if is_late else type(exc).__name__
     except Exception:  # noqa: BLE001 any other error is what the fuzzer looks for
         traceback.print_exc()
         return "traceback"
@@ -257,20 +310,22 @@ def _checked(source, task):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sources", description=__doc__)
-    parser.add_argument("formats", nargs="*", help="default: all, each in a process of its own")
+    parser.add_argument("samples", nargs="*", help="default: all, each in a process of its own")
     parser.add_argument("--seconds", type=float, default=60, help="for each format")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--found", default=None, help="folder for inputs that fail")
     given = parser.parse_args()
     found = given.found or tempfile.mkdtemp(prefix="fuzz-")
-    if len(given.formats) == 1:
+    if len(given.samples) == 1:
+        [name] = given.samples
         warnings.simplefilter("ignore")
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        ended = fuzz(given.formats[0], given.seconds, given.seed, found)
-        print(f"{given.formats[0]:16} {sum(ended.values()):6,}  {dict(ended.most_common())}")
+        ended, most = fuzz(name, given.seconds, given.seed, found)
+        took = f"≤ {most.seconds:.1f} s, {most.bytes / 1e6:,.0f} MB"
+        print(f"{name:16} {sum(ended.values()):6,}  {took}  {dict(ended.most_common())}")
         raise SystemExit(not ended.keys().isdisjoint(FAILURES))
     failed = 0
-    for name in given.formats or SAMPLES:
+    for name in given.samples or SAMPLES:
         arguments = [name, f"--seconds={given.seconds}", f"--seed={given.seed}", f"--found={found}"]
         run = subprocess.run([sys.executable, "-m", "tests.fuzz.sources", *arguments], check=False)
         if run.returncode:

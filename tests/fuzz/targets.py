@@ -14,26 +14,18 @@ from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.arrow_files import read_parquet
-from recordgen.core.rows.row import Adjustments
-from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
-from recordgen.formats import automl_jsonl
-from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.lines import bounded_lines
+from recordgen.core.settings import PayloadSettings
+from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.messages.masking import masked, masked_values, without_secrets
-from recordgen.options import ConvertOptions
 from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes, to_thumbnail
-from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import file_header
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import RejectCode
 from recordgen.storage.access import Access
-from recordgen.tasks import task_for
 from tests.settings import payload_settings
 
 CORPUS = Path(__file__).parent / "corpus"
 
-_OPTIONS = payload_settings()
 _ACCESS = Access(("https",), ("https://host/images", "/data"))
 
 #: The columns of the files in the corpus of ``parquet``.
@@ -45,35 +37,14 @@ _LIMIT = {"limit": f"pixels={_PIXELS},seconds=1000000"}
 _WHOLE = payload_settings(**_LIMIT)
 _DECODING = (
     _WHOLE,
-    _WHOLE.to_look(),
+    PayloadSettings(limit=_WHOLE.limit, needs_looks=True),
     payload_settings(**_LIMIT, check="header", image_size="8max"),
     payload_settings(**_LIMIT, check="none"),
     payload_settings(**_LIMIT, encode="webp"),
 )
 
-# Tasks that read lines in the most different ways.
-_TASKS = ("image_classification", "object_detection", "text_entities", "video_classification")
-
 # In memory if possible, because each input is written to a file.
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-
-
-def fuzz_csv(data):
-    """Every line of a CSV gives rows or rejects, with its number."""
-    _parse(LineParser.parse_lines, data)
-
-
-def fuzz_jsonl(data):
-    """Every line of a JSONL file gives a row or a reject, with its number."""
-    _parse(automl_jsonl.parse_lines, data)
-
-
-def fuzz_image(data):
-    """The header of an image is read, or the image is refused, before anything is decoded."""
-    with suppress(PayloadError):
-        prepared = prepare(data, _OPTIONS)
-        assert prepared.bytes >= 0
-        assert prepared.seconds >= 0
 
 
 def fuzz_decode(data):
@@ -141,20 +112,7 @@ def fuzz_parquet(data):
         assert read_parquet(io.BytesIO(data), PARQUET).schema.names == PARQUET.names
 
 
-def _parse(parse, data):
-    task = task_for(ConvertOptions(task=_TASKS[len(data) % len(_TASKS)]))
-    with suppress(RecordgenError):
-        lines = bounded_lines(io.BytesIO(data), "a")
-        rows = parse(lines, source="a", task=task, given=NOTHING_GIVEN, adjusted=Adjustments())
-        for item in rows:
-            if isinstance(item, Reject):
-                assert 1 <= item.line <= data.count(b"\n") + 1, item
-
-
 TARGETS = {
-    "csv": fuzz_csv,
-    "jsonl": fuzz_jsonl,
-    "image": fuzz_image,
     "decode": fuzz_decode,
     "tfrecord": fuzz_tfrecord,
     "manifest": fuzz_manifest,

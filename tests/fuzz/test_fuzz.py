@@ -5,10 +5,12 @@ from collections import Counter
 
 import pytest
 
+from recordgen.registry import FORMATS
 from tests.conftest import COMPONENTS
+from tests.formats.sources import Reading
 from tests.fuzz.import_files import run
 from tests.fuzz.seeds import SEEDS
-from tests.fuzz.sources import FAILURES, SAMPLES, fuzz
+from tests.fuzz.sources import FAILURES, OPTIONS, SAMPLES, fuzz, source_of
 from tests.fuzz.targets import CORPUS, TARGETS
 from tests.preloaded import ROOT, Preloaded
 
@@ -72,4 +74,16 @@ def test_import_files_are_read_like_an_independent_reader_reads_them():
 @pytest.mark.parametrize("name", SAMPLES)
 def test_changed_sources_give_rows_rejects_or_errors(name, tmp_path):
     """A source of each format is read; the moment of changes that follows gives no traceback."""
-    assert fuzz(name, 0.3, 1, tmp_path).keys().isdisjoint(FAILURES)
+    ended, _ = fuzz(name, 0.3, 1, tmp_path)
+    assert ended.keys().isdisjoint(FAILURES)
+
+
+def test_every_format_is_fuzzed(tmp_path):
+    """The sound sources are read as all formats that there are."""
+    read = set()
+    for name, make in SAMPLES.items():
+        (tmp_path / name).mkdir()
+        make(tmp_path / name)
+        source, options = source_of(tmp_path / name), OPTIONS.get(name, ({},))
+        read.add(Reading(str(source), **options[0]).options.format)
+    assert read == set(FORMATS)

@@ -53,6 +53,7 @@ CALLERS = {
 _UNDER_A_LIMIT = """
 import json, resource, sys
 from recordgen.errors import PayloadError
+from recordgen.core.image_settings import Limits
 from recordgen.core.settings import PayloadSettings
 from tests.settings import payload_settings
 from recordgen.payloads.drawing import draw_boxes
@@ -63,7 +64,7 @@ from tests.payloads import hostile
 DOORS = {
     "decode": lambda data: check_image(data, payload_settings()),
     "small": lambda data: check_image(data, payload_settings(check="header", image_size="9max")),
-    "near": lambda data: picture_in_small(data, payload_settings().to_look()),
+    "near": lambda data: picture_in_small(data, PayloadSettings(limit=Limits(), needs_looks=True)),
     "none": lambda data: check_image(data, payload_settings(check="none")),
     "thumbnail": lambda data: to_thumbnail(data, 64),
     "drawing": lambda data: draw_boxes(data, ()),

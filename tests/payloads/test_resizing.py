@@ -90,7 +90,6 @@ def test_options_are_recorded_in_one_spelling():
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
     recorded = make_options(given).recorded()
     assert {name: recorded[name] for name in given} == given
-    assert payload_settings(**given).to_look().changes_pictures is False
 
 
 PHOTO, PNG = encoded(noise(80, 48), "JPEG"), encoded(noise(80, 48), "PNG")

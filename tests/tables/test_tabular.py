@@ -273,6 +273,7 @@ HEADERS = [
     ('"a,b"\n"1,2"\n', "quotes"),
     ("PK\x03\x04\x14\x00", "ZIP"),
     ("<!DOCTYPE html>\n<html>\n", "page"),
+    (f"{','.join(f'c{at}' for at in range(10_001))}\n", "1: at most 10,000 columns"),
 ]
 
 

@@ -136,5 +136,7 @@ def payloads_of(options: ConvertOptions) -> PayloadSettings:
 
 def store_of(options: ConvertOptions) -> PayloadStore:
     """Return access to the payloads that rows may reach."""
-    looking = payloads_of(options).to_look() if options.finds_alike else None
+    looking = (
+        PayloadSettings(limit=options.limit, needs_looks=True) if options.finds_alike else None
+    )
     return PayloadStore(options.limit, options.access, looking, options.threads)

@@ -1,7 +1,7 @@
 """What reading a source may take: memory and processor time that grow with the bytes that it holds.
 
-    source of 1 MB         0.8 GB and  30 s
-    source of 400 MB       4.0 GB and  over an hour
+    source of 1 MB         0.8 GB and  20 s
+    source of 400 MB       4.0 GB and  over half an hour
 
 :mod:`recordgen.core.limits` bounds what is known to be costly. This bounds the rest: parsers of
 documents from elsewhere run while nothing else does in the main thread of a local run, so the
@@ -31,7 +31,7 @@ if sys.platform == "linux":
 
 #: Memory and processor time of any source, and what each of its bytes adds.
 MEMORY_BYTES, MEMORY_PER_BYTE = 800_000_000, 8
-SECONDS, SECONDS_PER_BYTE = 20.0, 10e-6
+SECONDS, SECONDS_PER_BYTE = 15.0, 5e-6
 
 # A larger container does not need more to list what it holds.
 _MOST_BYTES_AT_ONCE = 1 << 30
@@ -49,29 +49,36 @@ class _Allowance:
     """The limits of this process while it reads a source."""
 
     def __init__(self) -> None:
-        self.memory, self.seconds, self.size, self._waiting = MEMORY_BYTES, SECONDS, 0, 0
+        self._stored = self._unpacked = self._waiting = 0  # bytes
         self._data = _data_bytes()
-        self._began = time.process_time()
+        self._began = _spent()
         self._before = {
             kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)
         }
         self._handler = signal.signal(signal.SIGPROF, self._interrupt)
-        self._apply()
+        self.apply()
 
-    def grow(self, size: int) -> None:
-        self._waiting += min(size, _MOST_BYTES_AT_ONCE)
+    @property
+    def _memory(self) -> int:
+        return MEMORY_BYTES + self._unpacked * MEMORY_PER_BYTE
+
+    @property
+    def _seconds(self) -> float:
+        return SECONDS + self._stored * SECONDS_PER_BYTE
+
+    def grow(self, stored: int, unpacked: int) -> None:
+        self._stored += min(stored, _MOST_BYTES_AT_ONCE)
+        self._unpacked += min(unpacked, _MOST_BYTES_AT_ONCE)
+        self._waiting += unpacked
         if self._waiting >= _STEP_BYTES:
-            self.size += self._waiting
-            self.memory += self._waiting * MEMORY_PER_BYTE
-            self.seconds += self._waiting * SECONDS_PER_BYTE
             self._waiting = 0
-            self._apply()
+            self.apply()
 
-    def _apply(self) -> None:
-        end = self._began + self.seconds
-        self._limit(resource.RLIMIT_DATA, self._data + self.memory)
-        self._limit(resource.RLIMIT_CPU, math.ceil(end) + _KERNEL_SECONDS)
-        left = max(_AGAIN_SECONDS, end - time.process_time())
+    def apply(self) -> None:
+        left = max(_AGAIN_SECONDS, self._began + self._seconds - _spent())
+        end = math.ceil(time.process_time() + left) + _KERNEL_SECONDS
+        self._limit(resource.RLIMIT_DATA, self._data + self._memory)
+        self._limit(resource.RLIMIT_CPU, end)
         signal.setitimer(signal.ITIMER_PROF, left, _AGAIN_SECONDS)
 
     def _limit(self, kind: int, most: int) -> None:
@@ -80,17 +87,16 @@ class _Allowance:
             resource.setrlimit(kind, (most, hard))
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise self._error(f"{self.seconds:,.0f} s of processor time")
+        raise self._error(f"{self._seconds:,.0f} s of processor time")
 
     def out_of_memory(self) -> SourceError:
-        return self._error(f"{self.memory / 1e9:,.1f} GB of memory")
+        return self._error(f"{self._memory / 1e9:,.1f} GB of memory")
 
     def _error(self, what: str) -> SourceError:
-        size = (self.size + self._waiting) / 1e6
         return SourceError(
-            f"reading the source takes more than {what}, the limit for the {size:,.1f} MB read so "
-            f"far: a document or container in it is damaged or hostile; pass its files one by one "
-            f"to find it"
+            f"reading the source takes more than {what}, the limit for the "
+            f"{self._stored / 1e6:,.1f} MB read so far: a document or container in it is damaged "
+            f"or hostile; pass its files one by one to find it"
         )
 
     def close(self) -> None:
@@ -134,17 +140,24 @@ def end() -> None:
         _current.pop().close()
 
 
-def grow(size: int) -> None:
-    """Allow more, because so many bytes of a source are about to be read."""
+def grow(stored: int, unpacked: int) -> None:
+    """Allow more time for bytes in storage, and memory for what they unpack to."""
     if _current and threading.current_thread() is threading.main_thread():
-        _current[0].grow(size)
+        _current[0].grow(stored, unpacked)
+
+
+def count_processes() -> None:
+    """Count the processor time of a process that has ended."""
+    if _current:
+        _current[0].apply()
 
 
 def grow_by(file: IO[bytes]) -> None:
     """Allow more, because an opened file of a source is about to be read."""
     if _current:
         file.seek(0, os.SEEK_END)
-        grow(file.tell())
+        size = file.tell()
+        grow(size, size)
         file.seek(0)
 
 
@@ -165,6 +178,11 @@ def _is_possible() -> bool:
         and threading.current_thread() is threading.main_thread()
         and signal.getitimer(signal.ITIMER_PROF)[0] == 0  # a profiler uses it
     )
+
+
+def _spent() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _data_bytes() -> int:

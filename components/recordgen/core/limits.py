@@ -80,6 +80,7 @@ DIRECTORY_BYTES = Limit(512 << 20, "bytes in the list of files of a ZIP", RUN)
 INFLATED_BYTES = Limit(16 << 20, "bytes in an inflated document", DOCUMENT)
 INFLATED_TIMES = Limit(100, "times the bytes of a deflated document", DOCUMENT)
 
+TABLE_COLUMNS = Limit(10_000, "columns in a table", RUN)
 COLUMNS = Limit(10_000, "columns in a Parquet file", DOCUMENT)
 COLUMN_LEVELS = Limit(100, "levels of columns in a Parquet file", DOCUMENT)
 # Rows of images take more bytes than that on average, if there are many.

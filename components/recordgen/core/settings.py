@@ -6,7 +6,7 @@ settings that it needs, and workers get no options.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from recordgen.core.dataset.fractions import SplitFractions
@@ -65,27 +65,29 @@ class Shards:
     compression: str  # `none` or `gzip`
 
 
+_KEPT, _AS_IT_IS = Encoding(), ImageSizing()
+
+
 @dataclass(frozen=True, kw_only=True)
 class PayloadSettings:
-    """How payloads are checked and stored, and what the checks of the data note about them."""
+    """How payloads are checked and stored, and what the checks of the data note about them.
 
-    check: str  # how images are checked: `decode`, `header` or `none`
+    By default, an image is decoded and stored as it is.
+    """
+
+    check: str = "decode"  # how images are checked: `decode`, `header` or `none`
     limit: Limits
-    image_size: ImageSizing
-    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
-    encode: Encoding
-    needs_looks: bool  # downscaled images and the words of texts are noted
-    needs_rows: bool  # whole rows of tables are noted
+    image_size: ImageSizing = _AS_IT_IS
+    resize: str = "stretch"  # how an image gets its shape: `stretch`, `fit` or `center_crop`
+    encode: Encoding = _KEPT
+    needs_looks: bool = False  # downscaled images and the words of texts are noted
+    needs_rows: bool = False  # whole rows of tables are noted
     text_encoding: str = ""  # the encoding of texts in files; empty for UTF-8
 
     @cached_property  # read for each image
     def changes_pictures(self) -> bool:
         """Whether images may be stored in another size or format than their file has."""
         return bool(self.image_size) or self.encode != _KEPT
-
-    def to_look(self) -> PayloadSettings:
-        """Return the settings that give a downscaled image of each file."""
-        return replace(self, check="decode", image_size=_AS_IT_IS, encode=_KEPT, needs_looks=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,3 @@ class TaskSettings:
     offsets: str  # what the offsets of entities count; `auto`: characters
     table: object | None  # the detected Table; None if there is none
     schema: object | None  # the declared Schema; None if there is none
-
-
-_KEPT, _AS_IT_IS = Encoding(), ImageSizing()

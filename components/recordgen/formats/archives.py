@@ -38,7 +38,7 @@ from recordgen.rejects import RejectCode
 
 SUFFIXES = (".zip", ".tar")
 
-# A document that is deflated further has no larger allowance.
+# A document that is deflated further has no larger allowance of memory.
 _USUAL_RATIO = 20
 
 _ENCRYPTED, _UTF8 = 0x1, 0x800  # flags of an entry
@@ -244,7 +244,7 @@ class _Part(io.RawIOBase):
     def __init__(self, part: Range, where: str) -> None:
         self._where = where
         file = storage.open_read(part.file)
-        allowance.grow(min(part.length, _USUAL_RATIO * part.stored))
+        allowance.grow(part.stored, min(part.length, _USUAL_RATIO * part.stored))
         file.seek(part.offset)
         entry = zipfile.ZipInfo(where)
         is_packed = part.inflated is not None

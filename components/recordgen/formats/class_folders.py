@@ -116,7 +116,7 @@ def row_of_file(
         said = task.from_fields([label] if label else [], adjusted)
         uri = check_uri(path)
         content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
-        addresses = in_addresses(listing.payload(path))
+        addresses = in_addresses([listing.payload(path)])
     except PayloadError as exc:
         return Reject(listing.root, line, path, exc.code, exc.message)
     except AnnotationError as exc:

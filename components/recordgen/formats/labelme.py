@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from recordgen.core.limits import LABELME_BYTES, MASK_PIXELS
+from recordgen.core.image_settings import Limits
+from recordgen.core.limits import LABELME_BYTES
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
@@ -206,23 +207,23 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
     """
     import numpy as np
 
-    from recordgen.payloads.opening import decoded, file_header, open_image
+    from recordgen.payloads.check import decoded_mask
+    from recordgen.payloads.opening import file_header
 
     left, top, right, low = map(round, part.corners)
     part = part._replace(corners=(left, top, right + 1, low + 1))
     if size is None or not mask:
         return part
     try:
-        header = file_header(base64.b64decode(mask))
+        data = base64.b64decode(mask)
+        header = file_header(data)
         if (header.width, header.height) != (right + 1 - left, low + 1 - top):
             raise ValueError(f"it has {header.width} × {header.height} pixels")
         if header.format != "PNG":  # other formats may have millions of pixels in a few bytes
             raise ValueError(f"it must be a PNG (got a {header.format})")
         if header.width > size[0] or header.height > size[1]:
             raise ValueError("it is larger than its image of {} × {} pixels".format(*size))
-        MASK_PIXELS.check(header.pixels)
-        with open_image(header) as image:
-            pixels = decoded("PNG", lambda: np.asarray(image.convert("L")))
+        pixels = np.asarray(decoded_mask(header, data, Limits()).convert("L"))
         runs = runs_below(pixels != 0, left, top, *size)
     except (OSError, PayloadError, SyntaxError, TypeError, ValueError) as exc:
         raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc

@@ -312,7 +312,8 @@ def list_tree(folder: str) -> Tree:
     while folders:
         path = folders.pop()
         entries = storage.list_dir(storage.join(folder, path) if path else folder)
-        allowance.grow(len(entries) * ROW_BYTES)
+        size = len(entries) * ROW_BYTES
+        allowance.grow(size, size)
         if (DATASET_FILE, False) in entries:
             datasets.append(path)
             continue

@@ -290,15 +290,25 @@ def table_rows(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened(listing: Listing, name: str) -> Iterator[Any]:
     """Open a Parquet file. Raises: SourceError: it is damaged."""
+    with listing.open(name) as raw, arrow_errors(f"{listing.root}{name}", "Parquet"):
+        yield parquet_file(raw)
+
+
+@contextmanager
+def arrow_errors(path: str, kind: str) -> Iterator[None]:
+    """Map the errors of reading a file with PyArrow. Raises: SourceError: it is damaged."""
     import pyarrow as pa
 
-    with listing.open(name) as raw:
-        try:
-            yield parquet_file(raw)
-        except RecordgenError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as exc:
-            raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
+    try:
+        yield
+    except RecordgenError:
+        raise
+    # Arrow has dates, times and zones that Python has not.
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
+        raise SourceError(f"{path}: damaged {kind} file: {exc}") from exc
+    except MemoryError as exc:
+        message = "it announces more bytes than memory holds; write it again, in smaller batches"
+        raise SourceError(f"{path}: damaged {kind} file: {message}") from exc
 
 
 def _rows(
@@ -332,8 +342,8 @@ def _picture(
     value, mask = (_file_of(row.get(name)) for name in (columns.image, columns.mask))
     data, path = value.get("bytes"), value.get("path") or ""
     files = zip(chunks, (data, mask.get("bytes")), strict=False)
-    payload, *masks = (None if file is None else chunk.place_of(file) for chunk, file in files)
-    drawn = next(iter(masks), None)
+    payloads = [None if file is None else chunk.place_of(file) for chunk, file in files]
+    has_mask = any(payloads[1:])
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -358,9 +368,8 @@ def _picture(
         return Problem(number + 1, str(exc), uri)
     return Picture(
         *(number + 1, uri, split, size, objects, labels),
-        payload=payload,
-        mask=f"{uri}/mask" if drawn else "",
-        mask_payload=drawn,
+        payloads=payloads[: 1 + has_mask],
+        mask=f"{uri}/mask" if has_mask else "",
     )
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -158,8 +158,8 @@ class PictureFormat(Format):
             check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
             content = task.from_picture(picture, adjusted)
-            payload = picture.payload or listing.payload(picture.uri)
-            addresses = in_addresses(payload, *filter(None, [picture.mask_payload]))
+            names = filter(None, (picture.uri, picture.mask))
+            addresses = in_addresses(picture.payloads or map(listing.payload, names))
         except PayloadError as exc:
             return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
         except AnnotationError as exc:
@@ -252,9 +252,10 @@ def check_pixels(picture: Picture) -> None:
         )
 
 
-def in_addresses(payload: Range | None, *others: Range) -> str | None:
+def in_addresses(payloads: Iterable[Range | None]) -> str | None:
     """Return the addresses of a row whose image, and mask, are in a container; None for files."""
-    return None if payload is None else json.dumps([it.address for it in (payload, *others)])
+    addresses = [payload and payload.address for payload in payloads]
+    return json.dumps(addresses) if any(addresses) else None
 
 
 def keypoints(names: Sequence[str], flip: Sequence[int] = ()) -> Mapping[str, Any]:

@@ -44,7 +44,13 @@ from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
 from recordgen.formats.objects import CLASSES, names_beside
-from recordgen.formats.parquet import features_in, image_leaves, opened, table_rows
+from recordgen.formats.parquet import (
+    arrow_errors,
+    features_in,
+    image_leaves,
+    opened,
+    table_rows,
+)
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
@@ -253,19 +259,20 @@ def _columns_of(file: ImportFile) -> Iterator[Columns]:
 def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     import pyarrow as pa
 
-    with _arrow_errors(path):
+    with arrow_errors(path, "Arrow"):
         is_file = begin.startswith(_ARROW[0])
         reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
-    if image_leaves(reader.schema, {}):
-        raise NotUnderstoodError(
-            f"{path}: Arrow with images is not read; write Parquet: "
-            f"datasets.load_from_disk(…).to_parquet(…)"
-        )
+        if image_leaves(reader.schema, {}):
+            raise NotUnderstoodError(
+                f"{path}: Arrow with images is not read; write Parquet: "
+                f"datasets.load_from_disk(…).to_parquet(…)"
+            )
+        names, types = reader.schema.names, _types(reader.schema)
     most = raw.seek(0, io.SEEK_END) if is_file else 0
 
     def records() -> Iterator[Any]:
         count = 0
-        with _arrow_errors(path):
+        with arrow_errors(path, "Arrow"):
             batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
             for batch in batches:
                 batch.validate(full=True)  # offsets of a damaged file lead anywhere
@@ -275,17 +282,7 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
                 for at in range(0, batch.num_rows, _FIRST):
                     yield from batch.slice(at, _FIRST).to_pylist()
 
-    return Columns(reader.schema.names, _types(reader.schema), enumerate(records(), start=1))
-
-
-@contextmanager
-def _arrow_errors(path: str) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as exc:
-        raise SourceError(f"{path}: damaged Arrow file: {exc}") from exc
+    return Columns(names, types, enumerate(records(), start=1))
 
 
 def _types(schema: Any) -> dict[str, str]:

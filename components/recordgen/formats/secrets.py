@@ -20,6 +20,9 @@ from recordgen.core.task.task import Task
 from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
 from recordgen.rejects import Counted, Finding, OddLine, Reject
 
+# What is in each URL, in JSON as well.
+_URL_MARKS = (":/", ":\\", "//", "\\\\", "%")
+
 
 def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
     """Yield a reader's items with secrets removed from sources, uris and messages."""
@@ -61,14 +64,17 @@ def _public_row(row: Row, task: Task) -> Row:
 
 def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     names = [*batch.uris, batch.source]
-    # An annotation names other files, whose names hold secrets only if they are URLs.
-    if task.names_payloads and (
-        storage.is_http(batch.source) or ":/" in "\n".join(filter(None, batch.annotations))
-    ):
+    if task.names_payloads and (storage.is_http(batch.source) or _may_name_urls(batch)):
         names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
     if not may_hold_secrets("\n".join(names)):
         return batch
     return RowBatch.of([_public_row(row, task) for row in batch.rows])
+
+
+def _may_name_urls(batch: RowBatch) -> bool:
+    """Return whether annotations may name other files by URLs: only their names hold secrets."""
+    text = "\n".join(filter(None, batch.annotations))
+    return any(mark in text for mark in _URL_MARKS)
 
 
 def _public_note(item: Reject | Finding | OddLine) -> Reject | Finding | OddLine:

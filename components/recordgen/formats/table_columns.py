@@ -22,6 +22,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from recordgen.core.limits import TABLE_COLUMNS
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
@@ -177,7 +178,7 @@ def names_of(
         raise SourceError(
             f"{where}: the whole line is quoted as one field; remove the quotes around the lines"
         )
-    _check_separator(fields, where)
+    _check_columns(fields, where)
     if options.columns.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
     found = (item.rows(strip=True) for item in below if not isinstance(item, Reject))
@@ -202,7 +203,7 @@ def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
     names = named(without_padding(fields))
-    _check_separator(names, where)
+    _check_columns(names, where)
     if "" in names:
         raise SourceError(
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
@@ -214,8 +215,12 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
     return names
 
 
-def _check_separator(names: Sequence[str], where: str) -> None:
-    """Check that a single column is not several that another character separates."""
+def _check_columns(names: Sequence[str], where: str) -> None:
+    """Check how many columns there are: not too many, nor one that is several, without commas."""
+    try:
+        TABLE_COLUMNS.check(len(names), where)
+    except ValueError as exc:
+        raise SourceError(str(exc)) from exc
     is_one = len(names) == 1
     found = is_one and any(sign in names[0] for sign in ("::", ";", "\t", "|"))
     if found or (is_one and len(names[0].split()) > _WORDS_OF_A_NAME):

@@ -399,12 +399,11 @@ def _picture(
         mask = values.get(names.given.mask or features.IMAGE_MASK_ENCODED, ())
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
-    payload, *masks = (_range(document, place, record, data) for data in (image[0], *mask[:1]))
+    payloads = [_range(document, place, record, data) for data in (image[0], *mask[:1])]
     return Picture(
         *(number + 1, uri, split, size, objects, labels),
-        payload=payload,
-        mask=f"{uri}/mask" if masks else "",
-        mask_payload=next(iter(masks), None),
+        payloads=payloads,
+        mask=f"{uri}/mask" if mask else "",
     )
 
 

@@ -197,12 +197,10 @@ def _picture(
     except (ValueError, PayloadError) as exc:
         return Problem(line, str(exc), uri)
     files = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
-    payload, *masks = (Range(document, each.offset, each.size) for each in files)
     return Picture(
         *(line, uri, None, size, objects, labels),
-        payload=payload,
-        mask=f"{uri}/mask" if masks else "",
-        mask_payload=next(iter(masks), None),
+        payloads=[Range(document, each.offset, each.size) for each in files],
+        mask=f"{uri}/mask" if group.mask else "",
     )
 
 

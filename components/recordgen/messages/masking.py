@@ -70,15 +70,28 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 # The slashes before an authority: tools that normalise paths leave one, JSON may escape them, other
 # systems turn them round, and a URL inside a parameter has them as %2F.
 _WEB = re.compile(
-    r"[/\\](?i:(?<=http:.)|(?<=https:.)|(?<=ftp:.)|(?<=gs:.)|(?<=s3:.))[/\\]*|%(?i:2F%2F)"
+    r"[/\\](?i:(?<=http:.)|(?<=https:.)|(?<=ftp:.)|(?<=gs:.)|(?<=s3:.))[/\\]*"
+    r"|%(?i:2F|5C)%(?i:2F|5C)"
 )
-_SLASHES = re.compile(rf"{_WEB.pattern}|//|\\(?<=:\\)\\*/(?:\\+/)?")
+_RELATIVE = r"(?<!:)///+|/\\+"  # behind the name of a container
+_SLASHES = re.compile(
+    rf"{_WEB.pattern}|{_RELATIVE}|//|\\(?<=:\\)\\*/(?:\\+/)?|\\[/\\]+",
+)
+# What makes a text a URL, also without a scheme.
+_URL = re.compile(rf"\A[/\\]{{2}}|{_RELATIVE}|(?i::|%3A)\s*//|{_WEB.pattern}")
 _HTTP = re.compile(r"https?:[\\/]+", re.IGNORECASE)
 _QUERY = re.compile(r"[?#]")
 _RUN = re.compile(r"\S+")
-_PARAMETER = re.compile(r"([?&;#])([^=&;#?\s]+)=([^&;#\s]+)")
-_SEPARATOR = re.compile(r"([?&;#])")
-_PATH_SEPARATOR = re.compile(r"([/;])")
+# Marks between parameters. A URL inside another one has escaped marks.
+_ESCAPED = "%(?:3F|23|26|3B)"
+_MARK = rf"([?#&;]|{_ESCAPED})"
+_PARAMETER = re.compile(
+    rf"{_MARK}((?:(?!{_ESCAPED}|%3D)[^=&;#?\s])+)(=|%3D)((?:(?!{_ESCAPED})[^&;#\s])+)",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(_MARK, re.IGNORECASE)
+_EQUALS = re.compile("=|%3D", re.IGNORECASE)
+_PATH_SEPARATOR = re.compile(r"([/;&])")
 
 # What may follow a URL in a message.
 _CLOSING_HOST = "'\"`)]}>.,;:!"
@@ -87,7 +100,7 @@ _CLOSING = f"{_CLOSING_HOST}…"  # a host before it may be a password that is c
 
 def may_hold_secrets(text: str) -> bool:
     """Return whether a text needs the other functions: most rows contain none of these letters."""
-    return "?" in text or "@" in text or "#" in text or ";" in text or "%40" in text
+    return any(mark in text for mark in "?@#;&%")
 
 
 def masked(text: str) -> str:
@@ -104,7 +117,7 @@ def masked(text: str) -> str:
 def masked_values(text: str) -> str:
     """Return data for display, with ``***`` in place of secrets in URLs."""
     text = _with_users(text, f"{MASK}@", cut=MASK)
-    return _PARAMETER.sub(_masked_parameter, text) if "=" in text else text
+    return _PARAMETER.sub(_masked_parameter, text) if "=" in text or "%" in text else text
 
 
 def masked_json(value: Any) -> Any:
@@ -131,9 +144,9 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
     if uri[:7].lower() == "file://":  # a path, in which all letters are part of names
         return uri
     path, *rest = _SEPARATOR.split(uri)
-    first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
-    path += "".join(rest[:first])  # before the query, "&" is an ordinary letter
-    if ";" in path:
+    first = next((at for at in range(0, len(rest), 2) if _is_query(rest[at])), len(rest))
+    path += "".join(rest[:first])
+    if ";" in path or "&" in path:
         path = _without_path_parameters(path)
     parts = list(zip(rest[first::2], rest[first + 1 :: 2], strict=True))
     names = [_name(part) for _, part in parts]
@@ -141,12 +154,17 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
     kept: list[str] = []
     for (separator, part), name in zip(parts, names, strict=True):
         if not is_secret(name) and not (is_signed and name.lower() in _WITH_SIGNATURE):
-            kept += [separator if kept or separator in "?#" else "?", part]
+            kept += [separator if kept or _is_query(separator) else "?", part]
     return path + "".join(kept)
 
 
 def _has_url(text: str) -> bool:
-    return text.startswith("//") or "://" in text or _WEB.search(text) is not None
+    return _URL.search(text) is not None
+
+
+def _is_query(mark: str) -> bool:
+    """Return whether a mark begins a query or a fragment."""
+    return unquote(mark) in "?#"
 
 
 def is_secret(name: str) -> bool:
@@ -171,15 +189,15 @@ def _ends_secret(words: list[str]) -> bool:
 
 
 def _name(parameter: str) -> str:
-    name, equals, _ = parameter.partition("=")
-    return unquote(name) if equals else ""
+    name, *value = _EQUALS.split(parameter, maxsplit=1)
+    return unquote(name) if value else ""
 
 
 def _masked_parameter(found: re.Match[str]) -> str:
-    separator, name, value = found.groups()
+    separator, name, equals, value = found.groups()
     if not is_secret(unquote(name)):
         return found[0]
-    return f"{separator}{name}={MASK}{_closing(value)}"
+    return f"{separator}{name}{equals}{MASK}{_closing(value)}"
 
 
 def _without_query(found: re.Match[str]) -> str:
@@ -197,7 +215,7 @@ def _closing(text: str, letters: str = _CLOSING) -> str:
 
 
 def _without_path_parameters(path: str) -> str:
-    """Remove secret parameters of the names in a path: ``/a;token=1/b`` → ``/a/b``."""
+    """Remove secret parameters of the names in a path: ``/a;token=1/b&sig=2`` → ``/a/b``."""
     first, *rest = _PATH_SEPARATOR.split(path)
     pieces = zip(rest[::2], rest[1::2], strict=True)
     return first + "".join(

@@ -25,12 +25,17 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Condition
 
+from PIL import Image
+
+from recordgen.core import allowance
+from recordgen.core.image_settings import Limits
 from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.measures.pictures import SmallPicture
+from recordgen.payloads.header import FileHeader
 from recordgen.payloads.image import prepare
-from recordgen.payloads.opening import out_of_memory
+from recordgen.payloads.opening import decoded, open_image, out_of_memory
 from recordgen.payloads.reencoding import CheckedImage, Prepared
 from recordgen.rejects import RejectCode
 from recordgen.storage.memory import memory_limit
@@ -114,14 +119,22 @@ def _is_costly(prepared: Prepared, settings: PayloadSettings) -> bool:
     return prepared.seconds > settings.limit.seconds * APART_SHARE and has_python()
 
 
-def check_costly(data: bytes, settings: PayloadSettings) -> None:
-    """Check a mask, which its caller decodes, if its header announces much work.
+def decoded_mask(file: FileHeader, data: bytes, limit: Limits) -> Image.Image:
+    """Return the decoded picture of a mask, of which the caller has compared the header.
 
-    Raises: PayloadError: the decoder crashes, or takes too long.
+    If the header announces much work, the decoder runs in its own process first, as for an image.
+
+    Raises: PayloadError: it is too large, or the decoder crashes or takes too long.
     """
-    look = settings.to_look()
+    limit.check_size(len(data))
+    limit.check_pixels(file.height, file.width)
+    look = PayloadSettings(limit=limit)
     if _is_costly(prepare(data, look), look):
         check_image(data, look, "a mask")
+        allowance.count_processes()
+    image = open_image(file)
+    decoded(file.format, image.load)
+    return image
 
 
 def picture_in_small(data: bytes, settings: PayloadSettings) -> SmallPicture | None:

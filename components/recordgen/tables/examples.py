@@ -77,9 +77,9 @@ def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:
 
 
 def _parsed(lines: Texts, table: Table, errors: dict[int, str]) -> Mapping[str, Any]:
-    names = table.names
-    wanted = [names.index(column.name) for column in table.stored]
-    texts = parse(lines, len(names), wanted)
+    places = {name: place for place, name in enumerate(table.names)}
+    wanted = [places[column.name] for column in table.stored]
+    texts = parse(lines, len(places), wanted)
     return {
         column.name: _values(mine, column, table, errors)
         for column, mine in zip(table.stored, texts, strict=True)

@@ -70,9 +70,8 @@ class Picture:
     # Pairs of a code and a message about what had to be changed in it.
     notes: Sequence[tuple[str, str]] = ()
     document: str = ""  # its own document, if each image has one; empty if several share one
-    # Where its bytes are in a container; None if the uri is its own file.
-    payload: Range | None = None
-    mask_payload: Range | None = None  # where the bytes of the mask are in a container
+    # Where its bytes, and those of its mask, are in a container; None for a file of its own.
+    payloads: Sequence[Range | None] = ()
     mask: str = ""  # the image with a class for each pixel, as `uri`; empty if there is none
     # The class of each colour in the mask, such as `#ff0000`; empty if its pixels are the numbers
     # of classes.

@@ -9,6 +9,7 @@ from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import is_content_uri
 from recordgen.messages import shortened
+from recordgen.messages.masking import may_hold_secrets
 from recordgen.rejects import Reject, RejectCode
 
 # In uris of payloads that rows contain.
@@ -105,7 +106,8 @@ def check_uri(uri: str) -> str:
     """Return the address of a payload, a path without ``.`` or empty folders.
 
     So ``./a.jpg`` and ``b//a.jpg`` are the images ``a.jpg`` and ``b/a.jpg``. Other spellings stay:
-    behind a link, ``b/../a.jpg`` is another file; and an object store takes names literally.
+    behind a link, ``b/../a.jpg`` is another file; an object store takes names literally; and
+    ``//me:pw@host/a.jpg`` may be a URL with secrets, which are removed from a whole one.
 
     Raises:
         AnnotationError: the address contains a line break, is not Unicode text, or has the scheme
@@ -117,7 +119,8 @@ def check_uri(uri: str) -> str:
             f"no storage is known for sha256:// (got {printable(uri)!s:.80}); name the file, or "
             f"write a text into its row",
         )
-    if "://" not in uri and ("./" in uri or "//" in uri):
+    has_needless = "://" not in uri and ("./" in uri or "//" in uri)
+    if has_needless and not (uri.startswith("//") and may_hold_secrets(uri)):
         uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
     return check_text(uri)
 

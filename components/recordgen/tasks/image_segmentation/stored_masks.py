@@ -31,9 +31,9 @@ from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
-from recordgen.payloads.check import check_costly
+from recordgen.payloads.check import decoded_mask
 from recordgen.payloads.header import FileHeader
-from recordgen.payloads.opening import decoded, file_header, open_image
+from recordgen.payloads.opening import file_header
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
 from recordgen.payloads.reencoding import CheckedImage, turn
 from recordgen.rejects import RejectCode
@@ -96,8 +96,9 @@ def mask_of(
         PayloadError: the mask is no lossless image, is damaged, has another size than its image, or
             has pixels without a class.
     """
-    geometry = image._replace(data=b"", small=None)
-    return _mask_of(data, tuple(colours.items()), geometry, orientation, settings)
+    size = image.height, image.width
+    geometry = CheckedImage(b"", "", *size, orientation=image.orientation, placed=image.placed)
+    return _mask_of(data, tuple(colours.items()), geometry, orientation, settings.limit)
 
 
 @lru_cache(maxsize=1)  # images may share a mask file
@@ -106,14 +107,11 @@ def _mask_of(
     colours: Sequence[tuple[str, int]],
     image: CheckedImage,
     orientation: str,
-    settings: PayloadSettings,
+    limit: Limits,
 ) -> StoredMask:
-    settings.limit.check_size(len(data))
     file = file_header(data)
-    settings.limit.check_pixels(file.height, file.width)
     way = _way(file, image, orientation)
-    check_costly(data, settings)
-    levels, is_plain = _levels(file, data, dict(colours))
+    levels, is_plain = _levels(file, data, dict(colours), limit)
     mask = levels if way == 1 else np.asarray(turn(Image.fromarray(levels), way))
     stored = _placed(mask, image)
     *counts, void = _histogram(stored)
@@ -160,12 +158,7 @@ def gray_levels(data: bytes) -> set[int]:
 
     Raises: PayloadError: it is no image, too large, or damaged.
     """
-    limit = Limits()
-    limit.check_size(len(data))
-    file = file_header(data)
-    limit.check_pixels(file.height, file.width)
-    image = open_image(file)
-    decoded(file.format, image.load)
+    image = decoded_mask(file_header(data), data, Limits())
     if image.mode != "L":
         return {-1}
     return {level for level, count in enumerate(image.histogram()) if count}
@@ -176,14 +169,15 @@ def _histogram(mask: Mask) -> Sequence[int]:
     return Image.fromarray(mask).histogram()
 
 
-def _levels(file: FileHeader, data: bytes, colours: Mapping[str, int]) -> tuple[Mask, bool]:
+def _levels(
+    file: FileHeader, data: bytes, colours: Mapping[str, int], limit: Limits
+) -> tuple[Mask, bool]:
     """Return class numbers, and whether the file is in the form in which masks are stored."""
     if file.format not in _EXACT:
         raise _bad(f"a mask must be a PNG, which keeps class numbers (got a {file.format})")
     if file.format == "PNG":
         check_png(data)  # Pillow skips checksums
-    image = open_image(file)
-    decoded(file.format, image.load)
+    image = decoded_mask(file, data, limit)
     if colours:
         return _classes(np.asarray(image.convert("RGB")), colours), False
     if image.mode in ("P", "1"):
