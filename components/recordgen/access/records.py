@@ -233,8 +233,7 @@ def _absolute(place: Place) -> Any:
     """Return a place that means the same in another process."""
     if not isinstance(place, str | os.PathLike):
         return [_absolute(each) for each in place] if isinstance(place, Iterable) else place
-    path = storage.normal(os.fspath(place))
-    return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
+    return storage.absolute(storage.normal(os.fspath(place)))
 
 
 def _read(values: Mapping[str, Values], readers: Readers) -> Example:
