@@ -206,7 +206,7 @@ def dataset_id(path: str) -> tuple[str, str]:
     ``gs://bucket/a/b`` → ``("gs://bucket", "a/b")``; ``b/c`` → ``("file", "/cwd/b/c")``
     """
     if storage.is_local(path):
-        return "file", os.path.abspath(storage.local_path(path))
+        return "file", storage.absolute(path)
     scheme, _, rest = without_secrets(path).partition("://")
     place, _, name = rest.partition("/")
     return f"{scheme}://{place}", name.strip("/") or "/"
