@@ -26,6 +26,7 @@ from recordgen.registry import TASKS
 from recordgen.training.config import (
     CHECKPOINT_DIR,
     CHECKPOINT_SETTINGS,
+    EPOCHS,
     FLOAT32,
     LOG_DIR,
     TrainingConfig,
@@ -145,7 +146,8 @@ def _fit(
     trainer = trainer_of(fn_args, config)
     batch_size = replicas.divisible(trainer.config.batch_size)
     trainer = replace(trainer, config=replace(trainer.config, batch_size=batch_size))
-    steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
+    passes = trainer.config.epochs or EPOCHS
+    steps, epochs = plan_epochs(trainer.steps_per_epoch(), passes, fn_args.train_steps)
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)
         with replicas.strategy.scope():

@@ -82,8 +82,9 @@ class TableTrainer(TaskTrainer):
     # Examples are serialised, as usual for tables in TFX; they need no target.
     request = (EXAMPLES,)
 
-    # On few rows, a network soon learns them by heart.
-    patience = 5
+    # Ten passes over few rows are too few steps; too many, and a network learns rows by heart.
+    least_steps = 2000
+    patience = 10
 
     @cached_property
     def table(self) -> Table:
