@@ -192,7 +192,7 @@ class Records(BatchedSequence[Example]):
         at = operator.index(index)
         count = self._firsts[-1]
         if not -count <= at < count:
-            raise IndexError(f"there are {count} records (got the index {at})")
+            raise IndexError(f"there are {count:,} records (got the index {at})")
         at %= count
         file = bisect_right(self._firsts, at) - 1
         start = self._ends[at - 1] if at > self._firsts[file] else 0

@@ -86,8 +86,8 @@ def run(step: StepInput) -> StepOutput:
     dataset, split = read_dataset(root), str(values.get("split", EVAL))
     found = evaluate(step.path("model"), root, dataset, split)
     logs.said(
-        f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples} examples of "
-        f"{split}"
+        f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples:,} examples "
+        f"of {split}"
     )
     unknown: dict[str, int] = {}
     if found.unknown:
