@@ -113,12 +113,19 @@ def readable(records: tf.Tensor, spec: Mapping[str, Any]) -> tuple[dict[str, Any
         (string [batch], "" for a good record).
     """
 
-    def parsed(record: tf.Tensor) -> tf.Tensor:
-        value = next(iter(tf.io.parse_single_example(record, spec).values()))
+    def all_fit(batch: tf.Tensor) -> tf.Tensor:
+        value = next(iter(tf.io.parse_example(batch, spec).values()))
         value = value.flat_values if isinstance(value, tf.RaggedTensor) else value
-        return tf.strings.length(tf.io.serialize_tensor(value))  # without a use, it is not parsed
+        return tf.strings.length(tf.io.serialize_tensor(value)) > 0  # unused, it were not parsed
 
-    _, is_good = attempted(parsed, (records,), tf.TensorSpec((), tf.int32))
+    whole = tf.data.Dataset.from_tensors(records).map(all_fit).ignore_errors()
+    is_good = tf.cond(
+        _only(whole.concatenate(tf.data.Dataset.from_tensors(False)).take(1)),
+        lambda: tf.fill(tf.shape(records), True),
+        lambda: _one_by_one(
+            lambda record: all_fit(record[None]), (records,), tf.TensorSpec((), tf.bool)
+        )[1],
+    )
     good = tf.where(is_good, records, b"".join(serialize_example(_empty(spec))))
     why = "the bytes are no tf.train.Example with the features of the model's columns"
     return tf.io.parse_example(good, spec), tf.where(is_good, "", why)
