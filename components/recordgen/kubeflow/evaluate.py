@@ -20,12 +20,7 @@ from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.inputs import record_batches
-from recordgen.training.measures import (
-    MOST_LABELS,
-    UNKNOWN_LABELS,
-    EvalAccumulator,
-    check_answers,
-)
+from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, check_answers
 from recordgen.training.model_files import read_model_labels
 
 _SHOWN = 10

@@ -77,10 +77,7 @@ class RunEvents:
     run_id: str = field(default_factory=lambda: str(uuid4()))
 
     def emit(
-        self,
-        state: str,
-        facets: Callable[[], Facets] = Facets,
-        error: BaseException | None = None,
+        self, state: str, facets: Callable[[], Facets] = Facets, error: BaseException | None = None
     ) -> bool:
         """Send a state of the run, such as COMPLETE, and return whether it was sent.
 
