@@ -38,7 +38,7 @@ _LEAST_WORDS = 5
 class Training(NamedTuple):
     """The settings that all networks of a contest share."""
 
-    epochs: int
+    epochs: int | None  # None: the default
     batch_size: int = 32
     learning_rate: float = 1e-3
     seed: int = 0

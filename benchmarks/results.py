@@ -6,7 +6,7 @@
 For each seed, examples are made or divided anew, written as files with an import file, converted,
 and trained on with ``recordgen.training.run_fn``; the saved model predicts the split ``test``,
 which training never sees. The other contenders get the same examples as arrays, with the same
-number of epochs and the same batch size.
+number of epochs and the same batch size; tables have the default epochs.
 
     digits     scikit-learn's 1,797 scanned digits; accuracy
     pictures   32×32 colour pictures of shapes of ten classes (benchmarks.shapes); accuracy
@@ -204,7 +204,7 @@ def _of_table(name: str, measure: str, rivals: Mapping[str, BaseEstimator]) -> C
     return Contest(
         measure,
         partial(read_table, name),
-        Training(epochs=30),
+        Training(epochs=None),
         {rival: partial(_scikit_learn, model) for rival, model in rivals.items()},
         options={"columns": "target=target"},
     )

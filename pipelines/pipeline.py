@@ -27,6 +27,7 @@ from recordgen.options import OPTIONS, make_options
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 from recordgen.training.measures import TfmaMetric
+from recordgen.training.tfx_trainer import Trainer
 
 # Not "DirectRunner", for which newer Beams may download Prism. One process: for small data, further
 # processes take longer to start than they save.
@@ -91,7 +92,7 @@ def create_pipeline(
     example_validator = tfx.components.ExampleValidator(
         statistics=statistics, schema=schema.outputs["schema"]
     )
-    trainer = tfx.components.Trainer(
+    trainer = Trainer(
         run_fn="recordgen.training.run_fn",
         examples=trained_on or examples,
         base_model=baseline,

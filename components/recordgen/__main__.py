@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK: argcomplete looks for these words.
 """The ``recordgen`` command, also ``python -m recordgen``; Ctrl-C ends it from the first line."""
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from importlib.metadata import distributions
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -368,7 +369,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    args, unknown = build_parser().parse_known_args(arguments)
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for the words that may follow
+        import_module("argcomplete").autocomplete(parser)
+    args, unknown = parser.parse_known_args(arguments)
     if unknown:
         command: _Parser = args.parser
         options = re.findall(r"--[\w-]+", command.format_help())

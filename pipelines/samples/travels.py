@@ -77,5 +77,6 @@ TRAVELS = Sample(
     data="sentences on travels, with persons, cities and dates",
     write=write_travels,
     training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
+    options={"split": "100"},
     min_score=0.9,
 )

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -205,3 +207,18 @@ def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
     convert(home, "~/other", vocabulary="~/out/labels.txt")
     assert read_dataset("~/other").labels == read_dataset(tmp_path / "out").labels
     assert not (tmp_path / "~").exists()
+
+
+def test_a_shell_completes_commands_and_options(tmp_path, monkeypatch, capsys):
+    """argcomplete finds its mark in the module, and gets the parser with all commands."""
+    (tmp_path / "argcomplete.py").write_text(
+        "def autocomplete(parser):\n    print(parser.format_help())\n    raise SystemExit\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    with pytest.raises(SystemExit):
+        main(["conv"])
+    assert "convert" in capsys.readouterr().out
+    assert (
+        b"PYTHON_ARGCOMPLETE_OK" in Path(find_spec("recordgen.__main__").origin).read_bytes()[:1024]
+    )

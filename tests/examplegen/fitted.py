@@ -11,7 +11,7 @@ def run_fn(fn_args):
     from recordgen.training.run import fit
 
     fn_args.eval_files = []
-    fitting = fit(fn_args, TrainingConfig.from_custom_config(fn_args.custom_config))
+    fitting, _ = fit(fn_args, TrainingConfig.from_custom_config(fn_args.custom_config))
     root = fitting.trainer.root
     found = {
         "roots": [root] if isinstance(root, str) else root,

@@ -185,6 +185,21 @@ def test_lineage_leads_back_to_the_import_file(demo):
     assert "\n".join(f"  {line}" for line in lines) in done.stdout
 
 
+def test_the_model_artifact_says_what_it_learned_from(demo):
+    """Its custom properties are the digest, the scores of the last epoch, and the settings."""
+    workdir, done = demo
+    store = Metadata(metadata_path(str(workdir)))
+    [model], [examples] = store.artifacts("Model"), store.artifacts("Examples")
+    assert model.properties["dataset_digest"] == examples.properties["dataset_digest"]
+    last = re.findall(r"val_loss (\S+)\n", done.stdout)[-1]
+    assert model.properties["eval_loss"] == pytest.approx(float(last), abs=1e-4)
+    assert model.properties["image_size"] == "[16, 16]"
+    lineage = find_lineage(workdir / "serving").model
+    assert lineage.facts["eval_accuracy"] == pytest.approx(
+        model.properties["eval_accuracy"], abs=1e-5
+    )
+
+
 @pytest.mark.once
 def test_a_second_run_comes_from_the_cache(demo, fast_command):
     """Nothing is written or trained again, and the report is the same."""

@@ -170,6 +170,29 @@ def jpeg_size(data):
     return int(np.prod(tf.io.extract_jpeg_shape(data)[:2], dtype=np.int64))
 
 
+def test_a_bad_record_costs_its_own_answer(tmp_path):
+    """Of a table: no record, and one that lacks a column which no row of the training lacked."""
+    rows = [f"TRAIN,{at}.5,{at}.5,{'red' if at % 2 else ''},c{at % 2}\n" for at in range(8)]
+    (tmp_path / "rows.csv").write_text("".join(["fold,a,b,word,cls\n", *rows]))
+    out, model = str(tmp_path / "out"), str(tmp_path / "model")
+    convert(tmp_path / "rows.csv", out, task="tabular", columns="split=fold,target=cls")
+    config = TrainingConfig(batch_size=2)
+    trainer = TASKS["tabular"].declared("trainer")(out, "train", read_dataset(out), config)
+    save_for_serving(trainer.models().saved, model, trainer)
+    loaded = CppModel(model)
+    values = {"a": 1.5, "b": 0.5, "word": b"red"}
+    good = b"".join(serialize_example(values))
+    bad = b"".join(serialize_example({"a": b"one", "word": b"red"}))
+    [expected] = loaded.run("serving_default", examples=[good])["scores"]
+    for examples in ([b"no record"], [good, bad, b"no record", good], [bad, bad]):
+        answer = loaded.run("serving_default", examples=examples)
+        is_good = [example == good for example in examples]
+        assert [error == b"" for error in answer["error"]] == is_good
+        assert np.isnan(answer["scores"]).all(-1).tolist() == [not each for each in is_good]
+        for scores in answer["scores"][is_good]:
+            np.testing.assert_allclose(scores, expected, rtol=1e-6)
+
+
 def test_an_empty_request_has_an_empty_answer(model):
     """A client that filters its images may have none left."""
     answer = model.run("serving_default", image_bytes=np.array([], object))

@@ -84,6 +84,7 @@ FAST = {
     "batch_size": 12,
     "learning_rate": 0.01,
     "dropout": 0.0,
+    "patience": 0,
 }
 
 

@@ -95,7 +95,7 @@ def test_training_and_validation_leave_logs(trained):
 def test_a_seed_decides_the_weights(fn_args):
     def train(name, seed):
         config = TrainingConfig.from_custom_config({**FAST, "epochs": 1, "seed": seed})
-        return fit(fn_args(name, eval_files=[]), config).models.saved.get_weights()
+        return fit(fn_args(name, eval_files=[]), config)[0].models.saved.get_weights()
 
     # test_fitting shows that one seed gives the same bytes.
     assert not np.allclose(train("a", 1)[0], train("b", 2)[0], rtol=1e-4)

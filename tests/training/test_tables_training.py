@@ -13,7 +13,15 @@ import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.tasks.tables.training import DATE, ROW_NAME, TEXT, date_numbers, kind_of_texts
+from recordgen.tasks.tables.training import (
+    DATE,
+    ROW_NAME,
+    TEXT,
+    TableTrainer,
+    date_numbers,
+    kind_of_texts,
+)
+from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -131,6 +139,20 @@ def test_dates_have_the_days_of_the_calendar(form):
     expected = [[(t - pd.Timestamp(0)).days, t.month, t.weekday(), t.hour] for t in times]
     assert date_numbers(tf.constant(texts)).numpy().tolist() == expected
     assert np.isnan(date_numbers(tf.constant(["", "soon", "2024-13-01"]))).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "epochs"), [({}, 167), ({"batch_size": 1}, 10), ({"epochs": 3}, 3)]
+)
+def test_few_rows_are_read_more_often(given, epochs, tmp_path):
+    """2,000 steps, where ten epochs were a few dozen; the setting has the last word."""
+    rows = [f"TRAIN,{number},c{number % 2}\n" for number in range(240)]
+    (tmp_path / "a.csv").write_text("".join(["fold,n,cls\n", *rows]))
+    output = str(tmp_path / "out")
+    recordgen.convert(tmp_path / "a.csv", output, task="tabular", columns="split=fold,target=cls")
+    config = TrainingConfig(**{"batch_size": 20, **given})
+    made = TableTrainer(output, "train", read_dataset(output), config)
+    assert made.settled().config.epochs == epochs
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():

@@ -74,6 +74,6 @@ def state_of(path: str) -> str:
     """Return a text that changes when a file does, also if it keeps its size and its time."""
     if not storage.is_local(path):
         return f"{path} {storage.version(path)}"
-    local = os.path.abspath(storage.local_path(path))
+    local = storage.absolute(path)
     # Whoever unpacks an archive gets its times of modification, but not of change.
     return f"{local} {storage.version(path)} {os.stat(local).st_ctime_ns}"

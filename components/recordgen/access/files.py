@@ -112,12 +112,12 @@ class _Opened:
 
     def __init__(self, path: str) -> None:
         # Without waiting for the other end of a pipe, which is refused when it is read.
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self._descriptor = os.open(path, storage.OPEN_FLAGS)
         finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
         self.size, self.modified = self.state()
 
     def read(self, start: int, stop: int) -> bytes:
-        return os.pread(self._descriptor, stop - start, start)
+        return storage.read_at(self._descriptor, stop - start, start)
 
     def state(self) -> tuple[int, int]:
         """Return the size and the time of modification now."""

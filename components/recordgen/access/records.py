@@ -192,7 +192,7 @@ class Records(BatchedSequence[Example]):
         at = operator.index(index)
         count = self._firsts[-1]
         if not -count <= at < count:
-            raise IndexError(f"there are {count} records (got the index {at})")
+            raise IndexError(f"there are {count:,} records (got the index {at})")
         at %= count
         file = bisect_right(self._firsts, at) - 1
         start = self._ends[at - 1] if at > self._firsts[file] else 0
@@ -233,8 +233,7 @@ def _absolute(place: Place) -> Any:
     """Return a place that means the same in another process."""
     if not isinstance(place, str | os.PathLike):
         return [_absolute(each) for each in place] if isinstance(place, Iterable) else place
-    path = storage.normal(os.fspath(place))
-    return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
+    return storage.absolute(storage.normal(os.fspath(place)))
 
 
 def _read(values: Mapping[str, Values], readers: Readers) -> Example:

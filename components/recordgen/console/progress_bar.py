@@ -82,11 +82,7 @@ class ProgressBar:
         self._bar.start()
         if self._phase is None:
             self._phase = self._bar.add_task("", total=None, text="")
-        self._bar.update(
-            self._phase,
-            description=phase.name.title(),
-            text=str(phase),
-        )
+        self._bar.update(self._phase, description=phase.name.title(), text=str(phase))
 
     def finished(self) -> None:
         """Leave the bar where it is."""

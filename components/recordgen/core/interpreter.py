@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+
+
+def _status(name: str) -> int | None:
+    """Return the status of a process that a signal ended; None if this system has none such."""
+    number = getattr(signal, name, None)
+    return None if number is None else -int(number)
+
+
+#: Exit statuses of processes that the system killed, whose timer ended, or that people or systems
+#: stopped; all other signals come from the process itself.
+KILLED, OUT_OF_TIME = _status("SIGKILL"), _status("SIGPROF")
+STOPPED = frozenset(map(_status, ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")))
 
 
 def has_python() -> bool:

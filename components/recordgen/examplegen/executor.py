@@ -71,12 +71,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         options = parameters.options
         if previous := input_dict.get(PREVIOUS_KEY):
             options = replace(options, vocabulary=newest(previous).uri)
-        result = convert_files(
-            parameters.files,
-            examples.uri,
-            options,
-            new_runner=self.new_runner,
-        )
+        result = convert_files(parameters.files, examples.uri, options, new_runner=self.new_runner)
         describe(examples, result.dataset, parameters)
         events.converted(result)
 

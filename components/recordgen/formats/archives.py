@@ -11,7 +11,6 @@ to disk, so names cannot lead anywhere.
 from __future__ import annotations
 
 import io
-import os
 import stat
 import struct
 import zipfile
@@ -68,7 +67,7 @@ def archive_at(root: str) -> Archive | None:
     path = root[:-1]
     if not is_archive(path):
         return None
-    return Archive(os.path.abspath(path) if storage.is_local(path) else path)
+    return Archive(storage.absolute(path))
 
 
 class Archive:

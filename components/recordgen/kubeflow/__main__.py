@@ -17,15 +17,7 @@ from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.kubeflow.execution import StepInput
 
 #: Each is a module of this package with a function ``run(step: StepInput) -> StepOutput``.
-STEPS = (
-    "fingerprint",
-    "convert",
-    "check",
-    "statistics",
-    "train",
-    "evaluate",
-    "push",
-)
+STEPS = ("fingerprint", "convert", "check", "statistics", "train", "evaluate", "push")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

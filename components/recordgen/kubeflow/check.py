@@ -38,10 +38,7 @@ def run(step: StepInput) -> StepOutput:
     result = check_opened(opened, decided, beam_args, progress)
     folder = write_place(step.outputs["findings"])
     lint = result.lint
-    for name, lines in (
-        (LINT_FILE, lint.lines()),
-        (REJECTS_FILE, to_lines(result.rejects)),
-    ):
+    for name, lines in ((LINT_FILE, lint.lines()), (REJECTS_FILE, to_lines(result.rejects))):
         storage.write_text(storage.join(folder, name), "".join(lines))
     dataset, rows, most = result.dataset, result.dataset.rows, options.max_reject_fraction
     error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, most)

@@ -20,12 +20,7 @@ from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.inputs import record_batches
-from recordgen.training.measures import (
-    MOST_LABELS,
-    UNKNOWN_LABELS,
-    EvalAccumulator,
-    check_answers,
-)
+from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, check_answers
 from recordgen.training.model_files import read_model_labels
 
 _SHOWN = 10
@@ -86,8 +81,8 @@ def run(step: StepInput) -> StepOutput:
     dataset, split = read_dataset(root), str(values.get("split", EVAL))
     found = evaluate(step.path("model"), root, dataset, split)
     logs.said(
-        f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples} examples of "
-        f"{split}"
+        f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples:,} examples "
+        f"of {split}"
     )
     unknown: dict[str, int] = {}
     if found.unknown:

@@ -46,7 +46,7 @@ def run(step: StepInput) -> StepOutput:
         path = storage.join(folder, split_dir(split), STATISTICS_FILE)
         with storage.replacing(path) as file:
             file.write(statistics.SerializeToString(deterministic=True))
-        logs.said(f"statistics of {dataset.splits[split].examples} examples of {split}")
+        logs.said(f"statistics of {dataset.splits[split].examples:,} examples of {split}")
 
     schema = given or tfdv.infer_schema(found.pop(TRAIN))
     path = storage.join(write_place(step.outputs["schema"]), SCHEMA_FILE)

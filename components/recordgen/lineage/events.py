@@ -77,10 +77,7 @@ class RunEvents:
     run_id: str = field(default_factory=lambda: str(uuid4()))
 
     def emit(
-        self,
-        state: str,
-        facets: Callable[[], Facets] = Facets,
-        error: BaseException | None = None,
+        self, state: str, facets: Callable[[], Facets] = Facets, error: BaseException | None = None
     ) -> bool:
         """Send a state of the run, such as COMPLETE, and return whether it was sent.
 
@@ -206,7 +203,7 @@ def dataset_id(path: str) -> tuple[str, str]:
     ``gs://bucket/a/b`` → ``("gs://bucket", "a/b")``; ``b/c`` → ``("file", "/cwd/b/c")``
     """
     if storage.is_local(path):
-        return "file", os.path.abspath(storage.local_path(path))
+        return "file", storage.absolute(path)
     scheme, _, rest = without_secrets(path).partition("://")
     place, _, name = rest.partition("/")
     return f"{scheme}://{place}", name.strip("/") or "/"

@@ -83,6 +83,14 @@ class ModelLineage:
     recordgen_version: str = __version__  # the version that trained the model
     # Versions of what trained it, see software_here.
     software: Mapping[str, str] = field(default_factory=dict)
+    # Loss and metrics of the saved weights on split eval; empty if nothing was evaluated.
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What events and metadata stores say of the model, by name."""
+        scores = {f"eval_{name}": score for name, score in self.scores.items()}
+        return {"dataset_digest": self.dataset.digest, **scores, **self.settings}
 
     def to_json(self) -> str:
         """Return the content of ``lineage.json``."""
@@ -97,9 +105,7 @@ class ModelLineage:
 
 
 def _absolute(place: str) -> str:
-    if storage.is_local(place):
-        return os.path.abspath(storage.local_path(place))
-    return without_secrets(place)
+    return without_secrets(storage.absolute(place))
 
 
 def software_here(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

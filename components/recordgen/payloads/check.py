@@ -29,7 +29,7 @@ from PIL import Image
 
 from recordgen.core import allowance
 from recordgen.core.image_settings import Limits
-from recordgen.core.interpreter import has_python, start_main
+from recordgen.core.interpreter import KILLED, OUT_OF_TIME, STOPPED, has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.measures.pictures import SmallPicture
@@ -48,10 +48,6 @@ APART_SHARE = 1 / 10
 
 #: A check that takes longer is logged.
 SILENT_SECONDS = 2.0
-
-# Signals that people and systems send; all others come from the process itself.
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
 
 #: Images that need less skip the budget: threads cannot hold enough of them to matter.
 SMALL_BYTES = 32_000_000
@@ -169,15 +165,15 @@ def check_apart(
             )
             answer, _ = process.communicate()
     status = process.returncode
-    if status == -signal.SIGPROF:
+    if status == OUT_OF_TIME:
         raise PayloadError(
             RejectCode.TOO_SLOW,
             f"an image must be decoded and checked within {settings.limit.seconds:g} s of "
             f"processor time; --limit seconds=… allows more",
         )
-    if status == -signal.SIGKILL:
+    if status == KILLED:
         raise MemoryError("the system killed the process that checked an image, to free memory")
-    if status < 0 and -status not in _STOPS:
+    if status < 0 and status not in STOPPED:
         name = signal.Signals(-status).name
         raise PayloadError(RejectCode.CORRUPT, f"the decoder crashed ({name})")
     if status:
@@ -196,7 +192,8 @@ def main() -> None:
         data, settings = pickle.load(sys.stdin.buffer)
         # Processor time, not a timeout in the parent: a busy machine must not make an image too
         # slow.
-        signal.setitimer(signal.ITIMER_PROF, settings.limit.seconds)
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_PROF, settings.limit.seconds)
         found = prepare(data, settings).decode()
     except (PayloadError, MemoryError) as exc:
         found = exc

@@ -61,7 +61,7 @@ def read_value(part: Range, container: str, context: RequestContext) -> bytes:
         path = _unpacked(part, container, context)
         with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
             os.utime(path)  # used now
-            data = os.pread(file.fileno(), part.stored, part.offset)
+            data = storage.read_at(file.fileno(), part.stored, part.offset)
             if len(data) == part.stored:
                 return data
             if os.path.exists(path + _CUT):
@@ -79,8 +79,8 @@ def read_value(part: Range, container: str, context: RequestContext) -> bytes:
 
 def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     """Return the path of the unpacked values of a column, which are made if they are missing."""
-    folder = os.path.join(tempfile.gettempdir(), f"recordgen-columns-{os.getuid()}")
-    lines = (os.path.abspath(part.file), container or str(os.getpid()), part.values)
+    folder = os.path.join(tempfile.gettempdir(), f"recordgen-columns-{_user()}")
+    lines = (storage.absolute(part.file), container or str(os.getpid()), part.values)
     key = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     path = storage.inside(folder, key)
     _make_private(folder)
@@ -101,6 +101,10 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     return path
 
 
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0  # Windows has a folder for each user
+
+
 def _make_private(folder: str) -> None:
     """Make a folder that no other user can write. Raises: StorageError."""
     try:
@@ -109,7 +113,7 @@ def _make_private(folder: str) -> None:
         found = os.lstat(folder)
     except OSError as exc:
         raise StorageError(f"{folder}: cannot write: {exc.strerror or exc}") from exc
-    if found.st_uid != os.getuid() or found.st_mode & 0o22:
+    if hasattr(os, "getuid") and (found.st_uid != _user() or found.st_mode & 0o22):
         raise StorageError(f"{folder}: other users can write here; set TMPDIR to another folder")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.core.records.class_masks import IGNORED
+from recordgen.core.records.example import serialize_example
 
 #: The output of a signature that says why an element has no answer; "" if it has one.
 ERROR = "error"
@@ -102,6 +103,39 @@ def _only(data: tf.data.Dataset) -> Any:
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = False
     return data.with_options(options).get_single_element()
+
+
+def readable(records: tf.Tensor, spec: Mapping[str, Any]) -> tuple[dict[str, Any], tf.Tensor]:
+    """Parse serialised Examples (string [batch]) as ``tf.io.parse_example``; each on its own.
+
+    Returns:
+        The features, zeros and "" for a record that ``spec`` does not fit; and why there are none
+        (string [batch], "" for a good record).
+    """
+
+    def all_fit(batch: tf.Tensor) -> tf.Tensor:
+        value = next(iter(tf.io.parse_example(batch, spec).values()))
+        value = value.flat_values if isinstance(value, tf.RaggedTensor) else value
+        return tf.strings.length(tf.io.serialize_tensor(value)) > 0  # unused, it were not parsed
+
+    whole = tf.data.Dataset.from_tensors(records).map(all_fit).ignore_errors()
+    is_good = tf.cond(
+        _only(whole.concatenate(tf.data.Dataset.from_tensors(False)).take(1)),
+        lambda: tf.fill(tf.shape(records), True),
+        lambda: _one_by_one(
+            lambda record: all_fit(record[None]), (records,), tf.TensorSpec((), tf.bool)
+        )[1],
+    )
+    good = tf.where(is_good, records, b"".join(serialize_example(_empty(spec))))
+    why = "the bytes are no tf.train.Example with the features of the model's columns"
+    return tf.io.parse_example(good, spec), tf.where(is_good, "", why)
+
+
+def _empty(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values that ``spec`` needs: zeros, and empty texts."""
+    zeros = {tf.float32: 0.0, tf.int64: 0, tf.string: b""}
+    fixed = {name: it for name, it in spec.items() if isinstance(it, tf.io.FixedLenFeature)}
+    return {name: [zeros[it.dtype]] * math.prod(it.shape) for name, it in fixed.items()}
 
 
 def answered(answers: Mapping[str, tf.Tensor], error: tf.Tensor) -> dict[str, tf.Tensor]:

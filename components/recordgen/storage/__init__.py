@@ -21,7 +21,10 @@ from recordgen.storage.inside import inside as inside
 from recordgen.storage.inside import is_reserved as is_reserved
 from recordgen.storage.inside import name_fault as name_fault
 from recordgen.storage.inside import path_fault as path_fault
+from recordgen.storage.local import OPEN_FLAGS as OPEN_FLAGS
+from recordgen.storage.local import read_at as read_at
 from recordgen.storage.paths import OBJECT_STORES
+from recordgen.storage.paths import absolute as absolute
 from recordgen.storage.paths import address as address
 from recordgen.storage.paths import below_shared as below_shared
 from recordgen.storage.paths import folder_of as folder_of

@@ -20,7 +20,6 @@ Nothing here uses the network: the address of a host is checked when a connectio
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,10 +29,10 @@ from recordgen.errors import UsageError
 from recordgen.messages.masking import without_secrets
 from recordgen.storage.paths import (
     OBJECT_STORES,
+    absolute,
     is_chained,
     is_http,
     is_local,
-    local_path,
     scheme_of,
 )
 from recordgen.storage.places import FAMILY, origin_of, own_places, place_of, shown, wider
@@ -219,7 +218,7 @@ def resolved(word: str) -> str:
         raise UsageError(
             f"allow: write ./{word} for a folder, or {word}:// for a scheme (got {word!r})"
         )
-    return os.path.abspath(local_path(word)) if word else word
+    return absolute(word) if word else word
 
 
 def _is_scheme(word: str) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from recordgen.errors import StorageError
+
+if sys.platform != "win32":
+    import fcntl
 
 #: Limit for the bytes of all copies in a folder.
 CACHE_BYTES = 20_000_000_000
@@ -73,21 +76,22 @@ def _counted(folder: str, size: int, most: int) -> tuple[int, int]:
 def locked(path: str) -> Iterator[None]:
     """Wait until no other thread or process of this machine makes the copy at ``path``.
 
-    Raises: StorageError.
+    On Windows, several may make it; the last one stays. Raises: StorageError.
     """
     name = f"{path}.lock"
     try:
-        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as exc:
         raise StorageError(f"{name}: cannot write: {exc.strerror or exc}") from exc
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
-        # Whoever waits for it finds the copy; so does whoever makes another lock.
-        with suppress(FileNotFoundError):
-            os.remove(name)
         os.close(lock)
+        # Whoever waits for it finds the copy; so does whoever makes another lock.
+        with suppress(FileNotFoundError, PermissionError):
+            os.remove(name)
 
 
 def remove_at_end(path: str) -> None:

@@ -7,20 +7,35 @@ import glob
 import os
 import shutil
 import stat
+import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from recordgen.errors import StorageError, UnreachableError
-from recordgen.storage.paths import local_path
+from recordgen.storage.paths import local_path, with_slashes
 from recordgen.storage.terms import FileInfo, too_large
 
 # With these errors the file cannot exist; storage did not fail.
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
-# Non-blocking: opening a pipe would wait for a writer.
-_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+#: Non-blocking: opening a pipe would wait for a writer. Windows has only the last flag.
+OPEN_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")
+)
+
+_seeking = threading.Lock()
+
+
+def _seek_and_read(file: int, length: int, start: int) -> bytes:
+    with _seeking:  # all threads share the place in an open file
+        os.lseek(file, start, os.SEEK_SET)
+        return os.read(file, length)
+
+
+#: As ``os.pread``, which Windows lacks.
+read_at: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 
 
 # Skips the argument handling of FileInfo(…).
@@ -76,7 +91,7 @@ def infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
 def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
     """Return a regular file's content. Raises: FileTooLargeError, before anything is read."""
     try:  # plain system calls: this runs for every row
-        file = os.open(local_path(path), _READ_FLAGS)
+        file = os.open(local_path(path), OPEN_FLAGS)
         try:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
@@ -97,11 +112,11 @@ def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
 
 def read_range(path: str, start: int, length: int, context: object = None) -> bytes:
     with _reading(path):  # plain system calls: this runs for every row of a container
-        file = os.open(local_path(path), _READ_FLAGS)
+        file = os.open(local_path(path), OPEN_FLAGS)
         try:
-            data = os.pread(file, length, start)
+            data = read_at(file, length, start)
             while len(data) < length and (
-                more := os.pread(file, length - len(data), start + len(data))
+                more := read_at(file, length - len(data), start + len(data))
             ):
                 data += more
             return data
@@ -173,7 +188,8 @@ def list_files(pattern: str) -> list[str]:
     with _reading(pattern):
         if stat.S_ISREG(_mode(plain) or 0):
             return [plain]
-        return sorted(filter(os.path.isfile, glob.glob(plain, recursive=True)))
+        found = filter(os.path.isfile, glob.glob(plain, recursive=True))
+        return sorted(map(with_slashes, found))
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:

@@ -19,6 +19,9 @@ _LIMITS = (
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
 
+# The memory of a machine that does not say it, such as one with Windows.
+_UNKNOWN = 8_000_000_000
+
 _EVENTS = ("memory.events", "memory/memory.oom_control")
 
 
@@ -45,6 +48,8 @@ def memory_kills(group: str = _GROUP) -> int:
 
 
 def _all_of_machine() -> int:
+    if not hasattr(os, "sysconf"):
+        return _UNKNOWN
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

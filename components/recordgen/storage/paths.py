@@ -29,8 +29,18 @@ def is_url(path: str) -> bool:
 def normal(path: str) -> str:
     """Return a path as the other functions expect it: a scheme in lower case, ``~`` written out."""
     if "://" not in path or path.startswith(_USUAL) or not (scheme := _SCHEME.match(path)):
-        return os.path.expanduser(path)
+        return with_slashes(os.path.expanduser(path))
     return scheme[0].lower() + path[scheme.end() :]
+
+
+def with_slashes(path: str) -> str:
+    r"""Return a path with ``/`` between folders, which Windows takes, too: ``C:\a`` → ``C:/a``."""
+    return path.replace(os.sep, "/") if os.sep != "/" else path
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path of a local path; a URL as it is."""
+    return with_slashes(os.path.abspath(local_path(path))) if is_local(path) else path
 
 
 def is_local(path: str) -> bool:
@@ -69,7 +79,11 @@ def join(root: str, *parts: str) -> str:
 
 def is_relative(uri: str) -> bool:
     """Return whether a payload's uri is relative to the folder of its import file."""
-    return not uri.startswith("/") and not is_url(uri)
+    return not _is_absolute(uri) and not is_url(uri)
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or os.path.isabs(path)  # C:/ on Windows
 
 
 def slip_hint(path: str) -> str:
@@ -92,7 +106,7 @@ def slip_hint(path: str) -> str:
 def folder_of(source: str) -> str:
     """Return the folder of an import file, normalised."""
     if is_local(source):
-        return os.path.abspath(posixpath.dirname(local_path(source)))
+        return absolute(posixpath.dirname(local_path(source)))
     return posixpath.dirname(source)
 
 
@@ -105,13 +119,10 @@ def parents(folder: str) -> list[str]:
 
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a path or URL is a folder or below it; links of local paths are followed."""
-    if is_local(path) != is_local(folder):
-        return False
-    if is_local(path):
-        inner, outer = (os.path.realpath(local_path(name)) for name in (path, folder))
-        return os.path.commonpath([inner, outer]) == outer
-    inner, outer = (normal(name).rstrip("/") for name in (path, folder))
-    return f"{inner}/".startswith(f"{outer}/")
+    inner, outer = (
+        (os.path.realpath(local_path(name)) if is_local(name) else name) for name in (path, folder)
+    )
+    return f"{normal(inner).rstrip('/')}/".startswith(f"{normal(outer).rstrip('/')}/")
 
 
 def resolve(uri: str, source: str) -> str:
@@ -123,7 +134,7 @@ def resolve(uri: str, source: str) -> str:
     """
     if is_url(uri):
         return normal(uri)
-    if uri.startswith("/"):
+    if _is_absolute(uri):
         return uri
     if is_local(source):
         return posixpath.join(posixpath.dirname(source), uri)
@@ -142,8 +153,7 @@ def address(uri: str, source: str) -> str:
     All spellings of one local path give the same address:
     ``./1.mp4`` and ``../lists/1.mp4`` in ``/data/lists/train.csv`` → ``/data/lists/1.mp4``
     """
-    path = resolve(uri, source)
-    return os.path.abspath(local_path(path)) if is_local(path) else path
+    return absolute(resolve(uri, source))
 
 
 def from_folder(path: str, folder: str, *, outside: bool) -> str:
@@ -183,7 +193,7 @@ def below_shared(address: str, folder: str) -> str:
 
 def _tree(path: str) -> tuple[str, list[str]]:
     """Return the storage of a path (scheme and bucket or host), and the names of the path in it."""
-    place, rest = "", path
+    place, rest = os.path.splitdrive(path)  # C: of Windows
     if not is_local(path):
         scheme, rest = path.split("://", 1)
         bucket, _, rest = rest.partition("/")

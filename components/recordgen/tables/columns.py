@@ -174,10 +174,7 @@ class Table:
             return {self.image_feature(name, part): spec for part, spec in IMAGE_PARTS.items()}
         if column.type.is_label:
             text, label = self.label_features
-            return {
-                text: FeatureSpec("bytes", b""),
-                label: FeatureSpec("int64", features.NO_LABEL),
-            }
+            return {text: FeatureSpec("bytes", b""), label: FeatureSpec("int64", features.NO_LABEL)}
         if column.type.kind == "floats":
             if column.type.length is None:
                 return {name: FeatureSpec(column.dtype, shape=None)}

@@ -16,6 +16,7 @@ from recordgen.registry import TASKS
 # Keys of TFX's Trainer for Vertex AI, and of KerasTuner's Hyperband, between those of settings.
 _OTHER_PREFIXES = ("ai_platform_", "tuner/")
 SMALL_CNN = "small_cnn"
+EPOCHS, MOST_EPOCHS = 10, 200  # by default: of most trainings, and of small ones
 IMAGENET = "imagenet"
 # Values of ``augment``.
 PHOTO = "photo"
@@ -88,7 +89,12 @@ class TrainingConfig:
         "keras.applications from 96 to 224",
     )
     batch_size: int = option(32, "examples per step, at most those of split train", metavar="N")
-    epochs: int = option(10, "passes over split train; a number of steps overrides it", metavar="N")
+    epochs: int | None = option(
+        None,
+        "passes over split train; a number of steps overrides it",
+        metavar="N",
+        unset="10; for small tables up to 200, to make 2,000 steps",
+    )
     frozen_epochs: int = option(
         0,
         "train only the last layer for this many of the epochs, then all layers with "
@@ -118,7 +124,7 @@ class TrainingConfig:
         "stop after this many epochs without a lower loss on split eval, and keep the weights of "
         "the best epoch",
         metavar="N",
-        unset="5 for tables with a split eval, else all epochs are trained",
+        unset="10 for tables with a split eval, else all epochs are trained",
     )
     class_weights: str = option(
         "none",
@@ -176,8 +182,9 @@ class TrainingConfig:
         for each in TRAINING_OPTIONS.values():
             check_value(each, getattr(self, each.name))
         for name in ("batch_size", "epochs", "top_k", "frames", "accumulate"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)})")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1 (got {value})")
         for name in ("learning_rate", "fine_tune_rate"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be above 0 (got {getattr(self, name)})")
@@ -200,9 +207,9 @@ class TrainingConfig:
                 f"frozen_epochs={self.frozen_epochs} needs weights: all layers but the last would "
                 f"be frozen at random values"
             )
-        if self.frozen_epochs > self.epochs:
+        if self.frozen_epochs > (epochs := self.epochs or EPOCHS):
             raise UsageError(
-                f"frozen_epochs must not be above epochs, {self.epochs} (got {self.frozen_epochs})"
+                f"frozen_epochs must not be above epochs, {epochs} (got {self.frozen_epochs})"
             )
 
     @property

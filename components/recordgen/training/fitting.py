@@ -99,8 +99,14 @@ class Fitting:
         default = 0 if self.validation is None else self.trainer.patience
         return default if given is None else given
 
-    def run(self) -> None:
-        """Train in all phases. Raises: StorageError if checkpoints cannot be written."""
+    def run(self) -> Mapping[str, float]:
+        """Train in all phases.
+
+        Returns: the loss and the metrics of the last or best weights on split eval; empty without
+            it, or on a worker that is not the chief.
+
+        Raises: StorageError: checkpoints cannot be written.
+        """
         model, config = self.models.trained, self.trainer.config
         phases = plan_phases(config, self.epochs)
         folders = [storage.join(self.folder, f"phase-{number}") for number in range(len(phases))]
@@ -135,6 +141,7 @@ class Fitting:
             if self.patience:
                 progress.restore_best(model.weights)
         callbacks.on_train_end()
+        return {} if validate is None else _numbers(validate())
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of a finished training. Raises: StorageError."""
@@ -222,9 +229,9 @@ class Fitting:
             if step + 1 < self.steps:
                 checkpoints.save_if_due()
         self.replicas.copy_from_chief(model.non_trainable_variables)
-        found = {name: float(value) for name, value in model.get_metrics_result().items()}
+        found = _numbers(model.get_metrics_result())
         if validate is not None:
-            found |= {f"val_{name}": float(value) for name, value in validate().items()}
+            found |= {f"val_{name}": value for name, value in _numbers(validate()).items()}
         callbacks.on_epoch_end(epoch, found)
         if self.patience:
             # All workers compare the chief's loss, so that they stop together.
@@ -233,6 +240,10 @@ class Fitting:
         progress.epoch.assign(epoch + 1)
         progress.step.assign(0)
         checkpoints.save_if_due()
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def _jit_compile() -> bool | str:

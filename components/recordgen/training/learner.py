@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -20,7 +21,9 @@ from recordgen.training.config import (
     ACCURACY,
     AUC,
     BALANCED,
+    EPOCHS,
     LABEL,
+    MOST_EPOCHS,
     PHOTO,
     SCORES,
     SMALL_CNN,
@@ -63,6 +66,9 @@ class TaskTrainer(ABC):
     #: The default of the setting, where split eval has labelled examples.
     patience: ClassVar[int] = 0
 
+    #: The fewest steps of a training whose epochs are not set, in at most MOST_EPOCHS.
+    least_steps: ClassVar[int] = 0
+
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
         if not self.dataset.labels:
@@ -91,10 +97,12 @@ class TaskTrainer(ABC):
                 )
 
     def settled(self: _Trainer) -> _Trainer:
-        """Return the trainer with what the data decide: a batch has at most their examples."""
+        """Return the trainer with the settings that depend on the number of examples."""
         examples = steps_per_epoch(self.root, split=self.split, **{**self.reading, "batch_size": 1})
         batch_size = min(self.config.batch_size, examples)
-        return replace(self, config=replace(self.config, batch_size=batch_size))
+        few = math.ceil(self.least_steps * batch_size / examples)
+        epochs = self.config.epochs or max(EPOCHS, min(few, MOST_EPOCHS))
+        return replace(self, config=replace(self.config, batch_size=batch_size, epochs=epochs))
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""

@@ -15,14 +15,7 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.access.scales import BACKBONES
 from recordgen.errors import SourceError, UsageError
-from recordgen.training.config import (
-    DRAWING,
-    FLOAT32,
-    IMAGENET,
-    SCORES,
-    SMALL_CNN,
-    TrainingConfig,
-)
+from recordgen.training.config import DRAWING, FLOAT32, IMAGENET, SCORES, SMALL_CNN, TrainingConfig
 
 
 class Models(NamedTuple):

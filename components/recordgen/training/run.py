@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,12 +19,14 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.errors import UsageError
 from recordgen.lineage.events import PRODUCER, Facets, RunEvents, run_events, source_name
+from recordgen.lineage.models import ModelLineage
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.registry import TASKS
 from recordgen.training.config import (
     CHECKPOINT_DIR,
     CHECKPOINT_SETTINGS,
+    EPOCHS,
     FLOAT32,
     LOG_DIR,
     TrainingConfig,
@@ -81,14 +83,13 @@ def run(fn_args: Any) -> None:
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
     replicas = find_replicas()
     with _events(fn_args) if replicas.is_chief else nullcontext() as events:
-        fitting = fit(fn_args, config, replicas)
-        if replicas.is_chief:
-            _save(fitting, fn_args)
+        fitting, scores = fit(fn_args, config, replicas)
+        lineage = _save(fitting, fn_args, scores) if replicas.is_chief else None
         fitting.remove_checkpoints()
         replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
         replicas.leave()
-        if events is not None:
-            events.emit("COMPLETE", partial(_facets_of, fitting.trainer))
+        if events is not None and lineage is not None:
+            events.emit("COMPLETE", partial(_facets_of, lineage))
 
 
 def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
@@ -98,29 +99,30 @@ def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
     return run_events(job, roots_of(root), fn_args.serving_model_dir)
 
 
-def _facets_of(trainer: TaskTrainer) -> Facets:
-    """Return the digest of what the training learned from, and its settings, as tags of the run."""
+def _facets_of(lineage: ModelLineage) -> Facets:
+    """Return what the training learned from, its scores and settings, as tags of the run."""
     from openlineage.client.facet_v2 import tags_run
 
-    values = {"dataset_digest": trainer.dataset.digest, **trainer.config.to_custom_config()}
     tags = [
         tags_run.TagsRunFacetFields(name, str(value), source="recordgen")
-        for name, value in values.items()
+        for name, value in lineage.facts.items()
     ]
     return Facets(run={"tags": tags_run.TagsRunFacet(tags, producer=PRODUCER)})
 
 
-def _save(fitting: Fitting, fn_args: Any) -> None:
+def _save(fitting: Fitting, fn_args: Any, scores: Mapping[str, float]) -> ModelLineage:
     trainer, saved = fitting.trainer, fitting.models.saved
     if trainer.config.precision != FLOAT32 or fitting.replicas.count > 1:
         # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
         saved = trainer.models().saved
         saved.set_weights(fitting.models.saved.get_weights())
-    save_for_serving(saved, fn_args.serving_model_dir, trainer)
+    return save_for_serving(saved, fn_args.serving_model_dir, trainer, scores)
 
 
-def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
-    """Train a model; return the finished training, which still has its checkpoints.
+def fit(
+    fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None
+) -> tuple[Fitting, Mapping[str, float]]:
+    """Train a model; return the finished training, which still has its checkpoints, and its scores.
 
     ``fn_args`` and errors are as for :func:`run`.
     """
@@ -136,13 +138,16 @@ def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) 
         raise
 
 
-def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
+def _fit(
+    fn_args: Any, config: TrainingConfig, replicas: Replicas
+) -> tuple[Fitting, Mapping[str, float]]:
     replicas.check(config)
     replicas.log_devices()
     trainer = trainer_of(fn_args, config)
     batch_size = replicas.divisible(trainer.config.batch_size)
     trainer = replace(trainer, config=replace(trainer.config, batch_size=batch_size))
-    steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
+    passes = trainer.config.epochs or EPOCHS
+    steps, epochs = plan_epochs(trainer.steps_per_epoch(), passes, fn_args.train_steps)
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)
         with replicas.strategy.scope():
@@ -164,8 +169,7 @@ def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
                 f"patience={config.patience} needs a split eval with labelled examples, whose loss "
                 f"decides when to stop; omit patience, or convert with eval_from='train:10'"
             )
-        fitting.run()
-    return fitting
+        return fitting, fitting.run()
 
 
 def _callbacks(fn_args: Any, epochs: int) -> list[keras.callbacks.Callback]:

@@ -31,12 +31,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.lineage.models import (
-    DatasetLineage,
-    ModelLineage,
-    software_here,
-    write_lineage,
-)
+from recordgen.lineage.models import DatasetLineage, ModelLineage, software_here, write_lineage
 from recordgen.registry import TASKS
 from recordgen.training.config import (
     EVALUATE,
@@ -57,11 +52,15 @@ KEY = tf.TensorSpec([None], tf.string, name="key")
 KERAS_FILE = "assets.extra/model.keras"
 
 
-def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
+def save_for_serving(
+    model: keras.Model, path: str, trainer: TaskTrainer, scores: Mapping[str, float] | None = None
+) -> ModelLineage:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
     The model's labels, facts about its inputs for a later training, and its lineage are saved
-    with it.
+    with it; ``scores`` are those on split eval.
+
+    Returns: the lineage.
     """
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
@@ -109,8 +108,11 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     write_inputs(path, trainer.known_inputs(model))
     dataset = DatasetLineage.of(trainer.root, trainer.dataset)
     settings = trainer.config.to_custom_config()
-    lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
+    lineage = ModelLineage(
+        dataset, trainer.split, settings, software=software_here(), scores=scores or {}
+    )
     write_lineage(path, lineage)
+    return lineage
 
 
 def save_model(

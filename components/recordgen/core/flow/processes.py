@@ -27,7 +27,7 @@ from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.interpreter import start_main
+from recordgen.core.interpreter import KILLED, start_main
 from recordgen.core.ordered import map_in_order, share_threads
 from recordgen.errors import RecordgenError, RunnerError
 
@@ -114,7 +114,7 @@ class _Process:
 
     def _death(self) -> Exception:
         status = self._process.wait()
-        if status == -signal.SIGKILL:
+        if status == KILLED:
             return MemoryError("the system killed a process, to free memory")
         return RunnerError(f"a process of the run exited with {status}; --resume keeps the shards")
 

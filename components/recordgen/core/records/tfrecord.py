@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import struct
 import zlib
 from collections import deque
@@ -256,7 +255,7 @@ def _lengths_in_heads(path: str) -> Iterator[int]:
                 block_bytes = (
                     _MIN_BLOCK_BYTES if is_large else min(4 * block_bytes, _MAX_BLOCK_BYTES)
                 )
-                block = os.pread(file.fileno(), block_bytes, offset)
+                block = storage.read_at(file.fileno(), block_bytes, offset)
                 at = count = 0
             length = _record_bytes(block[at : at + _HEAD_BYTES], path, offset)
             frame = _FRAME_BYTES + length
@@ -277,7 +276,7 @@ def lengths_fit(path: str) -> bool:
     with storage.open_read(path) as file:
         size = file.seek(0, io.SEEK_END)
         while offset < size:
-            block = os.pread(file.fileno(), block_bytes, offset)
+            block = storage.read_at(file.fileno(), block_bytes, offset)
             last = len(block) - _LENGTH.size
             at = count = 0
             while at <= last:

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -164,6 +165,8 @@ def _system() -> str:
 
 def start_of(pid: int) -> str | None:
     """Return when a process started; empty if it does not exist, None if unknown."""
+    if sys.platform != "linux":
+        return None  # on Windows, signal 0 would interrupt the process
     try:
         os.kill(pid, 0)
     except (OverflowError, ProcessLookupError):

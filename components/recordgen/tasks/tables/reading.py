@@ -314,9 +314,5 @@ def _declared(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
 
 
 DECLARED = Kind(
-    options=ReadOptions,
-    plan=plan_images,
-    reading=read_images,
-    has_target=True,
-    chosen=_declared,
+    options=ReadOptions, plan=plan_images, reading=read_images, has_target=True, chosen=_declared
 )

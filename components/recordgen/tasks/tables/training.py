@@ -28,7 +28,7 @@ import tensorflow as tf
 
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
-from recordgen.reading.attempts import answered
+from recordgen.reading.attempts import answered, readable
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.levels import typed
 from recordgen.reading.options import AUTO
@@ -82,8 +82,9 @@ class TableTrainer(TaskTrainer):
     # Examples are serialised, as usual for tables in TFX; they need no target.
     request = (EXAMPLES,)
 
-    # On few rows, a network soon learns them by heart.
-    patience = 5
+    # Ten passes over few rows are too few steps; too many, and a network learns rows by heart.
+    least_steps = 2000
+    patience = 10
 
     @cached_property
     def table(self) -> Table:
@@ -334,15 +335,15 @@ class TableTrainer(TaskTrainer):
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
-        """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers."""
+        """``examples`` → ``labels`` and ``scores``, or ``predictions`` of numbers; ``error``."""
         images = set(self._images.values())
         reader = self._reader([column.name for column in self.table.inputs], self._defaults)
         encoded = [self.table.image_feature(name, "encoded") for name in images]
         missing = dict.fromkeys(encoded, tf.io.FixedLenFeature((), tf.string, ""))
-        parsed = tf.io.parse_example(request[0], {**reader.spec, **missing})
+        parsed, error = readable(request[0], {**reader.spec, **missing})
         others = replace(reader, names=[name for name in reader.names if name not in images])
         stored = {name: reader.stored_images(name, parsed) for name in images}
-        return self._answers(model, others.columns(parsed), stored)
+        return self._answers(model, others.columns(parsed), stored, error)
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """``columns``: the columns by name → the answers of ``serving_default``."""
@@ -350,7 +351,8 @@ class TableTrainer(TaskTrainer):
 
         def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
             given = given_columns(self.table, dict(zip(specs, columns, strict=True)))
-            return self._answers(model, given, {name: (given[name],) for name in images})
+            no_error = tf.fill(tf.shape(columns[0])[:1], "") if images else None
+            return self._answers(model, given, {name: (given[name],) for name in images}, no_error)
 
         @tf.function(input_signature=list(specs.values()), autograph=False)
         def of_columns(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -359,13 +361,20 @@ class TableTrainer(TaskTrainer):
         return {COLUMNS: of_columns}
 
     def _answers(
-        self, model: keras.Model, columns: Mapping[str, Any], images: Mapping[str, tuple[Any, ...]]
+        self,
+        model: keras.Model,
+        columns: Mapping[str, Any],
+        images: Mapping[str, tuple[Any, ...]],
+        error: tf.Tensor | None,
     ) -> dict[str, tf.Tensor]:
-        """Return the answers to rows whose images are not yet decoded."""
-        pixels, error = decode_columns(images, ImageDecoder(self.config.size))
+        """Return the answers to rows whose images are not yet decoded.
+
+        ``error`` (string [batch]) says which rows have none; None if each has an answer.
+        """
+        pixels, error = decode_columns(images, ImageDecoder(self.config.size), error)
         found = model(self._inputs({**columns, **pixels}), training=False)
         answers = self.best(found) if self.are_classes else {"predictions": found[:, 0]}
-        return answered(answers, error) if images else answers
+        return answers if error is None else answered(answers, error)
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""
@@ -504,15 +513,15 @@ def given_columns(table: Table, values: Mapping[str, tf.Tensor]) -> dict[str, An
 
 
 def decode_columns(
-    images: Mapping[str, tuple[Any, ...]], decoder: ImageDecoder
-) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    images: Mapping[str, tuple[Any, ...]], decoder: ImageDecoder, error: tf.Tensor | None
+) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
     """Decode columns of images, given what :meth:`ImageDecoder.attempt` takes.
 
     Returns:
-        float32 [batch, height, width, 3] by column; and string [batch], the first bad column and
-        what is wrong with its image, "" if all are good.
+        float32 [batch, height, width, 3] by column; and ``error`` (string [batch]), in which ""
+        becomes the first bad column and what is wrong with its image.
     """
-    found, error = {}, tf.constant("")
+    found = {}
     for name, given in images.items():
         pixels, why = decoder.attempt(*given)
         found[name] = typed(pixels, AUTO, "float32")
