@@ -209,9 +209,7 @@ class CopyExport(Export):
             "export": self.name,
             "digest": output.dataset.digest,
             "splits": list(copy.splits),
-            "task": output.dataset.task,
-            "labels": list(output.dataset.labels),
-            "keypoints": dict(output.dataset.keypoints),
+            **output.dataset.description,
             "recordgen_version": __version__,
             "finished": False,
         }

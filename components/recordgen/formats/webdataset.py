@@ -13,6 +13,8 @@ the box of a horse. The image stays in the tar, from which its bytes are read. R
 from __future__ import annotations
 
 import posixpath
+import re
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,6 +45,8 @@ _SIZE = ("width", "height")
 _GROUPS_READ = 8
 _MAX_PARTS = 64
 _MAX_JSON = 4 << 20
+
+_UNSAFE = re.compile(r"[./\\\s]+")
 
 # A longer text is a caption.
 _WORDS_OF_A_LABEL = 5
@@ -130,17 +134,34 @@ def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
 def json_records(file: IO[bytes]) -> Iterator[Any]:
     """Yield the JSON value of each key of a tar; None if it has an image, or no JSON."""
     for group in _groups(file):
-        try:
-            yield (
-                None if group.images else json_value(_content(file, group.parts["json"], _MAX_JSON))
-            )
-        except (KeyError, ValueError):
-            yield None
+        yield None if group.images else _json_of(file, group)
+
+
+def placed_records(file: IO[bytes]) -> Iterator[tuple[Any, Mapping[str, Member]]]:
+    """Yield the JSON value of each key of a tar, None without one, and its images by suffix."""
+    for group in _groups(file):
+        images = {suffix: group.parts[suffix] for suffix in filter(_is_image, group.parts)}
+        yield None if group.problem else _json_of(file, group), images
+
+
+def _json_of(file: IO[bytes], group: _Group) -> Any:
+    try:
+        return json_value(_content(file, group.parts["json"], _MAX_JSON))
+    except (KeyError, ValueError):
+        return None
+
+
+def image_suffix(column: str, suffix: str) -> str:
+    """Return the suffix of one image of several with the same key: ``day.png``.
+
+    A key ends at the first dot, and a folder belongs to it.
+    """
+    return f"{_UNSAFE.sub('_', column)}.{suffix}".lower()
 
 
 def tar_begins(head: bytes) -> bool:
     """Return whether a file with these first bytes is a tar that is not packed."""
-    return head[257:262] == b"ustar"
+    return head[257:262] == b"ustar" or head[: tarfile.BLOCKSIZE] == bytes(tarfile.BLOCKSIZE)
 
 
 def _groups(file: IO[bytes]) -> Iterator[_Group]:
