@@ -23,7 +23,7 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
-from recordgen.formats.webdataset import image_suffix
+from recordgen.tables.columns import image_suffix
 from recordgen.tables.stored import table_of
 
 # Columns whose numbers labels.txt names.

@@ -32,9 +32,9 @@ from recordgen.formats.objects import class_names, labels_of, named
 from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
 from recordgen.formats.pictures import Problem
 from recordgen.formats.tfrecord import check_unpacked, range_in
-from recordgen.formats.webdataset import image_suffix, placed_records
+from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Table, image_suffix
 from recordgen.tasks import Declared
 from recordgen.tasks.texts.text_task import CONTENT_KEY
 

@@ -27,6 +27,7 @@ from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
 from recordgen.tables.columns import Table
+from recordgen.tables.path_layout import PathLayout
 from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
@@ -34,8 +35,9 @@ from recordgen.tasks import TASKS
 # A copy's description of itself has the names of all classes.
 _COPY_BYTES = 16 << 20
 
-# What checks the options that say the columns of a table.
-_COLUMNS: Mapping[str, Callable[[str], Any]] = {
+# What checks the options that outputs and copies of them say.
+_CHECKED: Mapping[str, Callable[[str], Any]] = {
+    "layout": PathLayout.of,
     "schema": Schema.from_json,
     "table": Table.from_json,
 }
@@ -46,7 +48,7 @@ class Found(NamedTuple):
 
     Attributes:
         evidence: what shows the format, of the first file, with the declared classes of all files.
-        options: the given ones, with the columns of the dataset that the source is a copy of.
+        options: the given ones, with those that outputs and copies of them say.
         are_own: the sources are outputs and copies of them, whose names say splits.
     """
 
@@ -68,7 +70,8 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     files = [_opened(file, options, samples) for file in files]
     listings = [_listing(file.path, options, samples) for file in files]
     said = [*map(_said, listings)]
-    options = _with_own_columns(said, options)
+    options = _with_own(said, options)
+    files = [file._replace(layout=options.layout) for file in files]
     found = [
         (file, _format_of(listing, copied, file.path, options))
         for file, listing, copied in zip(files, listings, said, strict=True)
@@ -110,27 +113,23 @@ def _said(listing: Listing) -> Mapping[str, Any]:
         labels = [text(label, "a label") for label in items(copied.get("labels"), "labels")]
         points = mapping(copied.get("keypoints", {}), "keypoints")
         names = [text(name, "a keypoint") for name in items(points.get("names"), "names")]
-        columns = mapping(copied.get("columns", {}), "columns")
-        for name, value in columns.items():
-            _COLUMNS[name](value)
+        options = mapping(copied.get("options", {}), "options")
+        for name, value in options.items():
+            _CHECKED[name](value)
         if sorted(items(points.get("flip_idx"), "flip_idx")) != [*range(len(names))]:
             raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
     except (LookupError, TypeError, ValueError, UsageError) as exc:
         raise SourceError(f"{path}: not what Recordgen writes: {exc}") from exc
     task = str(copied.get("task", ""))
-    return {"task": task, "labels": labels, "keypoints": points, "columns": columns}
+    return {"task": task, "labels": labels, "keypoints": points, "options": options}
 
 
-def _with_own_columns(said: Sequence[Mapping[str, Any]], options: ConvertOptions) -> ConvertOptions:
-    """Return options with the columns of tables that all sources say alike, unless some are given.
-
-    Raises: UsageError: they are no columns.
-    """
-    first = said[0].get("columns", {})
-    is_open = options.task in (AUTO, said[0].get("task")) and not (
-        options.schema or options.layout or options.columns.roles
-    )
-    is_same = all(each.get("columns", {}) == first for each in said)
+def _with_own(said: Sequence[Mapping[str, Any]], options: ConvertOptions) -> ConvertOptions:
+    """Return options with those that all sources say alike, unless given ones say how to read."""
+    first = said[0].get("options", {})
+    is_open = options.task in (AUTO, said[0].get("task")) and options.format == AUTO
+    is_open &= not (options.schema or options.layout or options.columns.roles)
+    is_same = all(each.get("options", {}) == first for each in said)
     return replace(options, **first) if first and is_open and is_same else options
 
 
@@ -145,10 +144,9 @@ def _check_classes(classes: Iterable[str], path: str) -> None:
 
 def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> ImportFile:
     """Return a ZIP or tar archive as a folder, unless a format reads the archive itself."""
-    file = file._replace(layout=options.layout)
     if not is_archive(file.path):
         return file
-    if file.layout:
+    if options.layout:
         return file._replace(path=f"{file.path}/", bytes=None)
     listing = samples.listing(file.path)
     formats = _possible(listing) if options.format == AUTO else [FORMATS[options.format]()]

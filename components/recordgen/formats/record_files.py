@@ -54,7 +54,8 @@ from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import schema_types
-from recordgen.formats.webdataset import json_records, tar_begins
+from recordgen.formats.webdataset import first_filled, json_records, tar_begins
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
@@ -112,10 +113,9 @@ class RecordFiles(Format):
         found = listing.candidates(".json") if is_json else found
         if not found or (not listing.only and listing.images):
             return None
-        is_mine = given.are_declared or self._is_mine(listing, found[0], given)
-        return (
-            Evidence(f"{found[0]} holds records", "", found, is_weak=is_json) if is_mine else None
-        )
+        first = first_filled(listing, found)
+        is_mine = given.are_declared or self._is_mine(listing, first, given)
+        return Evidence(f"{first} holds records", "", found, is_weak=is_json) if is_mine else None
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
@@ -165,6 +165,10 @@ class RecordFiles(Format):
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table) as (names, _, records):
             if table is not None:
+                if names and (missing := {*table.names} - {*names}):
+                    raise SourceError(
+                        f"{file.path}: it lacks the columns {listed(sorted(missing))} of its table"
+                    )
                 yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
@@ -203,16 +207,16 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
 
 def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     """Return the columns of a table. Raises: SourceError: the files have different ones."""
-    path, known = files[0].path, options.inferred_table
-    with _columns_of(files[0], known) as (header, types, _):
-        if not header:
-            raise SourceError(f"{path}: this table has no columns")
-    if known is not None and {*header} == {column.name for column in known.stored}:
+    path = files[0].path
+    if (known := options.inferred_table) is not None:
         # Its records have their splits in the names of their files.
-        columns = tuple(map(known.column, header))
+        columns = tuple(known.stored)
         return replace(
             known, columns=columns, split=None, group=None, notes=(), markers=(), is_bare=False
         )
+    with _columns_of(files[0]) as (header, types, _):
+        if not header:
+            raise SourceError(f"{path}: this table has no columns")
 
     def items() -> Iterator[Item]:
         for file in files:

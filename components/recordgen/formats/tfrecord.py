@@ -335,7 +335,7 @@ def check_unpacked(path: str) -> None:
     if RECORDS.is_gzip(path):
         raise SourceError(
             f"{path}: images are read from the records one by one, and this file is packed; "
-            f"unpack it: gzip -d"
+            f"unpack it: gzip -d; or copy an output with recordgen export parquet, and convert that"
         )
 
 

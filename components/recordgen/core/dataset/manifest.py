@@ -153,13 +153,13 @@ class Dataset(Shown):
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What its records mean: task, labels, names of keypoints, and columns of a table."""
-        columns = {name: self.options.get(name) for name in _COLUMN_OPTIONS}
+        """What its records mean: task, labels, names of keypoints, and options that say columns."""
+        options = {name: self.options.get(name) for name in _COLUMN_OPTIONS}
         return {
             "task": self.task,
             "labels": list(self.labels),
             "keypoints": dict(self.keypoints),
-            "columns": {name: text for name, text in columns.items() if text},
+            "options": {name: value for name, value in options.items() if value},
         }
 
     @property
