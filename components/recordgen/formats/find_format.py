@@ -115,7 +115,7 @@ def _said(listing: Listing) -> Mapping[str, Any]:
         names = [text(name, "a keypoint") for name in items(points.get("names"), "names")]
         options = mapping(copied.get("options", {}), "options")
         for name, value in options.items():
-            _CHECKED[name](value)
+            _CHECKED[name](text(value, name))
         if sorted(items(points.get("flip_idx"), "flip_idx")) != [*range(len(names))]:
             raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
     except (LookupError, TypeError, ValueError, UsageError) as exc:

@@ -20,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen import storage
+from recordgen import features, storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
+from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotations import ADDING
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import (
     ChangedRow,
@@ -39,6 +41,7 @@ from recordgen.exports.diff.differences import (
     RowRef,
     VocabularyChange,
 )
+from recordgen.exports.output import Output
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, Task, task_for
@@ -96,7 +99,7 @@ def diff(
     datasets = [*map(read_dataset, roots)]
     tables = [*map(_read, roots, datasets)]
     if by != BY[0]:
-        tables = [*map(_with_addresses, tables, datasets)]
+        tables = [*map(_without_names, tables, roots, datasets)]
     rows = joined(datasets, tables, by)
     return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)])
 
@@ -132,15 +135,39 @@ def _read(root: str, dataset: Dataset) -> Any:
     return found
 
 
-def _with_addresses(table: Any, dataset: Dataset) -> Any:
-    """Return rows whose content is the address of their video; others have their own."""
-    if not dataset.folder:
+def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
+    """Return rows that name no files: their content is the address of a video, or a mask's digest.
+
+    Raises: RecordError: a shard with masks is damaged.
+    """
+    if dataset.folder:
+        base = storage.join(dataset.folder, "")
+        addresses = [storage.address(uri, base) for uri in table["uri"].to_pylist()]
+        numbers = [int.from_bytes(_digest(it.encode())[:8], "little") for it in addresses]
+        table = table.set_column(_place("content"), "content", pa.array(numbers, pa.uint64()))
+    task, stored = _task_of(dataset), stored_features(dataset)
+    if task is None or sum(map(is_image, stored)) < 2:
         return table
-    base = storage.join(dataset.folder, "")
-    addresses = [storage.address(uri, base) for uri in table["uri"].to_pylist()]
-    digests = [hashlib.sha256(address.encode()).digest()[:8] for address in addresses]
-    content = pa.array([int.from_bytes(digest, "little") for digest in digests], pa.uint64())
-    return table.set_column(COLUMNS.index("content"), "content", content)
+    masks = {}
+    if features.IMAGE_MASK_ENCODED in stored:
+        for shard in dataset.shards:
+            for at, record in enumerate(Output(root, dataset).records(shard.file)):
+                found = parse_record(record, shard.file).get(features.IMAGE_MASK_ENCODED, ())
+                masks[shard.file, at] = "".join(_digest(mask).hex() for mask in found)
+    columns = (table[name].to_pylist() for name in ("uri", "annotation", "shard", "record"))
+    texts = []
+    for uri, text, *place in zip(*columns, strict=True):
+        [names] = task.stored_uris([uri], [text])
+        texts.append(task.with_uris(text, dict.fromkeys(names, masks.get((*place,), ""))))
+    return table.set_column(_place("annotation"), "annotation", pa.array(texts, pa.large_string()))
+
+
+def _place(column: str) -> int:
+    return COLUMNS.index(column)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _compared(root: str, dataset: Dataset) -> Compared:
@@ -230,11 +257,7 @@ class Rows:
     @cached_property
     def task(self) -> Task | None:
         """The task that reads annotations; None if an annotation is itself the label."""
-        kind = TASKS.get(self.dataset.task)
-        if kind is None or not kind.names_payloads:
-            return None
-        schema = self.dataset.options.get("schema", "")
-        return task_for(ConvertOptions(task=kind.name, schema=schema))
+        return _task_of(self.dataset)
 
     def __len__(self) -> int:
         return len(self.columns["key"])
@@ -279,6 +302,13 @@ class Rows:
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> list[Any]:
         return self.texts[name].take(pa.array(codes, mask=codes < 0)).to_pylist()
+
+
+def _task_of(dataset: Dataset) -> Task | None:
+    kind = TASKS.get(dataset.task)
+    if kind is None or not kind.names_payloads:
+        return None
+    return task_for(ConvertOptions(task=kind.name, schema=dataset.options.get("schema", "")))
 
 
 def _blocks(items: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
@@ -372,10 +402,9 @@ def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bo
         return before != new.said(partial(read, new), after)
 
     other = np.flatnonzero(differs["annotation"])
-    relabelled = other[say_other(Rows.labels, other)]
-    has_label, details = np.zeros_like(differs["split"]), differs["annotation"]
-    has_label[relabelled] = True
-    details[relabelled] = say_other(Rows.details, relabelled)
+    has_label, details = np.zeros((2, len(differs["split"])), bool)
+    has_label[other] = say_other(Rows.labels, other)
+    details[other] = say_other(Rows.details, other)
     has_columns = new.task is not None and new.task.details_noun == "features"
     return {
         "label": has_label,
