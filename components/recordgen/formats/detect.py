@@ -133,7 +133,7 @@ def detect(
     _check_offsets(heads, options)
     task, format_ = TASKS[options.task], source.format
     if heads and own_columns(task) is None:
-        check_columns(heads, options, format_, is_given=not reason)
+        check_columns(heads, options, format_, is_given=not reason or source.are_own)
     check_image_root(options)
     header, delimiter = None, None
     if format_.has_headers:
