@@ -241,35 +241,37 @@ def placed_in_output(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]
     """
     if table.images:
         check_unpacked(file.path)
-        records: Iterator[Any] = RECORDS.read_placed(file.path)
-    else:
-        records = ((0, record) for record in RECORDS.read(file.path))
+    is_packed = RECORDS.is_gzip(file.path)
+    records: Iterator[Any] = (
+        enumerate(RECORDS.read(file.path)) if is_packed else RECORDS.read_placed(file.path)
+    )
+    names = {column.name: column.name for column in table.stored}
+    if table.label is not None:
+        names[table.label] = table.label_features[0]
     for number, found in enumerate(records, start=1):
         if isinstance(found, RecordError):
             yield Problem(number, str(found), code=RejectCode.CORRUPT)
             continue
         place, record = found
         values = parse_example(record)
-        read: dict[str, Any] = {
-            column.name: list(map(_as_text, values.get(column.name, ()))) or None
-            if column.type.kind == "floats"
-            else _plain(values.get(column.name, ()))
-            for column in table.stored
-        }
-        if table.label is not None:
-            read[table.label] = _plain(values.get(table.label_features[0], ()))
-        for image in table.images:
-            data, kind, uri = (values.get(table.image_feature(image, it), [b""])[0] for it in _FILE)
-            if kind == features.RAW.encode():
-                yield Problem(
-                    number, "the record holds raw pixels, and no image file", str(_as_text(uri))
-                )
-                break
-            if isinstance(data, bytes) and data:
-                found = range_in(posixpath.basename(file.path), place, record, data)
-                read[image] = StoredFile(None, str(_as_text(uri)), found)
+        read = {name: _plain(values.get(feature, ())) for name, feature in names.items()}
+        try:
+            for image in table.images:
+                parts = [values.get(table.image_feature(image, part)) for part in _FILE]
+                read[image] = _image_in(file.path, place, record, parts)
+        except ValueError as exc:
+            yield Problem(number, str(exc))
         else:
             yield number, read
+
+
+def _image_in(path: str, place: int, record: bytes, parts: Sequence[Any]) -> StoredFile:
+    """Return the image of a record. Raises: ValueError: it is no image file."""
+    data, kind, uri = (values[0] if values else b"" for values in parts)
+    if not isinstance(data, bytes) or kind == features.RAW.encode():
+        raise ValueError("the record holds raw pixels, and no image file")
+    found = range_in(posixpath.basename(path), place, record, data)
+    return StoredFile(None, str(_as_text(uri)), found)
 
 
 def _within(name: str, number: int, found: StoredFile) -> StoredFile:
