@@ -41,10 +41,9 @@ from recordgen.exports.diff.differences import (
     RowRef,
     VocabularyChange,
 )
-from recordgen.exports.output import Output
+from recordgen.exports.output import Output, annotating_task
 from recordgen.messages.masking import without_secrets
-from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS, Task, task_for
+from recordgen.tasks import Task
 
 #: Indices of rows of one dataset; pairs of indices of OLD and NEW.
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -144,8 +143,10 @@ def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
         base = storage.join(dataset.folder, "")
         addresses = [storage.address(uri, base) for uri in table["uri"].to_pylist()]
         numbers = [int.from_bytes(_digest(it.encode())[:8], "little") for it in addresses]
-        table = table.set_column(_place("content"), "content", pa.array(numbers, pa.uint64()))
-    task, stored = _task_of(dataset), stored_features(dataset)
+        table = table.set_column(
+            COLUMNS.index("content"), "content", pa.array(numbers, pa.uint64())
+        )
+    task, stored = annotating_task(dataset), stored_features(dataset)
     if task is None or sum(map(is_image, stored)) < 2:
         return table
     masks = {}
@@ -159,11 +160,9 @@ def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
     for uri, text, *place in zip(*columns, strict=True):
         [names] = task.stored_uris([uri], [text])
         texts.append(task.with_uris(text, dict.fromkeys(names, masks.get((*place,), ""))))
-    return table.set_column(_place("annotation"), "annotation", pa.array(texts, pa.large_string()))
-
-
-def _place(column: str) -> int:
-    return COLUMNS.index(column)
+    return table.set_column(
+        COLUMNS.index("annotation"), "annotation", pa.array(texts, pa.large_string())
+    )
 
 
 def _digest(data: bytes) -> bytes:
@@ -257,7 +256,7 @@ class Rows:
     @cached_property
     def task(self) -> Task | None:
         """The task that reads annotations; None if an annotation is itself the label."""
-        return _task_of(self.dataset)
+        return annotating_task(self.dataset)
 
     def __len__(self) -> int:
         return len(self.columns["key"])
@@ -302,13 +301,6 @@ class Rows:
 
     def _texts(self, name: str, codes: npt.NDArray[Any]) -> list[Any]:
         return self.texts[name].take(pa.array(codes, mask=codes < 0)).to_pylist()
-
-
-def _task_of(dataset: Dataset) -> Task | None:
-    kind = TASKS.get(dataset.task)
-    if kind is None or not kind.names_payloads:
-        return None
-    return task_for(ConvertOptions(task=kind.name, schema=dataset.options.get("schema", "")))
 
 
 def _blocks(items: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

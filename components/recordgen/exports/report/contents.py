@@ -20,11 +20,10 @@ import pyarrow.compute as pc
 
 from recordgen.checks.boxes import areas_of
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.exports.output import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value
 from recordgen.exports.report.sampling import evenly
 from recordgen.features import TEXT, TOKENS
-from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS, task_for
 
 #: The columns of ``examples.parquet`` that a page needs.
 COLUMNS = (
@@ -307,10 +306,9 @@ def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:
 
 
 def _boxes(dataset: Dataset, facts: Any, rows: _Rows) -> Sequence[Histogram]:
-    task = TASKS.get(dataset.task)
-    if task is None or not hasattr(task, "boxes"):
+    read: Any = annotating_task(dataset)
+    if not hasattr(read, "boxes"):
         return []
-    read: Any = task_for(ConvertOptions(task=dataset.task))
     counts, areas, across, down = {}, {}, {}, {}
     for name, every in rows.items():
         chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
