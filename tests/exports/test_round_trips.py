@@ -208,18 +208,10 @@ def test_what_a_copy_keeps_comes_back(name, part, datasets):
             again(name, chosen)
 
 
-@pytest.mark.parametrize("name", ["parquet", "webdataset", "coco"])
-def test_pixels_of_objects_come_back(name, datasets):
-    """Runs of an object beside the polygon of another one."""
-    dataset, again = datasets
-    old, new = (facts_of(out, "outlines") for out in (dataset("pixels"), again(name, "pixels")))
-    assert new == pytest.approx(old, abs=PIXELS)
-
-
 SAMPLES = [
-    *("image_classification", "image_multi_label", "area", "keypoints", "image_segmentation"),
+    *("image_classification", "image_multi_label", "area", "keypoints", "pixels"),
     *("text_classification", "text_multi_label", "text_sentiment", "text_entities", "tabular"),
-    *("declared", "columns", "video_classification"),
+    *("image_segmentation", "declared", "columns", "video_classification"),
 ]
 
 
