@@ -99,7 +99,8 @@ def _said(listing: Listing) -> Mapping[str, Any]:
 
     Raises: SourceError: a copy says it in another form.
     """
-    dataset = dataset_of(listing) if "" in listing.tree.datasets and not listing.only else None
+    is_output = not listing.only and "" in listing.tree.datasets
+    dataset = dataset_of(listing) if is_output else None
     path = storage.join(listing.root, COPY_FILE if dataset is None else DATASET_FILE)
     is_whole = listing.only in ("", "import.csv") and not storage.is_http(path)
     if dataset is None and not (is_whole and storage.exists(path)):
