@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import shutil
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pycocotools.coco import COCO
 
 import recordgen
@@ -33,24 +37,31 @@ COPIES = [name for name in EXPORTS if "to" in EXPORTS[name].takes and name != "a
 FEATURES = {
     "images": ("image/encoded", "image/format"),
     "labels": ("image/class/text", "image/object/class/text"),
+    "several labels": ("image/class/",),
     "numbers": ("image/class/label", "image/object/class/label"),
     "boxes": ("image/object/bbox/",),
     "crowd": features.OBJECT_FLAGS[:1],
-    "difficult": features.OBJECT_FLAGS[1:],
+    "difficult": features.OBJECT_FLAGS[1:2],
+    "truncated": features.OBJECT_FLAGS[2:],
     "area": (features.IMAGE_OBJECT_AREA,),
     "keypoints": ("image/object/keypoint/",),
     "outlines": ("image/object/polygon/", "image/object/mask/"),
     "masks": ("image/segmentation/class/",),
     "texts": ("text", "class/"),
-    "tables": ("",),
+    "sentiments": ("text", "class/"),
     "entities": ("entity/", "tags/", "tokens"),
+    "videos": ("video/",),
+    "tables": ("",),
+    "declared columns": ("",),
 }
 
-#: The sample, or the dataset of :func:`datasets`, that has a part of images.
+#: The sample, or the dataset of :func:`datasets`, that has a part.
 HAS = {
     **dict.fromkeys(("images", "labels", "numbers", "splits"), "classes"),
-    **{"masks": "image_segmentation", "texts": "text_classification", "tables": "tabular"},
-    **{"entities": "text_entities", "boxes": "area"},
+    **{"several labels": "image_multi_label", "masks": "image_segmentation", "boxes": "area"},
+    **{"texts": "text_classification", "sentiments": "text_sentiment"},
+    **{"entities": "text_entities", "videos": "video_classification", "tables": "tabular"},
+    **{"declared columns": "declared", "truncated": "difficult"},
 }
 
 
@@ -94,7 +105,7 @@ def difficult(folder):
     """Convert a line of Hugging Face's metadata, with a difficult and a truncated object."""
     folder.mkdir()
     (folder / "0.png").write_bytes(encoded(noise(40, 30), "PNG"))
-    flags = {"difficult": [1, 0], "truncated": [0, 1]}
+    flags = {"difficult": [1, 0], "truncated": [0, 1], "occluded": [1, 1]}
     known = {"bbox": [[2, 3, 10, 12], [12, 3, 10, 12]], "category": ["zebra", "ant"], **flags}
     (folder / "metadata.jsonl").write_text(json.dumps({"file_name": "0.png", "objects": known}))
     recordgen.convert(folder, folder / "out", lint="-ALL", split="1")
@@ -108,6 +119,19 @@ def classes(folder):
     return labelled(folder, vocabulary=str(folder / "order.txt"))
 
 
+def columns(folder):
+    """Convert pictures with a label and other columns; one row has nothing else."""
+    folder.mkdir()
+    schema = {"photo": "image", "age": "int", "note": "text", "at": "floats", "breed": "label"}
+    lines = [",".join(schema)]
+    for number, rest in enumerate(('3,"a, b",1 2,cat', ",,,", "-1,c,,yes", "0,,0.5,dog")):
+        (folder / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+        lines.append(f"{number}.png,{rest}")
+    (folder / "pets.csv").write_text("\n".join(lines))
+    recordgen.convert(folder / "pets.csv", folder / "out", schema=schema, lint="-ALL", split="1")
+    return folder / "out"
+
+
 @pytest.fixture(scope="module")
 def datasets(sample, tmp_path_factory):
     """Return a function that converts a dataset once, and one that copies it and converts it."""
@@ -117,31 +141,36 @@ def datasets(sample, tmp_path_factory):
     def dataset(name):
         if name in OBJECTS:
             return objects(root / name, **OBJECTS[name])
-        own = {"difficult": difficult, "classes": classes}.get(name)
+        own = {"difficult": difficult, "classes": classes, "columns": columns}.get(name)
         return sample(name) if own is None else own(root / name)
 
     @cache
     def again(export_name, name):
         to = root / f"{name}-{export_name}"
         export(export_name, dataset(name), to)
-        options = {"columns": "target=cultivar"} if name == "tabular" else {}
         source = to / "import.csv" if export_name == "automl" else to
-        recordgen.convert(source, root / f"{to.name}-again", lint="-ALL", **options)
+        recordgen.convert(source, root / f"{to.name}-again", lint="-ALL")
         return root / f"{to.name}-again"
 
     return dataset, again
 
 
 def facts_of(out, part):
-    """Return the values of a part by payload and place; of splits, their names."""
-    found = {}
+    """Return the values of a part by payload and place; of splits, their names.
+
+    The name of a file is no fact; a video is what its address leads to.
+    """
+    found, folder = {}, recordgen.read_dataset(str(out)).folder
     for split, values in stored_examples(out):
+        for uri in values.get("video/uri", []):
+            values["video/uri"] = [os.path.normpath(os.path.join(folder, uri.decode()))]
+        values = {name: each for name, each in values.items() if not name.endswith("source_id")}
         known = [values[name][0] for name in ("image/encoded", "text") if name in values]
         key = known or [repr(sorted(values.items()))]
         if part == "splits":
             found[key[0]] = split
         for name, each in values.items():
-            if part != "splits" and name.startswith(FEATURES[part]) and "source" not in name:
+            if part != "splits" and name.startswith(FEATURES[part]):
                 found |= {(key[0], name, at): value for at, value in enumerate(each)}
     return found
 
@@ -179,40 +208,28 @@ def test_what_a_copy_keeps_comes_back(name, part, datasets):
             again(name, chosen)
 
 
-@pytest.mark.parametrize("name", ["parquet", "webdataset", "coco"])
-def test_pixels_of_objects_come_back(name, datasets):
-    """Runs of an object beside the polygon of another one."""
-    dataset, again = datasets
-    old, new = (facts_of(out, "outlines") for out in (dataset("pixels"), again(name, "pixels")))
-    assert new == pytest.approx(old, abs=PIXELS)
-
-
-TASKS = [
-    *(("parquet", name) for name in ("text_multi_label", "text_sentiment", "video_classification")),
-    *(("webdataset", name) for name in ("text_multi_label", "text_sentiment")),
-    *(("webdataset", "video_classification"), ("automl", "image_multi_label")),
-    *(("parquet", "image_multi_label"), ("webdataset", "image_multi_label")),
+SAMPLES = [
+    *("image_classification", "image_multi_label", "area", "keypoints", "pixels"),
+    *("text_classification", "text_multi_label", "text_sentiment", "text_entities", "tabular"),
+    *("image_segmentation", "declared", "columns", "video_classification"),
 ]
 
 
-@pytest.mark.parametrize(("name", "task"), TASKS)
-def test_tasks_come_back(name, task, datasets):
-    """Payloads, labels, their numbers and splits are the same, whatever files are called."""
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("through", ["itself", "parquet", "webdataset"])
+def test_every_task_comes_back(through, name, datasets, tmp_path):
+    """From an output, and from the copies that hold all tasks: rows, numbers, splits, keypoints."""
     dataset, again = datasets
-    assert recordgen.diff(dataset(task), again(name, task), by="content").is_same
-    assert recordgen.read_dataset(str(again(name, task))).task == task
-
-
-@pytest.mark.parametrize(
-    "task", ["text_classification", "text_multi_label", "text_entities", "tabular", "area"]
-)
-def test_an_output_is_converted_again(task, datasets, tmp_path):
-    """With other settings, and all that is known of its examples."""
-    out = datasets[0](task)
-    options = {"columns": "target=cultivar"} if task == "tabular" else {}
-    recordgen.convert(out, tmp_path / "again", lint="-ALL", compression="gzip", **options)
-    assert main(["diff", str(out), f"{tmp_path}/again", "--by", "content"]) == 0
-    assert facts_of(out, "area") == facts_of(tmp_path / "again", "area")
+    old, new = dataset(name), tmp_path / "again"
+    if through == "itself":
+        recordgen.convert(old, new, lint="-ALL", compression="gzip")
+    else:
+        new = again(through, name)
+    assert main(["diff", str(old), str(new), "--by", "content"]) == 0
+    before, after = (recordgen.read_dataset(str(it)) for it in (old, new))
+    assert (before.task, before.labels) == (after.task, after.labels)
+    assert (before.features, before.keypoints) == (after.features, after.keypoints)
+    assert facts_of(new, "tables") == pytest.approx(facts_of(old, "tables"), abs=PIXELS)
 
 
 def test_classes_of_a_single_file_have_names(datasets, tmp_path):
@@ -227,7 +244,82 @@ def test_classes_of_a_single_file_have_names(datasets, tmp_path):
     assert dict(found.dataset.rows.rejected) == {"bad_line": 1}
 
 
-CHANGED = [{"labels": 5}, {"labels": [5]}, {"keypoints": 5}, {"keypoints": {"names": ["x"]}}]
+def test_long_names_of_many_classes_come_back(tmp_path):
+    """A labels.txt of more than 64 KiB names the numbers of a tar, too."""
+    names = [f"a long name of class {number:05}" for number in range(4_000)]
+    (tmp_path / "names.txt").write_text("".join(f"{name}\n" for name in names))
+    lines = [f"TRAIN,text {number} of a row,{names[number * 900]}\n" for number in range(4)]
+    (tmp_path / "a.csv").write_text("".join(lines))
+    vocabulary = str(tmp_path / "names.txt")
+    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", vocabulary=vocabulary, lint="-ALL")
+    export("webdataset", tmp_path / "out", tmp_path / "to")
+    recordgen.convert(tmp_path / "to", tmp_path / "again", lint="-ALL")
+    assert recordgen.diff(tmp_path / "out", tmp_path / "again").is_same
+
+
+ODD_LABELS = [["images", "labels"], ["only"], ["masks", "images"]]
+
+
+@pytest.mark.parametrize("name", ["folder", "parquet", "webdataset", "automl", "itself"])
+@pytest.mark.parametrize("labels", ODD_LABELS, ids=str)
+def test_a_single_split_and_odd_names_of_classes_come_back(labels, name, tmp_path):
+    """A copy says what its folders and files are: neither number nor names of them are doubted."""
+    lines = []
+    for number in range(6):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+        lines.append(f"TRAIN,{number}.png,{labels[number % len(labels)]}")
+    out = converted(tmp_path, lines, task="image_classification")
+    to = out if name == "itself" else tmp_path / "to"
+    if name != "itself":
+        export(name, out, to)
+    source = to / "import.csv" if name == "automl" else to
+    recordgen.convert(source, tmp_path / "again", lint="-ALL")
+    assert recordgen.diff(out, tmp_path / "again", by="content").is_same
+
+
+#: Values of columns by the kind of a column.
+VALUES = {
+    "int": st.integers(-(2**63), 2**63 - 1) | st.just(""),
+    "float": st.floats(-1e6, 1e6, width=32).map(lambda it: it + 0.0) | st.just(""),
+    "text": st.text(st.characters(blacklist_categories=["C", "Z"]), min_size=1, max_size=8),
+}
+
+
+@st.composite
+def tables(draw):
+    """Draw the kinds of columns, whose names other formats know, and rows of their values."""
+    known = ["source_id", "label", "category", "entities", "ner_tags", "text", "a/b", "class/text"]
+    names = draw(st.lists(st.sampled_from(known), min_size=2, max_size=5, unique=True))
+    kinds = {name: draw(st.sampled_from([*VALUES])) for name in names}
+    rows = st.tuples(*(VALUES[kind] for kind in kinds.values()))
+    return kinds, draw(st.lists(rows.filter(any), min_size=1, max_size=6))
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tables(), st.sampled_from(["itself", "parquet", "webdataset"]), st.booleans())
+def test_random_tables_come_back(table, through, is_declared):
+    """Whatever columns are called: their values, types and gaps, from each way to keep all."""
+    kinds, rows = table
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        with open(place / "a.csv", "w", newline="") as file:
+            csv.writer(file).writerows([["split", *kinds], *(["TRAIN", *row] for row in rows)])
+        options = {"schema": {"split": "split", **kinds}} if is_declared else {"task": "tabular"}
+        recordgen.convert(place / "a.csv", place / "out", lint="-ALL", labels="none", **options)
+        if through != "itself":
+            export(through, place / "out", place / "to")
+        source = place / ("out" if through == "itself" else "to")
+        recordgen.convert(source, place / "again", lint="-ALL", labels="none")
+        assert recordgen.diff(place / "out", place / "again", by="content").is_same
+        known = [recordgen.read_dataset(str(place / name)).features for name in ("out", "again")]
+        assert known[0] == known[1]
+
+
+CHANGED = [
+    *({"labels": 5}, {"labels": [5]}, {"keypoints": 5}, {"keypoints": {"names": ["x"]}}),
+    *({"options": 5}, {"options": {"seed": "1"}}, {"options": {"schema": "/x.pbtxt"}}),
+    *({"options": {"table": "[]"}}, {"options": {"layout": "{"}}, {"options": {"layout": 5}}),
+]
 
 
 @pytest.mark.parametrize("changed", CHANGED)
@@ -326,11 +418,13 @@ def test_crowds_are_left_out_only_on_request(name, source, datasets, tmp_path):
 def test_the_table_of_what_copies_keep():
     """docs/exports.md says what each export declares."""
     text = (ROOT / "docs/exports.md").read_text()
-    head, _, *rows = text.partition("| export | images")[2].partition("\n\n")[0].splitlines()
-    assert head == f" | {' | '.join(PARTS[1:])} |"
+    head, _, *rows = text.partition("| | `parquet`")[2].partition("\n\n")[0].splitlines()
+    copies = [name for name, export in EXPORTS.items() if "to" in export.takes]
+    assert f"`parquet`{head}" == f"{' | '.join(f'`{name}`' for name in copies)} |"
     found = {}
     for row in rows:
-        name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
-        found[name.strip("`")] = [part for part, cell in zip(PARTS, cells, strict=True) if cell]
-    copies = {name: export for name, export in EXPORTS.items() if "to" in export.takes}
-    assert found == {name: [p for p in PARTS if p in it.keeps] for name, it in copies.items()}
+        part, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        found[part] = [name for name, cell in zip(copies, cells, strict=True) if cell]
+    assert found == {
+        part: [name for name in copies if part in EXPORTS[name].keeps] for part in PARTS
+    }

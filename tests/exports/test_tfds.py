@@ -101,6 +101,21 @@ def test_input_and_label(sample):
             assert features["image/class/label"] == _several(_scalar("int64"))
 
 
+def test_a_mask_is_a_labelled_image(sample):
+    """It has one channel, whose values have the names of the classes."""
+    out = sample("image_segmentation")
+    export("tfds", out)
+    features, _ = described(out)
+    image = {"shape": {"dimensions": ["-1", "-1", "1"]}, "dtype": "uint8", "useColormap": True}
+    assert features["image/encoded"] == IMAGE
+    assert features["image/segmentation/class/encoded"] == {
+        "pythonClassName": f"{MODULE}.labeled_image.LabeledImage",
+        "image": image | {"label": {"numClasses": "3"}},
+    }
+    names = out / "image.segmentation.class.encoded.labels.txt"
+    assert names.read_text() == "0\n1\n2\n"
+
+
 def test_arrays(tmp_path):
     """Arrays that are stored as bytes are tensors of bytes."""
     recordgen.write(

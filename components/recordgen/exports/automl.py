@@ -44,7 +44,7 @@ class AutoMl(ImageCopyExport):
 
     name = "automl"
     tasks = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    keeps = ("images", "labels", "numbers", "splits", "boxes")
+    keeps = ("images", "labels", "several labels", "numbers", "splits", "boxes")
     only_splits = tuple(_ML_USE)
     refused_formats = (WEBP,)  # Vertex AI reads none
 

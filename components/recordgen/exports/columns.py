@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordgen import features
+from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.rows.details import Details
@@ -53,7 +53,6 @@ _CONTAINED = (*OBJECT_FEATURES[1:], features.ENTITY_END, *_ENTITY_LABELS)
 _NAMES = {
     features.TEXT_SOURCE_ID: "source_id",
     features.TAGS_LABEL: "ner_tags",
-    features.VIDEO_URI: "video",
     features.VIDEO_SOURCE_ID: "source_id",
     features.VIDEO_SEGMENT_START: "start",
     features.VIDEO_SEGMENT_END: "end",
@@ -118,6 +117,8 @@ def _columns(dataset: Dataset) -> Iterator[Column]:
         elif name == text and number is None and dataset.labels:
             numbers = {label: at for at, label in enumerate(dataset.labels)}
             yield Column(name, classes, partial(_number, name, numbers))
+        elif name == features.VIDEO_URI and is_known:
+            yield Column("video", _value("string"), partial(_address, dataset.folder))
         elif name != text:
             yield _plain(_NAMES.get(name, name) if is_known else name, name, spec, is_known)
 
@@ -238,6 +239,12 @@ def _number(name: str, numbers: Mapping[str, int], values: Values) -> int | None
 def _text(name: str, values: Values) -> str | None:
     value = _scalar(name, values)
     return None if value is None else value.decode("utf-8", "replace")
+
+
+def _address(folder: str, values: Values) -> str | None:
+    """Return the address of a video, whose path may begin at a folder."""
+    uri = _text(features.VIDEO_URI, values)
+    return uri and storage.resolve(uri, storage.join(folder, ""))
 
 
 def _list(name: str, values: Values) -> Sequence[Any]:

@@ -41,14 +41,16 @@ _log = logging.getLogger(__name__)
 
 #: All that a dataset may have, in the order of the table in the documentation.
 PARTS = (
-    *("images", "labels", "numbers", "splits", "boxes", "crowd", "difficult", "area", "keypoints"),
-    *("outlines", "masks", "texts", "tables", "entities"),
+    *("images", "labels", "several labels", "numbers", "splits", "boxes", "crowd", "difficult"),
+    *("truncated", "area", "keypoints", "outlines", "masks", "texts", "sentiments", "entities"),
+    *("videos", "tables", "declared columns"),
 )
 
-# The features that records have if any object has a part.
-_FEATURES: Mapping[str, Sequence[str]] = {
+#: The features that records have if any object has a part.
+OBJECT_FEATURES: Mapping[str, Sequence[str]] = {
     "crowd": features.OBJECT_FLAGS[:1],
-    "difficult": features.OBJECT_FLAGS[1:],
+    "difficult": features.OBJECT_FLAGS[1:2],
+    "truncated": features.OBJECT_FLAGS[2:],
     "area": [features.IMAGE_OBJECT_AREA],
     "keypoints": [features.IMAGE_OBJECT_KEYPOINT_X],
     "outlines": [features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_MASK_RUNS],
@@ -172,6 +174,7 @@ class CopyExport(Export):
         keeps: what the format keeps of a dataset, see :data:`PARTS`.
         refused_formats: formats of images that its readers do not read, such as ``webp``.
         only_splits: the splits that the format has; empty: any.
+        said: what the copy says of itself in place of what its dataset says.
     """
 
     name: ClassVar[str]
@@ -180,6 +183,7 @@ class CopyExport(Export):
     refused_formats: ClassVar[Collection[str]] = ()
     only_splits: ClassVar[Collection[str]] = ()
     takes: ClassVar[Collection[str]] = ("to", "split", "lossy")
+    said: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod
     def write(self, copy: Copy) -> None:
@@ -187,6 +191,10 @@ class CopyExport(Export):
 
     def check(self, copy: Copy) -> None:
         """Check further that the format can hold the examples. Raises: UsageError: it cannot."""
+
+    def losses(self, copy: Copy) -> Mapping[str, int]:
+        """Return the number of objects with each part that the copy does not keep."""
+        return lost_objects(copy.output, copy.splits, self.keeps)
 
     def export(self, place: str, options: ExportOptions) -> Exported:
         """Copy the examples.
@@ -209,9 +217,7 @@ class CopyExport(Export):
             "export": self.name,
             "digest": output.dataset.digest,
             "splits": list(copy.splits),
-            "task": output.dataset.task,
-            "labels": list(output.dataset.labels),
-            "keypoints": dict(output.dataset.keypoints),
+            **{**output.dataset.description, **self.said},
             "recordgen_version": __version__,
             "finished": False,
         }
@@ -269,7 +275,7 @@ class CopyExport(Export):
 
         Raises: UsageError: these are crowds, and ``is_lossy`` is false.
         """
-        lost = lost_objects(copy.output, copy.splits, self.keeps)
+        lost = self.losses(copy)
         counts = ", ".join(f"{part} ({number:,} objects)" for part, number in lost.items())
         if "crowd" in lost and not is_lossy:
             raise UsageError(
@@ -330,7 +336,7 @@ def lost_objects(
     import pyarrow.compute as pc
 
     has = frozenset(output.dataset.objects)
-    lost = {part for part, names in _FEATURES.items() if part not in keeps and has & {*names}}
+    lost = {part for part, names in OBJECT_FEATURES.items() if part not in keeps and has & {*names}}
     counts = dict.fromkeys(sorted(lost), 0)
     if not lost or not output.has_examples():
         return counts
@@ -346,7 +352,8 @@ def lost_objects(
 def _parts_of(details: Details) -> set[str]:
     has = {
         "crowd": features.IS_CROWD in details.flags,
-        "difficult": bool(details.flags - {features.IS_CROWD}),
+        "difficult": features.DIFFICULT in details.flags,
+        "truncated": bool(details.flags & {*features.FLAGS[2:]}),
         "area": details.area is not None,
         "keypoints": bool(details.keypoints),
         "outlines": bool(details.digest),  # examples.parquet has no more of them

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from typing import ClassVar
 
 from recordgen import storage
 from recordgen.errors import RecordError, UsageError
@@ -25,6 +26,7 @@ class Folder(ImageCopyExport):
     name = "folder"
     tasks = (ImageClassification.name,)
     keeps = ("images", "labels", "numbers", "splits")
+    said: ClassVar = {"options": {"layout": "{split}/{label}/*"}}
 
     def check(self, copy: Copy) -> None:
         for name, split in copy.splits.items():

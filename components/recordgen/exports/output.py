@@ -19,7 +19,9 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError, SourceError
+from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
+from recordgen.tasks import TASKS, Task, task_for
 
 # A line has a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
@@ -101,6 +103,14 @@ class Output:
 
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))
+
+
+def annotating_task(dataset: Dataset) -> Task | None:
+    """Return the task that reads annotations; None if an annotation is itself the label."""
+    kind = TASKS.get(dataset.task)
+    if kind is None or not kind.names_payloads:
+        return None
+    return task_for(ConvertOptions(task=kind.name, schema=dataset.options.get("schema", "")))
 
 
 def read_lines(path: str, kind: Callable[..., _Line]) -> Iterator[_Line]:

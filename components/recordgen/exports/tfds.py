@@ -110,7 +110,8 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, dataset: Dataset) -> _Known:
         stored, labels = stored_features(dataset), label_features(dataset)
-        numbers = (labels[1], features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL)
+        parts = (features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL, features.IMAGE_MASK_ENCODED)
+        numbers = (labels[1], *parts)
         found = {name: dataset.labels for name in numbers if name in stored and dataset.labels}
         classes: dict[str, Sequence[str]] = {str(name): names for name, names in found.items()}
         tags = label_files(dataset).get("tags.txt", "").splitlines()
@@ -130,8 +131,14 @@ class _Known(NamedTuple):
 def _feature(known: _Known, name: str, spec: FeatureSpec) -> Mapping[str, Any]:
     """Return a feature as TensorFlow Datasets declares it."""
     if is_image(name):
-        shape = {"dimensions": ["-1", "-1", str(features.RAW_CHANNELS)]}
-        return _typed("image_feature.Image", "image", {"shape": shape, "dtype": "uint8"})
+        is_mask = name == features.IMAGE_MASK_ENCODED
+        shape = {"dimensions": ["-1", "-1", "1" if is_mask else str(features.RAW_CHANNELS)]}
+        image: dict[str, Any] = {"shape": shape, "dtype": "uint8"}
+        if is_mask and name in known.classes:
+            label = {"numClasses": str(len(known.classes[name]))}
+            image |= {"useColormap": True, "label": label}
+            return _typed("labeled_image.LabeledImage", "image", image)
+        return _typed("image_feature.Image", "image", image)
     if spec.dtype not in LIST_DTYPES:  # an array as bytes
         return _tensor(spec, spec.shape or (), "bytes")
     each = _tensor(spec, (), "none")

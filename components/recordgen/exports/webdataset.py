@@ -1,7 +1,7 @@
 """WebDataset: a tar for each shard, whose members with the same stem are one example.
 
     train-000000.tar    00000012.jpg     the image; of several, 00000012.day.jpg and others
-                        00000012.cls     the number of its label, if it has one
+                        00000012.cls     the number of its label, if all examples have one
                         00000012.json    {"source_id": "rex.jpg", "label": 3, …}
     labels.txt          the labels, by number
 
@@ -12,9 +12,9 @@ the same dataset gives the same bytes.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import posixpath
-import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain
@@ -23,16 +23,19 @@ from typing import IO, Any
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
-from recordgen.exports.image_files import check_sizes, split_word
+from recordgen.exports.image_files import check_sizes, image_formats, split_word
+from recordgen.messages import listed
+from recordgen.messages.masking import masked
+from recordgen.tables.columns import image_suffix
+from recordgen.tables.stored import table_of
+
+_log = logging.getLogger(__name__)
 
 # Columns whose numbers labels.txt names.
 _NUMBERED = ("label", "labels")
 
 # Samples that wait for one with values in its lists.
 _HELD_BYTES = 64 << 20
-
-# A key ends at the first dot, and a folder belongs to it.
-_UNSAFE = re.compile(r"[./\\\s]+")
 
 
 class WebDataset(ShardCopyExport):
@@ -42,13 +45,27 @@ class WebDataset(ShardCopyExport):
     keeps = PARTS
 
     def check(self, copy: Copy) -> None:
-        for column in columns_of(copy.dataset):
+        columns = columns_of(copy.dataset)
+        for column in columns:
             if _has_bytes(column.feature):
                 raise UsageError(
                     f"{self.name} stores values as JSON, and the feature {column.name!r} has bytes "
                     f"of an unknown kind; use export parquet or arrayrecord, which hold them"
                 )
+        images = [column.name for column in columns if column.feature == IMAGE]
+        if len({image_suffix(name, "") for name in images}) < len(images):
+            raise UsageError(
+                f"{self.name} names the files of images by their columns, and two of "
+                f"{', '.join(images):.200} have one name there; use export parquet"
+            )
         check_sizes(copy)
+        if len(formats := image_formats(copy.output, copy.splits)) > 1:
+            _log.warning(
+                "%s: images have the formats %s, and Hugging Face's reader takes one; "
+                "convert with --encode png or --encode jpeg for it",
+                masked(copy.to),
+                listed(sorted(formats), str),
+            )
 
     def shard_name(self, split: str, at: int, count: int) -> str:
         return f"{split_word(split)}-{at:06d}.tar"
@@ -58,13 +75,23 @@ class WebDataset(ShardCopyExport):
         images = {column.name: column for column in columns if column.feature == IMAGE}
         others = [column for column in columns if column.name not in images]
         wanted = frozenset[str]().union(*map(_lists_in, others))
-        samples = self._samples(images, others, examples)
+        is_table = table_of(copy.dataset) is not None
+        are_labelled = not any(split.unlabelled for split in copy.splits.values())
+        samples = self._samples(
+            images, others, examples, is_table=is_table, are_labelled=are_labelled
+        )
         for sample in _types_first(samples, wanted):
             file.write(sample)
         file.write(bytes(2 * tarfile.BLOCKSIZE))
 
     def _samples(
-        self, images: Mapping[str, Column], others: Sequence[Column], examples: Iterator[Stored]
+        self,
+        images: Mapping[str, Column],
+        others: Sequence[Column],
+        examples: Iterator[Stored],
+        *,
+        is_table: bool,
+        are_labelled: bool,
     ) -> Iterator[tuple[bytes, set[str]]]:
         """Yield the members of each example, and its lists that have values."""
         for example in examples:
@@ -76,8 +103,9 @@ class WebDataset(ShardCopyExport):
                 raise RecordError(f"{example.where}: {exc}") from exc
             for column in others:
                 if _is_class(column.feature) and found[column.name] is not None:
-                    members["cls"] = str(found[column.name]).encode()
-                    if column.name not in _NUMBERED:  # of a table, whose columns have any name
+                    if are_labelled:
+                        members["cls"] = str(found[column.name]).encode()
+                    if is_table or column.name not in _NUMBERED:  # columns may have any name
                         found[column.name] = column.feature["names"][found[column.name]]
             members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
             key = f"{example.number:08d}"
@@ -132,7 +160,7 @@ def _image_members(
             suffix = posixpath.splitext(image["path"])[1].lower().removeprefix(".") or "bin"
             suffix = "jpg" if suffix == "jpeg" else suffix
             yield (
-                suffix if len(images) == 1 else f"{_UNSAFE.sub('_', name)}.{suffix}",
+                suffix if len(images) == 1 else image_suffix(name, suffix),
                 image["bytes"],
             )
 

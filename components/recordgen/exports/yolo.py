@@ -9,22 +9,24 @@ The format: Ultralytics' "Object detection datasets overview".
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.records.boxes import StoredBox
 from recordgen.core.rows.details import KEYPOINT
-from recordgen.exports.copying import Copy
+from recordgen.exports.copying import OBJECT_FEATURES, Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
-from recordgen.messages.masking import masked
 from recordgen.tasks import ObjectDetection
-
-_log = logging.getLogger(__name__)
 
 # Of a share: 0.0001 pixels of an image of 10,000.
 _DECIMALS = 8
+
+# The largest difference of sides that are the same, in shares of the image.
+_SAME = 1e-4
 
 
 class Yolo(ImageCopyExport):
@@ -36,14 +38,24 @@ class Yolo(ImageCopyExport):
     only_splits = (TRAIN, EVAL, TEST)
     refused_formats = ("gif",)  # Ultralytics skips them
 
+    def losses(self, copy: Copy) -> Mapping[str, int]:
+        """Count the outlines of the images whose objects have not one polygon each, too."""
+        lost, count = super().losses(copy), 0
+        if not {*OBJECT_FEATURES["outlines"]} & {*copy.dataset.objects}:
+            return lost
+        uncounted = Copy(copy.output, copy.splits, copy.to)
+        for example in chain.from_iterable(map(uncounted.split_examples, copy.splits)):
+            boxes = ImageExample(example.where, "", b"", example.values()).objects
+            if copy.dataset.keypoints or not _are_polygons(boxes):
+                count += sum(map(_has_outline, boxes))
+        return {**lost, "outlines": count} if count else lost
+
     def write(self, copy: Copy) -> None:
         keypoints = KEYPOINT * len(copy.dataset.keypoints.get("names", ()))
-        only_boxes: list[int] = []
 
         def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
             boxes = image.objects
             if keypoints or not _are_polygons(boxes):
-                only_boxes.append(sum(map(_has_outline, boxes)))
                 text = "".join(_line(box, keypoints) for box in boxes)
             else:
                 outlines = ((box.number, *box.details.polygons) for box in boxes)
@@ -54,19 +66,22 @@ class Yolo(ImageCopyExport):
             }
 
         self.write_images(copy, files_of)
-        if count := sum(only_boxes):
-            _log.warning(
-                "%s: the outlines of %s objects are left out: YOLO has one polygon for each object "
-                "of an image, or keypoints",
-                masked(copy.to),
-                f"{count:,}",
-            )
         storage.write_text(copy.path("data.yaml"), _config(copy))
 
 
 def _are_polygons(boxes: Sequence[StoredBox]) -> bool:
-    """Return whether each object has one polygon: the lines of an image are all of one kind."""
-    return all(len(box.details.polygons) == 1 for box in boxes)
+    """Return whether each object is one polygon: the lines of an image are all of one kind.
+
+    Readers take the box of a polygon for the object's box, so they must be the same.
+    """
+    return all(len(box.details.polygons) == 1 and _is_around(box) for box in boxes)
+
+
+def _is_around(box: StoredBox) -> bool:
+    """Return whether a box is that of its polygon."""
+    [points] = box.details.polygons.arrays()
+    corners = (*points.min(0), *points.max(0))
+    return bool(np.allclose(box[2:6], corners, rtol=0, atol=_SAME))
 
 
 def _has_outline(box: StoredBox) -> bool:

@@ -9,19 +9,33 @@ are the text with the label dog. An entity is ``{"start": 0, "end": 4, "label": 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from recordgen import features
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
+from recordgen.core.rows.ranges import Range, name_within
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
+from recordgen.errors import RecordError
+from recordgen.formats.declared_rows import declared_row
+from recordgen.formats.header import Given
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named
+from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
+from recordgen.formats.pictures import Problem
+from recordgen.formats.tfrecord import check_unpacked, range_in
+from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.columns import Table, image_suffix
+from recordgen.tasks import Declared
 from recordgen.tasks.texts.text_task import CONTENT_KEY
 
 #: The column of the spans of a text.
@@ -35,16 +49,29 @@ _ENTITY = {
     features.ENTITY_END: "end",
     features.ENTITY_TEXT: "label",
 }
-_COLUMNS = {features.TEXT: "text", features.CLASS_TEXT: "label"}
+_COLUMNS = {
+    features.TEXT: "text",
+    features.CLASS_TEXT: "label",
+    features.VIDEO_URI: "video",
+    features.VIDEO_SEGMENT_START: "start",
+    features.VIDEO_SEGMENT_END: "end",
+    features.VIDEO_CLASS_TEXT: "label",
+}
+
+# The parts of an image in a record that say what it is, and where it is from.
+_FILE = ("encoded", "format", "source_id")
 
 #: The names of classes by number, by column.
 Classes: TypeAlias = Mapping[str, Sequence[str]]
 Record: TypeAlias = Mapping[str, Any]
 
 
-def repeated_in(names: Collection[str]) -> Sequence[str]:
-    """Return the columns among these that repeat what others say."""
-    return _REPEATED if ENTITIES in names else _REPEATED[:1]
+def without_repeats(record: Any) -> Any:
+    """Return a record of a text without the columns that repeat what others say."""
+    if not isinstance(record, Mapping):
+        return record
+    repeated = _REPEATED if ENTITIES in record else _REPEATED[:1]
+    return {name: value for name, value in record.items() if name not in repeated}
 
 
 def classes_in(declared: Mapping[str, Any]) -> Classes:
@@ -55,18 +82,16 @@ def classes_in(declared: Mapping[str, Any]) -> Classes:
 
 
 def with_names(record: Any, classes: Classes) -> Any:
-    """Return a record with the names of classes for their numbers, and no repeated columns.
+    """Return a record with the names of classes for their numbers.
 
     It is what is wrong with it, if no class has one of the numbers.
     """
     if not isinstance(record, Mapping):
         return record
-    repeated = repeated_in(record)
     try:
         return {
             name: _with_name(name, value, classes[name]) if name in classes else value
             for name, value in record.items()
-            if name not in repeated
         }
     except ValueError as exc:
         return str(exc)
@@ -81,15 +106,20 @@ def _with_name(column: str, value: Any, names: Sequence[str]) -> Any:
     return [named(item, names) for item in value if item not in (None, features.NO_LABEL)]
 
 
-def output_records(listing: Listing, name: str) -> Iterator[Record]:
+def output_records(listing: Listing, name: str, dataset: Dataset) -> Iterator[Record]:
     """Yield the records of a shard of an output. Raises: RecordError: one is damaged."""
     for record in RECORDS.read(f"{listing.root}{name}"):
         values = parse_example(record)
+        if dataset.features:  # a table, whose columns have any name
+            yield {feature: _plain(each) for feature, each in values.items()}
+            continue
         found = {
-            _COLUMNS.get(feature, feature): _plain(each)
-            for feature, each in values.items()
-            if feature in _COLUMNS or not ("/" in feature or feature in _REPEATED)
+            column: _plain(values[feature])
+            for feature, column in _COLUMNS.items()
+            if feature in values
         }
+        if features.VIDEO_URI in values:
+            found["video"] = storage.resolve(found["video"], storage.join(dataset.folder, ""))
         if features.ENTITY_START in values:
             lists = (map(_as_text, values.get(feature, ())) for feature in _ENTITY)
             found[ENTITIES] = [
@@ -133,3 +163,121 @@ def text_rows(
                     yield Row(source, line, None, *content)
         except AnnotationError as exc:
             yield exc.reject(source, line)
+
+
+def declared_rows(
+    records: Iterator[tuple[int, Any] | Problem], source: str, task: Declared, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield the rows of records with the columns of a schema.
+
+    ``records`` are their numbers, from 1, and their values by column: of an image its path, or a
+    :class:`StoredFile`, whose path is its uri.
+    """
+    columns = task.schema.columns
+    if given.group:
+        given.find_group([*columns], source)
+    for item in records:
+        if isinstance(item, Problem):
+            yield Reject(source, item.line, item.uri, item.code.value, item.message)
+            continue
+        line, record = item
+        if not isinstance(record, Mapping):
+            message = f"expected an object with the columns of the schema (got {record!r:.80})"
+            yield Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+            continue
+        values = {name: record.get(name) for name in columns}
+        places: list[str | None] = []
+        for name in task.table.images:
+            image, place = values[name], None
+            if isinstance(image, StoredFile):
+                values[name], place = image.path, image.place
+            places.append(place and place.address)
+        addresses = json.dumps(places) if any(places) else None
+        group = str(values.get(given.group) or "")
+        yield declared_row(values, source, line, task, group, addresses)
+
+
+def placed_in_parquet(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and values of the rows of a Parquet file, with the places of images."""
+    listing, name = file.around, file.around.only
+    with opened(listing, name) as parquet:
+        schema = parquet.schema_arrow
+    features = features_in(schema.metadata or {})
+    found = (image_leaves(schema, features, image) for image in table.images)
+    leaves = {image: leaf for each in found for image, leaf in each.items()}
+    columns = [column for column in table.names if column in schema.names]
+    classes = classes_in(features)
+    for item in placed_rows(listing, name, columns, leaves):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, row = item
+        files = {image: _within(name, number, row[image]) for image in leaves}
+        yield number + 1, with_names({**row, **files}, classes)
+
+
+def placed_in_tar(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]]:
+    """Yield the numbers and values of the keys of a tar, with the places of images."""
+    listing, name = file.around, file.around.only
+    with listing.open(name) as raw:
+        for number, (values, images) in enumerate(placed_records(raw)):
+            if not isinstance(values, Mapping):
+                yield number + 1, values
+                continue
+            files = {}
+            for column in table.images:
+                begin = "" if table.only_image else image_suffix(column, "")
+                member = next((it for at, it in images.items() if at.startswith(begin)), None)
+                if member is not None:
+                    place = Range(name, member.offset, member.size)
+                    files[column] = _within(name, number, StoredFile(None, member.name, place))
+            yield number + 1, {**values, **files}
+
+
+def placed_in_output(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and values of the records of an output, with the places of images.
+
+    Raises: SourceError: the file is packed, and has images; RecordError: a record is damaged.
+    """
+    if table.images:
+        check_unpacked(file.path)
+    is_packed = RECORDS.is_gzip(file.path)
+    records: Iterator[Any] = (
+        enumerate(RECORDS.read(file.path)) if is_packed else RECORDS.read_placed(file.path)
+    )
+    names = {column.name: column.name for column in table.stored}
+    if table.label is not None:
+        names[table.label] = table.label_features[0]
+    for number, found in enumerate(records, start=1):
+        if isinstance(found, RecordError):
+            yield Problem(number, str(found), code=RejectCode.CORRUPT)
+            continue
+        place, record = found
+        values = parse_example(record)
+        read = {name: _plain(values.get(feature, ())) for name, feature in names.items()}
+        try:
+            for image in table.images:
+                parts = [values.get(table.image_feature(image, part)) for part in _FILE]
+                read[image] = _image_in(file.path, place, record, parts)
+        except ValueError as exc:
+            yield Problem(number, str(exc))
+        else:
+            yield number, read
+
+
+def _image_in(path: str, place: int, record: bytes, parts: Sequence[Any]) -> StoredFile:
+    """Return the image of a record. Raises: ValueError: it is no image file."""
+    data, kind, uri = (values[0] if values else b"" for values in parts)
+    if not isinstance(data, bytes) or kind == features.RAW.encode():
+        raise ValueError("the record holds raw pixels, and no image file")
+    found = range_in(posixpath.basename(path), place, record, data)
+    return StoredFile(None, str(_as_text(uri)), found)
+
+
+def _within(name: str, number: int, found: StoredFile) -> StoredFile:
+    """Return a file whose path is its uri; its container is named beside its folder."""
+    if found.place is None:
+        return found
+    base = posixpath.basename(name)
+    uri = name_within(base, number, found.path)
+    return StoredFile(None, uri, found.place._replace(file=base))

@@ -75,7 +75,7 @@ class DeclaredParser(OwnColumns):
                     name: fields[at] for name, at in zip(schema.columns, columns, strict=True)
                 }
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
-                yield _row(record, source, item.line, task, group)
+                yield declared_row(record, source, item.line, task, group)
 
     @classmethod
     def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
@@ -117,7 +117,7 @@ def frame_rows(
     for line, cells in enumerate(frame_cells(frame), start=1):
         record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
         group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
-        yield _row(record, SOURCE, line, task, group)
+        yield declared_row(record, SOURCE, line, task, group)
 
 
 def declared(task: Task) -> Declared:
@@ -157,19 +157,25 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
     return found[0]
 
 
-def _row(
-    record: Mapping[str, Any], source: str, line: int, task: Declared, group: str
+def declared_row(
+    record: Mapping[str, Any],
+    source: str,
+    line: int,
+    task: Declared,
+    group: str = "",
+    addresses: str | None = None,
 ) -> Row | Reject:
+    """Return the row of a record, which has values by column, or its reject."""
     table = task.table
     uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
     split = None
     try:
         if table.split is not None:
-            split = named_split(str(record[table.split]).strip(), table.split)
+            split = named_split(str(record.get(table.split) or "").strip(), table.split)
         [content] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
         return exc.reject(source, line, uri)
-    return Row(source, line, split, content.uri, content.annotation, group or None)
+    return Row(source, line, split, content.uri, content.annotation, group or None, addresses)
 
 
 def _shown(names: Iterable[str]) -> str:

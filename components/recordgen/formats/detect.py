@@ -118,7 +118,7 @@ def detect(
     samples = samples or Samples(options.encoding)
     source = find_format(files, options, samples)
     files = source.files
-    options = replace(options, format=source.format.name)
+    options = replace(source.options, format=source.format.name)
     options, reason = _with_given_task(options)
     heads = source.format.heads(files, options, samples)
     if (found := with_one_hot(heads, options)) is not options:
@@ -133,7 +133,7 @@ def detect(
     _check_offsets(heads, options)
     task, format_ = TASKS[options.task], source.format
     if heads and own_columns(task) is None:
-        check_columns(heads, options, format_, is_given=not reason)
+        check_columns(heads, options, format_, is_given=not reason or source.are_own)
     check_image_root(options)
     header, delimiter = None, None
     if format_.has_headers:
@@ -145,7 +145,7 @@ def detect(
         options, columns, header = format_.layout(own, known, options)
     else:
         columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
-    named_files = with_names(files, heads, options)
+    named_files = with_names(files, heads, options, are_own=source.are_own)
     named = [
         (masked(file.path), file.split)
         for file, given in zip(named_files, files, strict=True)

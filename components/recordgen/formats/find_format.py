@@ -9,11 +9,12 @@ an import file beside the documents of one names their images, nothing is guesse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import COPY_FILE
+from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
@@ -21,15 +22,25 @@ from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
 from recordgen.formats.json_values import items, json_value, mapping, text
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
+from recordgen.tables.columns import Table
+from recordgen.tables.path_layout import PathLayout
 from recordgen.tables.roles import TABLE_ROLES
+from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 
 # A copy's description of itself has the names of all classes.
 _COPY_BYTES = 16 << 20
+
+# What checks the options that outputs and copies of them say.
+_CHECKED: Mapping[str, Callable[[str], Any]] = {
+    "layout": PathLayout.of,
+    "schema": Schema.from_json,
+    "table": Table.from_json,
+}
 
 
 class Found(NamedTuple):
@@ -37,11 +48,15 @@ class Found(NamedTuple):
 
     Attributes:
         evidence: what shows the format, of the first file, with the declared classes of all files.
+        options: the given ones, with those that outputs and copies of them say.
+        are_own: the sources are outputs and copies of them, whose names say splits.
     """
 
     format: Format
     files: Sequence[ImportFile]
     evidence: Evidence
+    options: ConvertOptions
+    are_own: bool
 
 
 def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: Samples) -> Found:
@@ -53,7 +68,14 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         StorageError: storage failed.
     """
     files = [_opened(file, options, samples) for file in files]
-    found = [(file, _format_of(file.path, options, samples)) for file in files]
+    listings = [_listing(file.path, options, samples) for file in files]
+    said = [*map(_said, listings)]
+    options = _with_own(said, options)
+    files = [file._replace(layout=options.layout) for file in files]
+    found = [
+        (file, _format_of(listing, copied, file.path, options))
+        for file, listing, copied in zip(files, listings, said, strict=True)
+    ]
     names = {format_.name: file.path for file, (format_, _) in reversed(found)}
     if len(names) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
@@ -64,30 +86,52 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     format_, evidence = found[0][1]
     classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
     _check_classes(classes, files[0].path)
-    return Found(format_, documents, evidence._replace(classes=tuple(classes)))
+    evidence = evidence._replace(classes=tuple(classes))
+    return Found(format_, documents, evidence, options, are_own=all(said))
 
 
-def _of_copy(evidence: Evidence, listing: Listing) -> Evidence:
-    """Return evidence with the labels and keypoints of the dataset that a source is a copy of."""
-    path = storage.join(listing.root, COPY_FILE)
-    if listing.only not in ("", "import.csv") or storage.is_http(path) or not storage.exists(path):
-        return evidence
-    listing.check_link(COPY_FILE)
+def _listing(path: str, options: ConvertOptions, samples: Samples) -> Listing:
+    return samples.listing(path, options.access if options.confined else None)
+
+
+def _said(listing: Listing) -> Mapping[str, Any]:
+    """Return what an output, or a copy of one, says of its dataset; empty for other sources.
+
+    Raises: SourceError: a copy says it in another form.
+    """
+    is_output = not listing.only and "" in listing.tree.datasets
+    dataset = dataset_of(listing) if is_output else None
+    path = storage.join(listing.root, COPY_FILE if dataset is None else DATASET_FILE)
+    is_whole = listing.only in ("", "import.csv") and not storage.is_http(path)
+    if dataset is None and not (is_whole and storage.exists(path)):
+        return {}
     try:
-        copied = mapping(json_value(listing.read(COPY_FILE, _COPY_BYTES)), COPY_FILE)
+        if dataset is None:
+            listing.check_link(COPY_FILE)
+            copied = mapping(json_value(listing.read(COPY_FILE, _COPY_BYTES)), COPY_FILE)
+        else:
+            copied = dataset.description
         labels = [text(label, "a label") for label in items(copied.get("labels"), "labels")]
         points = mapping(copied.get("keypoints", {}), "keypoints")
         names = [text(name, "a keypoint") for name in items(points.get("names"), "names")]
-        task = str(copied.get("task", ""))
+        options = mapping(copied.get("options", {}), "options")
+        for name, value in options.items():
+            _CHECKED[name](text(value, name))
         if sorted(items(points.get("flip_idx"), "flip_idx")) != [*range(len(names))]:
             raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
-    except (TypeError, ValueError) as exc:
-        raise SourceError(f"{path}: not what recordgen export writes: {exc}") from exc
-    return evidence._replace(
-        task=evidence.task or (task if task in TASKS else ""),
-        classes=evidence.classes or labels,
-        keypoints=evidence.keypoints or points or None,
-    )
+    except (LookupError, TypeError, ValueError, UsageError) as exc:
+        raise SourceError(f"{path}: not what Recordgen writes: {exc}") from exc
+    task = str(copied.get("task", ""))
+    return {"task": task, "labels": labels, "keypoints": points, "options": options}
+
+
+def _with_own(said: Sequence[Mapping[str, Any]], options: ConvertOptions) -> ConvertOptions:
+    """Return options with those that all sources say alike, unless given ones say how to read."""
+    first = said[0].get("options", {})
+    is_open = options.task in (AUTO, said[0].get("task")) and options.format == AUTO
+    is_open &= not (options.schema or options.layout or options.columns.roles)
+    is_same = all(each.get("options", {}) == first for each in said)
+    return replace(options, **first) if first and is_open and is_same else options
 
 
 def _check_classes(classes: Iterable[str], path: str) -> None:
@@ -101,10 +145,9 @@ def _check_classes(classes: Iterable[str], path: str) -> None:
 
 def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> ImportFile:
     """Return a ZIP or tar archive as a folder, unless a format reads the archive itself."""
-    file = file._replace(layout=options.layout)
     if not is_archive(file.path):
         return file
-    if file.layout:
+    if options.layout:
         return file._replace(path=f"{file.path}/", bytes=None)
     listing = samples.listing(file.path)
     formats = _possible(listing) if options.format == AUTO else [FORMATS[options.format]()]
@@ -121,10 +164,16 @@ def _possible(listing: Listing) -> list[Format]:
     return [FORMATS[each]() for each in names]
 
 
-def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
-    listing = samples.listing(path, options.access if options.confined else None)
+def _format_of(
+    listing: Listing, said: Mapping[str, Any], path: str, options: ConvertOptions
+) -> tuple[Format, Evidence]:
     format_, evidence = _found_in(listing, path, options)
-    evidence = _of_copy(evidence, listing)
+    if said:
+        evidence = evidence._replace(
+            task=evidence.task or (said["task"] if said["task"] in TASKS else ""),
+            classes=evidence.classes or said["labels"],
+            keypoints=evidence.keypoints or said["keypoints"] or None,
+        )
     if options.confined:
         from recordgen.formats.pictures import PictureFormat  # rows of lines do not need it
 
@@ -149,6 +198,8 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
     if options.columns.roles and listing.only:  # `--columns` needs a format with columns
         has_rows = bool(options.columns.roles.keys() & {"text", *TABLE_ROLES})
         formats = [it for it in formats if it.has_columns or (it.has_roles and not has_rows)]
+    if given.are_declared:
+        formats = [it for it in formats if it.accepts(TASKS[options.task])] or formats
     evidence = ((item, item.detect_given(listing, given)) for item in formats)
     all_found = [(item, found) for item, found in evidence if found is not None]
     certain = [item for item in all_found if not item[1].is_weak]

@@ -47,6 +47,7 @@ class Given:
         label_separator: separates several labels in one field; empty if a field is a label.
         encoding: of the files; empty if their byte order marks decide.
         uncertain: see :class:`recordgen.tables.roles.Columns`.
+        are_declared: a schema declares the columns.
     """
 
     header: str = AUTO
@@ -57,6 +58,7 @@ class Given:
     label_separator: str = ""
     encoding: str = ""
     uncertain: str = AUTO
+    are_declared: bool = False
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -76,6 +78,7 @@ class Given:
             options.label_separator,
             options.encoding,
             options.columns.uncertain,
+            options.declared_schema is not None,
         )
 
     @property

@@ -10,13 +10,14 @@ import os
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core import allowance
-from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.dataset.splits import split_named, word_in_folders
 from recordgen.core.limits import check_name
 from recordgen.core.rows.ranges import Range
@@ -352,3 +353,15 @@ def _check_link(folder: str, path: str) -> None:
             raise SourceError(
                 f"{link}: this link leads back to {target}, a folder above it; remove the link"
             )
+
+
+def dataset_of(listing: Listing) -> Dataset | None:
+    """Return the dataset that a folder, or a file in it, belongs to, if Recordgen wrote one."""
+    roots = [listing.root]
+    if listing.only:
+        roots.append(storage.folder_of(listing.root.rstrip("/")))
+    for root in roots:
+        if not storage.is_http(root) and storage.exists(storage.join(root, DATASET_FILE)):
+            with suppress(SourceError):  # another program's file of this name
+                return read_dataset(root)
+    return None

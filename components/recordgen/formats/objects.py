@@ -25,10 +25,12 @@ from recordgen.features import AREA, FLAGS, IS_CROWD
 from recordgen.formats.coco_document import Annotation
 from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import flags_in
-from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.listing import Listing
 
 #: The files in which number 0 is the name on the first line.
 _NAMES_FILES = ("classes.txt", "labels.txt")
+
+_NAMES_BYTES = 16 << 20
 
 # A list of more values that are all 0 or 1 repeats one of them.
 _NUMBERS = 2
@@ -55,10 +57,9 @@ def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[
     for name in _NAMES_FILES:
         path = posixpath.join(folder, name)
         if path in listing:
-            head = listing.head(path)
-            lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()
-            if len(head) < HEAD_BYTES and all(map(str.strip, lines)):
-                return tuple(map(str.strip, lines))
+            lines = listing.read(path, _NAMES_BYTES).decode("utf-8-sig", "replace").rstrip()
+            if all(names := [line.strip() for line in lines.splitlines()]):
+                return tuple(names)
     declared = (_declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
     return next((found[column] for found in declared if column in found), ())
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
@@ -232,39 +232,73 @@ class Parquet(PictureFormat):
     def read_given(
         self, listing: Listing, document: str, given: Given
     ) -> Iterator[Picture | Problem | Note]:
-        where, line = f"{listing.root}{document}", 0
-        with opened(listing, document) as file, listing.open(document) as raw:
+        where = f"{listing.root}{document}"
+        with opened(listing, document) as file:
             columns = columns_of(file, listing, document, given)
-            if columns is None:
-                raise SourceError(f"{where}: there is no column of images")
-            is_far, read = not storage.is_local(where), frozenset(columns.read)
-            file_bytes, unpacked = raw.seek(0, io.SEEK_END), 0
-            most = max(CACHE_BYTES, UNPACKED_TIMES.most * file_bytes)
-            for group in range(file.num_row_groups):
-                first, line = line, line + file.metadata.row_group(group).num_rows
-                try:
-                    if line > file_bytes // ROW_BYTES.most:
-                        ROWS.check(line)
-                    at_once = rows_at_once(
-                        raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
-                    )
-                    leaves = filter(None, (columns.leaf, columns.mask_leaf))
-                    chunks = [_Chunk(raw, document, file, group, leaf) for leaf in leaves]
-                except ValueError as exc:
-                    yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
-                    continue
-                for number, row in enumerate(_rows(file, group, columns, at_once), start=first):
-                    if isinstance(row, str):
-                        yield _lost(document, number, group, RejectCode.CORRUPT, row)
-                        break
-                    yield _picture(listing, document, number, row, columns, chunks)
-                    if unpacked + sum(chunk.total for chunk in chunks) > most:
-                        why = (
-                            f"with those of later row groups, images have more than {most:,} bytes"
-                        )
-                        yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
-                        return
-                unpacked += sum(chunk.total for chunk in chunks)
+        if columns is None:
+            raise SourceError(f"{where}: there is no column of images")
+        leaves = {columns.image: columns.leaf, columns.mask: columns.mask_leaf}
+        leaves = {name: leaf for name, leaf in leaves.items() if leaf}
+        for item in placed_rows(listing, document, columns.read, leaves):
+            if isinstance(item, Problem):
+                yield item
+            else:
+                yield _picture(listing, document, *item, columns)
+
+
+class StoredFile(NamedTuple):
+    """A file in a row, as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``.
+
+    Attributes:
+        data: its bytes; None if the row has only its path.
+        path: its name; empty if the row has none.
+        place: where its bytes are; None without them.
+    """
+
+    data: bytes | None
+    path: str
+    place: Range | None
+
+
+def placed_rows(
+    listing: Listing, document: str, read: Sequence[str], leaves: Mapping[str, str]
+) -> Iterator[tuple[int, Mapping[str, Any]] | Problem]:
+    """Yield the numbers of rows, from 0, and their values by column.
+
+    ``read`` are the columns, ``leaves`` the paths of the bytes of files by column, whose values are
+    :class:`StoredFile`.
+
+    Raises: SourceError: the file is damaged as a whole.
+    """
+    line, used = 0, frozenset(read)
+    with opened(listing, document) as file, listing.open(document) as raw:
+        is_far = not storage.is_local(listing.root)
+        file_bytes, unpacked = raw.seek(0, io.SEEK_END), 0
+        most = max(CACHE_BYTES, UNPACKED_TIMES.most * file_bytes)
+        for group in range(file.num_row_groups):
+            first, line = line, line + file.metadata.row_group(group).num_rows
+            try:
+                if line > file_bytes // ROW_BYTES.most:
+                    ROWS.check(line)
+                leaf = next(iter(leaves.values()), "")
+                at_once = rows_at_once(raw, file, group, used, leaf, ROWS_AT_ONCE, is_far=is_far)
+                chunks = {
+                    name: _Chunk(raw, document, file, group, leaf) for name, leaf in leaves.items()
+                }
+            except ValueError as exc:
+                yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
+                continue
+            for number, row in enumerate(_rows(file, group, read, at_once), start=first):
+                if isinstance(row, str):
+                    yield _lost(document, number, group, RejectCode.CORRUPT, row)
+                    break
+                files = {name: chunk.file_of(row.get(name)) for name, chunk in chunks.items()}
+                yield number, {**row, **files}
+                if unpacked + sum(chunk.total for chunk in chunks.values()) > most:
+                    why = f"with those of later row groups, images have more than {most:,} bytes"
+                    yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
+                    return
+            unpacked += sum(chunk.total for chunk in chunks.values())
 
 
 def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
@@ -312,12 +346,12 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
 
 
 def _rows(
-    file: Any, group: int, columns: ParquetColumns, at_once: int
+    file: Any, group: int, names: Sequence[str], at_once: int
 ) -> Iterator[Mapping[str, Any] | str]:
     """Yield the rows of a row group, or the message about its first damaged page."""
     import pyarrow as pa
 
-    batches = file.iter_batches(at_once, row_groups=[group], columns=list(columns.read))
+    batches = file.iter_batches(at_once, row_groups=[group], columns=list(names))
     try:
         while (batch := next(batches, None)) is not None:
             rows = batch.to_pylist()
@@ -335,15 +369,11 @@ def _picture(
     number: int,
     row: Mapping[str, Any],
     columns: ParquetColumns,
-    chunks: Sequence[_Chunk],
 ) -> Picture | Problem:
     from recordgen.payloads.opening import file_header
 
-    value, mask = (_file_of(row.get(name)) for name in (columns.image, columns.mask))
-    data, path = value.get("bytes"), value.get("path") or ""
-    files = zip(chunks, (data, mask.get("bytes")), strict=False)
-    payloads = [None if file is None else chunk.place_of(file) for chunk, file in files]
-    has_mask = any(payloads[1:])
+    data, path, payload = row[columns.image]
+    drawn = row[columns.mask].place if columns.mask_leaf else None
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -368,14 +398,9 @@ def _picture(
         return Problem(number + 1, str(exc), uri)
     return Picture(
         *(number + 1, uri, split, size, objects, labels),
-        payloads=payloads[: 1 + has_mask],
-        mask=f"{uri}/mask" if has_mask else "",
+        payloads=[payload, drawn] if drawn else [payload],
+        mask=f"{uri}/mask" if drawn else "",
     )
-
-
-def _file_of(value: Any) -> Mapping[str, Any]:
-    """Return a file as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``."""
-    return value if isinstance(value, Mapping) else {"bytes": value}
 
 
 def _annotation(
@@ -415,7 +440,14 @@ class _Chunk:
         self._end = self._start + chunk.total_compressed_size
         self._at = self._start
 
-    def place_of(self, data: bytes) -> Range:
+    def file_of(self, value: Any) -> StoredFile:
+        """Return the file in the value of the next row."""
+        found = value if isinstance(value, Mapping) else {"bytes": value}
+        data = found.get("bytes")
+        place = None if data is None else self._place_of(data)
+        return StoredFile(data, found.get("path") or "", place)
+
+    def _place_of(self, data: bytes) -> Range:
         """Return where the next value is, which follows those before."""
         offset = self.total
         self.total += len(data)

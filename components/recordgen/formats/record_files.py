@@ -28,10 +28,14 @@ from recordgen.formats.copied_records import (
     ENTITIES,
     Classes,
     classes_in,
+    declared_rows,
     output_records,
-    repeated_in,
+    placed_in_output,
+    placed_in_parquet,
+    placed_in_tar,
     text_rows,
     with_names,
+    without_repeats,
 )
 from recordgen.formats.csv_records import Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
@@ -41,7 +45,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
 from recordgen.formats.objects import CLASSES, names_beside
 from recordgen.formats.parquet import (
@@ -56,15 +60,18 @@ from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import schema_types
-from recordgen.formats.tfrecord import dataset_of
-from recordgen.formats.webdataset import json_records, tar_begins
+from recordgen.formats.webdataset import first_filled, json_records, tar_begins
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tasks import TASKS, Tabular, TextEntities
+from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
+
+# The kinds of tasks whose outputs it reads; those of images are read as other tools' records.
+_OWN = ("text", "entities", "table", "video", "declared")
 
 # Records of a tar that must have the same keys.
 _PROBED = 8
@@ -106,16 +113,15 @@ class RecordFiles(Format):
             shards = [shard.file for shard in dataset.shards]
             reason = f"{listing.root} is an output"
             evidence = Evidence(reason, dataset.task, shards, dataset.labels)
-            is_own = TASKS[dataset.task].kind in ("text", "entities", "table")
+            is_own = TASKS[dataset.task].kind in _OWN
             return evidence if is_own and self.accepts(TASKS[dataset.task]) else None
         is_json = bool(listing.only) and not found
         found = listing.candidates(".json") if is_json else found
         if not found or (not listing.only and listing.images):
             return None
-        is_mine = self._is_mine(listing, found[0], given)
-        return (
-            Evidence(f"{found[0]} holds records", "", found, is_weak=is_json) if is_mine else None
-        )
+        first = first_filled(listing, found)
+        is_mine = given.are_declared or self._is_mine(listing, first, given)
+        return Evidence(f"{first} holds records", "", found, is_weak=is_json) if is_mine else None
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
@@ -132,7 +138,7 @@ class RecordFiles(Format):
 
     def accepts(self, task: type[Task]) -> bool:
         has_columns = has_row_parser(task) and bool(task.columns)
-        return has_columns or issubclass(task, Tabular | TextEntities)
+        return has_columns or issubclass(task, Tabular | TextEntities | Declared)
 
     def heads(
         self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
@@ -153,13 +159,23 @@ class RecordFiles(Format):
     def layout(
         self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
     ) -> Layout:
+        if (schema := options.declared_schema) is not None:
+            return Layout(options, columns_of_table(schema.table), True)
         table = _table_of(files, options)
         return Layout(replace(options, table=table.to_json()), columns_of_table(table), True)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        with _columns_of(file) as (names, _, records):
-            if isinstance(task, Tabular):
-                yield from lines_of(_lines(names, records, file.path), file.path, task.table)
+        if isinstance(task, Declared):
+            yield from declared_rows(_placed(file, task.table), file.path, task, given)
+            return
+        table = task.table if isinstance(task, Tabular) else None
+        with _columns_of(file, table) as (names, _, records):
+            if table is not None:
+                if names and (missing := {*table.names} - {*names}):
+                    raise SourceError(
+                        f"{file.path}: it lacks the columns {listed(sorted(missing))} of its table"
+                    )
+                yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
                 yield from text_rows(records, file.path, task, adjusted)
@@ -198,6 +214,12 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
 def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     """Return the columns of a table. Raises: SourceError: the files have different ones."""
     path = files[0].path
+    if (known := options.inferred_table) is not None:
+        # Its records have their splits in the names of their files.
+        columns = tuple(known.stored)
+        return replace(
+            known, columns=columns, split=None, group=None, notes=(), markers=(), is_bare=False
+        )
     with _columns_of(files[0]) as (header, types, _):
         if not header:
             raise SourceError(f"{path}: this table has no columns")
@@ -230,28 +252,52 @@ def _is_document(head: bytes) -> bool:
     return is_alone and all(isinstance(value, dict | list) for value in first.values())
 
 
+def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
+    """Yield the records of a file whose columns are declared, with the places of its images."""
+    listing, name = file.around, file.around.only
+    begin = listing.head(name)
+    if name.startswith(SPLIT_PREFIX) and dataset_of(listing) is not None:
+        yield from placed_in_output(file, table)
+    elif begin.startswith(_PARQUET):
+        yield from placed_in_parquet(file, table)
+    elif tar_begins(begin):
+        yield from placed_in_tar(file, table)
+    else:
+        with _columns_of(file) as (_, _, records):
+            yield from records
+
+
 @contextmanager
-def _columns_of(file: ImportFile) -> Iterator[Columns]:
-    """Open a file. Raises: SourceError: it is unreadable, or another document."""
+def _columns_of(file: ImportFile, table: Table | None = None) -> Iterator[Columns]:
+    """Open a file; the numbers in a table whose columns are known name no classes.
+
+    Raises: SourceError: it is unreadable, or another document.
+    """
     listing, name = file.around, file.around.only
     begin = listing.head(name)
     if begin.startswith(_PARQUET):
-        with opened(listing, name) as table:
-            schema = table.schema_arrow
+        with opened(listing, name) as parquet:
+            schema = parquet.schema_arrow
         classes = classes_in(features_in(schema.metadata or {}))
-        types = _types(schema) | dict.fromkeys(classes, "bytes")
-        yield _named(table_rows(listing, name), classes, types)
+        types, rows = _types(schema) | dict.fromkeys(classes, "bytes"), table_rows(listing, name)
+        if classes and table is None:
+            types, rows = without_repeats(types), map(without_repeats, rows)
+        yield _named(rows, classes, types)
         return
     if name.startswith(SPLIT_PREFIX) and (dataset := dataset_of(listing)) is not None:
         types = {name: spec.dtype for name, spec in dataset.features.items()}
-        yield _named(output_records(listing, name), types=types)
+        yield _named(output_records(listing, name, dataset), types=types)
         return
     with listing.open(name) as raw:
         if begin.startswith(_ARROW):
             yield _arrow_columns(raw, begin, file.path)
         elif tar_begins(begin):
+            records = json_records(raw)
+            if table is not None:
+                yield _named(records)
+                return
             classes = dict.fromkeys((*CLASSES, ENTITIES), names_beside(listing, name))
-            yield _named(json_records(raw), classes)
+            yield _named(map(without_repeats, records), classes)
         else:
             yield _json_columns(raw, begin, file.path)
 
@@ -321,8 +367,6 @@ def _named(
         classes: the names of the classes in columns of numbers.
         types: the declared types of columns.
     """
-    repeated = repeated_in(types) if classes else ()
-    types = {name: kind for name, kind in types.items() if name not in repeated}
     records = (with_names(record, classes) for record in records) if classes else records
     begin = list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]

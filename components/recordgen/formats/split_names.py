@@ -95,14 +95,21 @@ def _split_of_folder(name: str) -> str | None:
 
 
 def with_names(
-    files: Sequence[ImportFile], heads: Sequence[Head], options: ConvertOptions
+    files: Sequence[ImportFile],
+    heads: Sequence[Head],
+    options: ConvertOptions,
+    *,
+    are_own: bool = False,
 ) -> tuple[ImportFile, ...]:
-    """Return import files with what was detected of each: its header, and the split in its name."""
+    """Return import files with what was detected of each: its header, and the split in its name.
+
+    In the names of outputs and copies of them, ``are_own``, no word occurs by chance.
+    """
     head_of = {head.path: head for head in heads}
     paths = [file.path for file in files]
     named: Sequence[str | None] = [None] * len(files)
     if options.split.names != "no":
-        is_auto = options.split.names == AUTO
+        is_auto = options.split.names == AUTO and not are_own
         named = splits_in_paths(paths) if is_auto else list(map(split_in_path, paths))
     found = []
     for file, split in zip(files, named, strict=True):

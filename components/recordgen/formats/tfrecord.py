@@ -18,13 +18,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeAlias
 
-from recordgen import features, storage
-from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen import features
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.example import parse_example
@@ -38,7 +37,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value, mapping, text
-from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
 from recordgen.formats.objects import names_beside
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.messages import listed
@@ -331,16 +330,13 @@ class TfRecordFiles(PictureFormat):
                 yield _picture(names, document, number, *found)
 
 
-def dataset_of(listing: Listing) -> Dataset | None:
-    """Return the dataset that a folder, or a file in it, belongs to, if Recordgen wrote one."""
-    roots = [listing.root]
-    if listing.only:
-        roots.append(storage.folder_of(listing.root.rstrip("/")))
-    for root in roots:
-        if not storage.is_http(root) and storage.exists(storage.join(root, DATASET_FILE)):
-            with suppress(SourceError):  # another program's file of this name
-                return read_dataset(root)
-    return None
+def check_unpacked(path: str) -> None:
+    """Check that images can be read from the records of a file. Raises: SourceError: no."""
+    if RECORDS.is_gzip(path):
+        raise SourceError(
+            f"{path}: images are read from the records one by one, and this file is packed; "
+            f"unpack it: gzip -d; or copy an output with recordgen export parquet, and convert that"
+        )
 
 
 def _records(path: str) -> Iterator[Values]:
@@ -349,11 +345,7 @@ def _records(path: str) -> Iterator[Values]:
     Raises: SourceError: the file is packed.
     """
     try:
-        if RECORDS.is_gzip(path):
-            raise SourceError(
-                f"{path}: images are read from the records one by one, and this file is packed; "
-                f"unpack it: gzip -d"
-            )
+        check_unpacked(path)
         for found in islice(RECORDS.read_placed(path), _TRIED):
             if not isinstance(found, RecordError):
                 yield parse_example(found[1])
@@ -399,7 +391,7 @@ def _picture(
         mask = values.get(names.given.mask or features.IMAGE_MASK_ENCODED, ())
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
-    payloads = [_range(document, place, record, data) for data in (image[0], *mask[:1])]
+    payloads = [range_in(document, place, record, data) for data in (image[0], *mask[:1])]
     return Picture(
         *(number + 1, uri, split, size, objects, labels),
         payloads=payloads,
@@ -407,7 +399,8 @@ def _picture(
     )
 
 
-def _range(document: str, place: int, record: bytes, data: bytes) -> Range:
+def range_in(document: str, place: int, record: bytes, data: bytes) -> Range:
+    """Return where bytes of a record, which begins at a place in its file, are."""
     return Range(document, place + record.find(data), len(data))
 
 

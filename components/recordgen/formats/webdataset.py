@@ -13,6 +13,7 @@ the box of a horse. The image stays in the tar, from which its bytes are read. R
 from __future__ import annotations
 
 import posixpath
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,6 +44,9 @@ _SIZE = ("width", "height")
 _GROUPS_READ = 8
 _MAX_PARTS = 64
 _MAX_JSON = 4 << 20
+
+# The beginning of a tar without members.
+_END = bytes(tarfile.BLOCKSIZE)
 
 # A longer text is a caption.
 _WORDS_OF_A_LABEL = 5
@@ -92,14 +96,15 @@ class WebDataset(PictureFormat):
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".tar")
-        groups = _first_groups(listing, found[0]) if found else []
+        first = first_filled(listing, found) if found else ""
+        groups = _first_groups(listing, first) if found else []
         group = next((it for it in groups if it.images and it.parts.keys() & set(_LABELS)), None)
         if group is None:
             return None
-        listing.check_ranges(found[0])
-        names = names_beside(listing, found[0], _LABELS[0])
-        where = f"{listing.root}{found[0]}"
-        with listing.open(found[0]) as file:
+        listing.check_ranges(first)
+        names = names_beside(listing, first, _LABELS[0])
+        where = f"{listing.root}{first}"
+        with listing.open(first) as file:
             try:
                 values = _values(file, group)
             except ValueError as exc:
@@ -110,7 +115,7 @@ class WebDataset(PictureFormat):
         task = boxes if _OBJECTS in values else several if is_list else single
         task = masks if group.mask else task
         suffixes = " and ".join(group.parts)
-        reason = f"{found[0]} has {suffixes} for the key {group.key}"
+        reason = f"{first} has {suffixes} for the key {group.key}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
@@ -130,17 +135,32 @@ def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
 def json_records(file: IO[bytes]) -> Iterator[Any]:
     """Yield the JSON value of each key of a tar; None if it has an image, or no JSON."""
     for group in _groups(file):
-        try:
-            yield (
-                None if group.images else json_value(_content(file, group.parts["json"], _MAX_JSON))
-            )
-        except (KeyError, ValueError):
-            yield None
+        yield None if group.images else _json_of(file, group)
+
+
+def placed_records(file: IO[bytes]) -> Iterator[tuple[Any, Mapping[str, Member]]]:
+    """Yield the JSON value of each key of a tar, None without one, and its images by suffix."""
+    for group in _groups(file):
+        images = {suffix: group.parts[suffix] for suffix in filter(_is_image, group.parts)}
+        yield None if group.problem else _json_of(file, group), images
+
+
+def _json_of(file: IO[bytes], group: _Group) -> Any:
+    try:
+        return json_value(_content(file, group.parts["json"], _MAX_JSON))
+    except (KeyError, ValueError):
+        return None
 
 
 def tar_begins(head: bytes) -> bool:
     """Return whether a file with these first bytes is a tar that is not packed."""
-    return head[257:262] == b"ustar"
+    return head[257:262] == b"ustar" or head[: tarfile.BLOCKSIZE] == _END
+
+
+def first_filled(listing: Listing, names: Sequence[str]) -> str:
+    """Return the first of several files that is no empty tar; if all are, the first one."""
+    filled = (name for name in names if listing.head(name)[: tarfile.BLOCKSIZE] != _END)
+    return next(filled, names[0])
 
 
 def _groups(file: IO[bytes]) -> Iterator[_Group]:

@@ -48,6 +48,9 @@ _MASK = re.compile(
     r"(?<![a-z])(masks?|seg|segmentations?|seg_?maps?|label_?maps?|trimaps?)(?![a-z])"
 )
 
+# Letters at which the key of a member of a WebDataset would end, or which name a folder.
+_UNSAFE = re.compile(r"[./\\\s]+")
+
 # The inferred types, by the dtype of their feature.
 _INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput, "": Ignored}
 
@@ -74,6 +77,11 @@ def is_mask(name: str) -> bool:
     """Return whether a column of images has the name of masks, whose pixels are classes."""
     words = re.sub("([a-z0-9])([A-Z])", r"\1_\2", name).lower()
     return _MASK.search(words) is not None
+
+
+def image_suffix(column: str, suffix: str) -> str:
+    """Return the suffix of one image of several with the same key of a WebDataset: ``day.png``."""
+    return f"{_UNSAFE.sub('_', column)}.{suffix}".lower()
 
 
 @dataclass(frozen=True)

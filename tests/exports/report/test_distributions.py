@@ -1,9 +1,9 @@
-"""Histograms, top values and heat maps of the report."""
+"""Histograms and top values of the report."""
 
 import numpy as np
 import pytest
 
-from recordgen.exports.report.contents import HEAT_SIDE, heat_map, histogram, top_values
+from recordgen.exports.report.contents import histogram, top_values
 
 NAN = float("nan")
 
@@ -49,10 +49,9 @@ def _none():
 
 
 def test_nothing_known_is_nothing_drawn():
-    """Without known numbers, values or boxes there is no chart."""
+    """Without known numbers or values there is no chart."""
     assert histogram("n", {"train": np.array([NAN]), "eval": _none()}) is None
     assert top_values("v", {"train": []}) is None
-    assert heat_map(np.zeros((0, 4))) is None
 
 
 def test_frequent_values_come_first():
@@ -66,15 +65,3 @@ def test_frequent_values_come_first():
         ("a", [0.25, 0]),
     ]
     assert (len(found.values), found.others) == (8, 2)
-
-
-def test_heat_is_where_boxes_are():
-    """Each cell counts the boxes that touch it; the smallest box touches one cell."""
-    half, dot = (0, 0, 0.5, 1), (0.999, 0.999, 0.9995, 0.9995)
-    found = heat_map(np.array([half, half, dot]))
-    assert found is not None
-    assert (found.boxes, found.most) == (3, 2)
-    last = HEAT_SIDE - 1
-    column = "".join(f"M0 {y}h{HEAT_SIDE // 2}v1h-{HEAT_SIDE // 2}z" for y in range(HEAT_SIDE))
-    assert [path for path in found.paths if path] == [f"M{last} {last}h1v1h-1z", column]
-    assert found.centre == pytest.approx(2 * 8 * 4 / (2 * 24 * 12 + 1))

@@ -93,11 +93,16 @@ def test_findings_can_be_filtered(page):
     assert [name for tag, name, _ in page.attributes if tag == "form"] == ["id", "hidden"]
 
 
+OF_BOXES = {
+    *("Boxes in an image", "Area of a box, % of the image"),
+    *("Centre of a box, % from the left", "Centre of a box, % from the top"),
+}
+
+
 def test_what_is_drawn(page):
     """The page has charts of sizes, brightness and positions of boxes, by split."""
-    assert drawn(page) == OF_IMAGES | {"Boxes in an image", "Area of a box, % of the image"}
+    assert drawn(page) == OF_IMAGES | OF_BOXES
     assert page.table("median")[1:] == [[name, "96", "96", "96"] for name in SPLITS]
-    assert {"7 boxes", "1 boxes"} <= set(page.part("boxes").texts)
 
 
 SPLITS = ("train", "eval", "test")

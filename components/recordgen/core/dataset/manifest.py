@@ -44,6 +44,9 @@ REPORT_FILE = "report.html"
 
 #: The file of a copy in another format that says what it is a copy of.
 COPY_FILE = ".recordgen-export.json"
+
+# The options that say the columns of a table: declared ones, and detected ones.
+_COLUMN_OPTIONS = ("schema", "table")
 SPLIT_PREFIX = "Split-"
 
 #: Names of splits, which are also names of folders.
@@ -147,6 +150,17 @@ class Dataset(Shown):
     def shards(self) -> tuple[Shard, ...]:
         """The shards of all splits, in their order."""
         return tuple(shard for split in self.splits.values() for shard in split.shards)
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """What its records mean: task, labels, names of keypoints, and options that say columns."""
+        options = {name: self.options.get(name) for name in _COLUMN_OPTIONS}
+        return {
+            "task": self.task,
+            "labels": list(self.labels),
+            "keypoints": dict(self.keypoints),
+            "options": {name: value for name, value in options.items() if value},
+        }
 
     @property
     def vocabulary(self) -> Vocabulary | None:

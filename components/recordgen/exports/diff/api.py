@@ -7,6 +7,7 @@ with a probability of n²/2⁶⁵: 10⁻⁷ for two million rows.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
 from collections import Counter
@@ -19,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen import storage
+from recordgen import features, storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
+from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotations import ADDING
+from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import (
     ChangedRow,
@@ -38,9 +41,9 @@ from recordgen.exports.diff.differences import (
     RowRef,
     VocabularyChange,
 )
+from recordgen.exports.output import Output, annotating_task
 from recordgen.messages.masking import without_secrets
-from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS, Task, task_for
+from recordgen.tasks import Task
 
 #: Indices of rows of one dataset; pairs of indices of OLD and NEW.
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -93,7 +96,10 @@ def diff(
         raise UsageError(f"by must be {' or '.join(BY)} (got {by!r:.80})")
     roots = [_root("old", old), _root("new", new)]
     datasets = [*map(read_dataset, roots)]
-    rows = joined(datasets, [*map(_read, roots, datasets)], by)
+    tables = [*map(_read, roots, datasets)]
+    if by != BY[0]:
+        tables = [*map(_without_names, tables, roots, datasets)]
+    rows = joined(datasets, tables, by)
     return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)])
 
 
@@ -126,6 +132,41 @@ def _read(root: str, dataset: Dataset) -> Any:
             f"{len(found):,} rows, and gaps in {', '.join(gaps) or 'no column'}); convert again"
         )
     return found
+
+
+def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
+    """Return rows that name no files: their content is the address of a video, or a mask's digest.
+
+    Raises: RecordError: a shard with masks is damaged.
+    """
+    if dataset.folder:
+        base = storage.join(dataset.folder, "")
+        addresses = [storage.address(uri, base) for uri in table["uri"].to_pylist()]
+        numbers = [int.from_bytes(_digest(it.encode())[:8], "little") for it in addresses]
+        table = table.set_column(
+            COLUMNS.index("content"), "content", pa.array(numbers, pa.uint64())
+        )
+    task, stored = annotating_task(dataset), stored_features(dataset)
+    if task is None or sum(map(is_image, stored)) < 2:
+        return table
+    masks = {}
+    if features.IMAGE_MASK_ENCODED in stored:
+        for shard in dataset.shards:
+            for at, record in enumerate(Output(root, dataset).records(shard.file)):
+                found = parse_record(record, shard.file).get(features.IMAGE_MASK_ENCODED, ())
+                masks[shard.file, at] = "".join(_digest(mask).hex() for mask in found)
+    columns = (table[name].to_pylist() for name in ("uri", "annotation", "shard", "record"))
+    texts = []
+    for uri, text, *place in zip(*columns, strict=True):
+        [names] = task.stored_uris([uri], [text])
+        texts.append(task.with_uris(text, dict.fromkeys(names, masks.get((*place,), ""))))
+    return table.set_column(
+        COLUMNS.index("annotation"), "annotation", pa.array(texts, pa.large_string())
+    )
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _compared(root: str, dataset: Dataset) -> Compared:
@@ -215,11 +256,7 @@ class Rows:
     @cached_property
     def task(self) -> Task | None:
         """The task that reads annotations; None if an annotation is itself the label."""
-        kind = TASKS.get(self.dataset.task)
-        if kind is None or not kind.names_payloads:
-            return None
-        schema = self.dataset.options.get("schema", "")
-        return task_for(ConvertOptions(task=kind.name, schema=schema))
+        return annotating_task(self.dataset)
 
     def __len__(self) -> int:
         return len(self.columns["key"])
@@ -357,10 +394,9 @@ def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bo
         return before != new.said(partial(read, new), after)
 
     other = np.flatnonzero(differs["annotation"])
-    relabelled = other[say_other(Rows.labels, other)]
-    has_label, details = np.zeros_like(differs["split"]), differs["annotation"]
-    has_label[relabelled] = True
-    details[relabelled] = say_other(Rows.details, relabelled)
+    has_label, details = np.zeros((2, len(differs["split"])), bool)
+    has_label[other] = say_other(Rows.labels, other)
+    details[other] = say_other(Rows.details, other)
     has_columns = new.task is not None and new.task.details_noun == "features"
     return {
         "label": has_label,

@@ -24,11 +24,9 @@ from recordgen.core.dataset.splits import find_split
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.exports.inspection.records import extract_images
-from recordgen.exports.output import Output, read_lines
+from recordgen.exports.output import Output, annotating_task, read_lines
 from recordgen.messages import listed
-from recordgen.options import ConvertOptions
 from recordgen.registry import CHECKS
-from recordgen.tasks import TASKS, task_for
 
 _PLACE = ("split", "shard", "record", "source", "line", "uri")
 _TEXTS = ("split", "shard", "source", "uri")
@@ -205,10 +203,7 @@ def _read(output: Output) -> Any:
         raise SourceError(f"{path}: not written by this version: {exc}") from exc
     texts = {name: columns[name].cast(pa.string()) for name in _TEXTS}
     labels: list[Any] = [None] * len(annotations.dictionary)
-    dataset = output.dataset
-    if dataset.task in TASKS and TASKS[dataset.task].names_payloads:
-        schema = dataset.options.get("schema", "")
-        task: Any = task_for(ConvertOptions(task=dataset.task, schema=schema))
+    if (task := annotating_task(output.dataset)) is not None:
         labels = [task.labels(text) for text in annotations.dictionary.to_pylist()]
     of_rows = pa.array(labels, pa.list_(pa.string())).take(annotations.indices)
     table = pa.table({**columns, **texts, "labels": of_rows})

@@ -20,11 +20,10 @@ import pyarrow.compute as pc
 
 from recordgen.checks.boxes import areas_of
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.exports.output import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value
 from recordgen.exports.report.sampling import evenly
 from recordgen.features import TEXT, TOKENS
-from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS, task_for
 
 #: The columns of ``examples.parquet`` that a page needs.
 COLUMNS = (
@@ -48,17 +47,8 @@ _Rows = Mapping[str, npt.NDArray[np.intp]]
 # Records by split.
 _Sample = Mapping[str, Sequence[Record]]
 
-# Points of the curve over all classes, which is about 600 pixels wide.
-_CURVE_POINTS = 200
-
 #: Arrays of numbers by split; NaN means unknown.
 Numbers = Mapping[str, npt.NDArray[Any]]
-
-#: Cells on each side of a heat map.
-HEAT_SIDE = 24
-
-#: Levels of a heat map.
-HEAT_LEVELS = 8
 
 _BINS = 32
 _TICKS = 4
@@ -115,22 +105,6 @@ class TopValues:
     splits: Sequence[str]
     values: Sequence[tuple[str, Sequence[float]]]
     others: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeatMap:
-    """The positions of boxes.
-
-    Attributes:
-        paths: for each level from the second on, its cells as SVG path data; cells are 1 wide.
-        most: boxes that cover the densest cell.
-        centre: share of the covered area that is in the middle ninth of the image.
-    """
-
-    paths: Sequence[str]
-    boxes: int
-    most: int
-    centre: float
 
 
 def histogram(title: str, numbers: Numbers) -> Histogram | None:
@@ -225,48 +199,6 @@ def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | N
     )
 
 
-def heat_map(boxes: npt.NDArray[Any]) -> HeatMap | None:
-    """Count the boxes that cover each cell of an image; return None without boxes.
-
-    Args:
-        boxes: xmin, ymin, xmax, ymax as shares of the image: float [n, 4].
-    """
-    if not len(boxes):
-        return None
-    first = np.clip(np.floor(boxes[:, :2] * HEAT_SIDE), 0, HEAT_SIDE - 1).astype(np.intp)
-    last = np.clip(np.ceil(boxes[:, 2:] * HEAT_SIDE), first + 1, HEAT_SIDE).astype(np.intp)
-    # A box adds 1 at its first corner and subtracts it past the others; running sums fill the box.
-    corners = np.zeros((HEAT_SIDE + 1, HEAT_SIDE + 1), np.int64)
-    for rows, columns, sign in (
-        (first[:, 1], first[:, 0], 1),
-        (first[:, 1], last[:, 0], -1),
-        (last[:, 1], first[:, 0], -1),
-        (last[:, 1], last[:, 0], 1),
-    ):
-        np.add.at(corners, (rows, columns), sign)
-    covered = corners.cumsum(axis=0).cumsum(axis=1)[:HEAT_SIDE, :HEAT_SIDE]
-    most = int(covered.max())
-    levels = -(-covered * (HEAT_LEVELS - 1) // most)
-    third = HEAT_SIDE // 3
-    middle = covered[third : 2 * third, third : 2 * third].sum() / covered.sum()
-    return HeatMap(
-        [_cells(levels == level) for level in range(1, HEAT_LEVELS)],
-        len(boxes),
-        most,
-        float(middle),
-    )
-
-
-def _cells(is_there: npt.NDArray[np.bool_]) -> str:
-    """Return cells as SVG path data, with adjacent cells of a row joined."""
-    pieces = []
-    for y, row in enumerate(is_there):
-        turns = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
-        for left, right in turns.reshape(-1, 2).tolist():
-            pieces.append(f"M{left} {y}h{right - left}v1h-{right - left}z")
-    return "".join(pieces)
-
-
 class ClassCount(NamedTuple):
     """One class; ``counts`` are examples in each split, in the dataset's order of splits."""
 
@@ -284,7 +216,6 @@ class Balance:
         classes: in the order of their numbers.
         by_size: the same classes, the largest first.
         median: examples of the class in the middle.
-        curve: points (share of classes, share of the largest class), from the largest class on.
         unlabelled: examples without a label in each split.
         empty: labels of the vocabulary without an example.
     """
@@ -292,7 +223,6 @@ class Balance:
     classes: Sequence[ClassCount]
     by_size: Sequence[ClassCount]
     median: float
-    curve: Sequence[tuple[float, float]]
     unlabelled: Sequence[int]
     empty: int
 
@@ -306,13 +236,10 @@ def class_balance(dataset: Dataset) -> Balance:
         if total := sum(counts):
             classes.append(ClassCount(label, number, counts, total))
     by_size = sorted(classes, key=lambda item: (-item.total, item.number))
-    places = list(enumerate(item.total / by_size[0].total for item in by_size))
-    last = max(1, len(by_size) - 1)
     return Balance(
         classes,
         by_size,
         median([item.total for item in classes] or [0]),
-        [(place / last, share) for place, share in evenly(places, _CURVE_POINTS)],
         [split.unlabelled for split in splits],
         len(dataset.labels) - len(classes),
     )
@@ -327,7 +254,6 @@ class Contents:
         values: charts of texts and columns.
         left_out: number of columns without a chart, because there are too many.
         sampled: examples per split that ``values`` covers; empty if these are all examples.
-        heat: positions of boxes by split.
         boxes: sizes and numbers of boxes.
     """
 
@@ -335,7 +261,6 @@ class Contents:
     values: Sequence[Histogram | TopValues] = ()
     left_out: int = 0
     sampled: Mapping[str, int] = field(default_factory=dict)
-    heat: Mapping[str, HeatMap] = field(default_factory=dict)
     boxes: Sequence[Histogram] = ()
 
 
@@ -345,12 +270,11 @@ def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
     ``facts`` is a table of all examples with :data:`COLUMNS`, or some of them.
     """
     rows = _rows_by_split(dataset, facts)
-    heat, boxes = _boxes(dataset, facts, rows)
     values, left_out = _values(dataset, sample)
     sampled = {name: len(records) for name, records in sample.items()}
     if all(count == dataset.splits[name].examples for name, count in sampled.items()):
         sampled = {}
-    return Contents(_images(facts, rows), values, left_out, sampled, heat, boxes)
+    return Contents(_images(facts, rows), values, left_out, sampled, _boxes(dataset, facts, rows))
 
 
 def _rows_by_split(dataset: Dataset, facts: Any) -> _Rows:
@@ -381,28 +305,27 @@ def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:
     return [*filter(None, drawn)]
 
 
-def _boxes(
-    dataset: Dataset, facts: Any, rows: _Rows
-) -> tuple[Mapping[str, HeatMap], Sequence[Histogram]]:
-    task = TASKS.get(dataset.task)
-    if task is None or not hasattr(task, "boxes"):
-        return {}, []
-    read: Any = task_for(ConvertOptions(task=dataset.task))
-    corners, counts, areas = {}, {}, {}
+def _boxes(dataset: Dataset, facts: Any, rows: _Rows) -> Sequence[Histogram]:
+    read: Any = annotating_task(dataset)
+    if not hasattr(read, "boxes"):
+        return []
+    counts, areas, across, down = {}, {}, {}, {}
     for name, every in rows.items():
         chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
         annotations = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
         boxed = [() if text is None else read.boxes(text) for text in annotations]
         counts[name] = np.array([len(boxes) for boxes in boxed], np.float64)
         flat = [box[1:5] for boxes in boxed for box in boxes]
-        corners[name] = np.array(flat, np.float64).reshape(-1, 4)
-        areas[name] = 100 * areas_of(corners[name])
-    heat = {name: found for name, boxes in corners.items() if (found := heat_map(boxes))}
+        corners = np.array(flat, np.float64).reshape(-1, 4)
+        areas[name] = 100 * areas_of(corners)
+        across[name], down[name] = 50 * (corners[:, :2] + corners[:, 2:]).T
     drawn = (
         histogram("Boxes in an image", counts),
         histogram("Area of a box, % of the image", areas),
+        histogram("Centre of a box, % from the left", across),
+        histogram("Centre of a box, % from the top", down),
     )
-    return heat, [*filter(None, drawn)]
+    return [*filter(None, drawn)]
 
 
 def _values(dataset: Dataset, sample: _Sample) -> tuple[Sequence[Histogram | TopValues], int]:

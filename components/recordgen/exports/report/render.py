@@ -26,7 +26,6 @@ from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.report.contents import (
     COLUMNS,
-    HEAT_SIDE,
     Contents,
     class_balance,
     contents_of,
@@ -139,7 +138,6 @@ def to_html(
         warned=count_level(dataset.lint, WARNING),
         examples={name: items for name, items in (examples or {}).items() if items},
         contents=contents or Contents(),
-        heat_side=HEAT_SIDE,
         script=Markup(script),
         script_hash=_digest(script),
         counted=_counted(dataset.task),
