@@ -134,6 +134,34 @@ STOPS = {
     "numbered folders in a class": (
         ["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7 ", False
     ),
+    "splits in classes": (
+        [f"{at}/{s}/{at}{s}.jpg" for at in ("cat", "dog") for s in ("train", "test")], "", True
+    ),
+    "folders beside those of splits": (
+        [f"seg_{s}/{at}/{s}{n}.jpg" for s in ("train", "test") for at in "ab" for n in "12"]
+        + ["seg_pred/1.jpg"], "'seg_pred'", True,
+    ),
+    "names of splits": (["trainA/1.jpg", "trainB/2.jpg"], "trainA and trainB", False),
+    "pairs in two formats": (
+        [f"{at}.{suffix}" for n in "123" for at, suffix in ((f"a/{n}", "jpg"), (f"b/{n}", "png"))],
+        "a and b", False,
+    ),
+    "annotations without a suffix": (
+        [f"{at}/c/{n}" for n in ("i1", "i2") for at in ("Annotation", "Images")]
+        + ["Images/c/i1.jpg", "Images/c/i2.jpg", "Images/d/i3.jpg"], "Annotation/c/i1", False,
+    ),
+    "the same names in many folders": (
+        [f"{at}/i{n}.jpg" for at in "abcd" for n in range(3)], "a and b and c and d", True
+    ),
+    "masks of some folders of images": (
+        [f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)]
+        + [f"train/good/{n}.png" for n in range(6)]
+        + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)],
+        "", False,
+    ),
+    "masks in a folder with a blank": (
+        ["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True
+    ),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
@@ -229,7 +257,7 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Files without the suffix of an image are one finding."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
     junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg"]
-    junk += ["cat/no_suffix", "dog/1.xyz"]
+    junk += ["cat/no_suffix", "dog/b.xyz"]
     kept = ["cat/1.JPG", "dog/1.webp"]
     adjusted = Adjustments()
     assert [uri for uri, *_ in read(folder(tmp_path, *junk, *kept), adjusted)] == kept

@@ -49,6 +49,8 @@ _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
 _LINES_READ = 100
 _SHOWN = 4
+# More folders of the same names are rather classes than the parts of pairs.
+_MOST_PARTS = 3
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -252,14 +254,18 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
     classes: dict[str, set[str]] = {}
+    suffixes: dict[str, set[str]] = {}
     for item in files:
         if item.label is not None:
             classes.setdefault(item.label, set()).add(_stem(item.name))
-    if _hold_the_same(classes):
+            suffixes.setdefault(item.label, set()).add(posixpath.splitext(item.name)[1].lower())
+    if _hold_the_same(classes) or _differ_in_suffix(classes, suffixes):
         reason = f"{' and '.join(classes)} look like the parts of pairs, by their names or files"
         layout = layout_of_classes([item.name for item in files])
         confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
-        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so")
+        if len(classes) <= _MOST_PARTS:
+            layout = ""  # the likelier reading is none
+        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so", layout)
 
 
 def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
@@ -284,7 +290,17 @@ def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
         return False
     if is_said:
         return len(numbers[0]) > 1
-    return len(numbers[0]) > 2 and len(folders) < 4 and not is_bare
+    return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
+
+
+def _differ_in_suffix(
+    folders: Mapping[str, Collection[str]], suffixes: Mapping[str, Collection[str]]
+) -> bool:
+    """Return whether two folders hold the same names with other suffixes: ``1.jpg``, ``1.png``."""
+    if len(folders) != 2:
+        return False
+    (one, other), (first, second) = folders.values(), suffixes.values()
+    return len({*one}) > 2 and {*one} == {*other} and {*first}.isdisjoint(second)
 
 
 def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
@@ -323,10 +339,10 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     Raises: NotUnderstoodError, StorageError.
     """
     stems = {*map(_stem, images)}
+    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
+    twins = [name for name in others if _stem(name) in names]
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents.sort(key=lambda name: (name.count("/"), name))
-    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
-    twins = [name for name in documents if _stem(name) in names]
     found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
     read = {name: _named(listing, name, stems) for name in documents[:_DOCUMENTS_READ]}
     are_several = len(frozenset[str]().union(*read.values())) > 1

@@ -172,6 +172,8 @@ def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
         meant = near_ml_use(other)
         hint = f" (did you mean {meant.lower()}?)" if meant else ""
         raise ValueError(f"{named[0]!r} is the name of a split and {other!r} is not{hint}")
+    if not named and len(said) == len(folders) > 1:
+        raise ValueError(f"{' and '.join(folders[:2])} hold names of splits, and are no classes")
     return {folder: said[folder].split for folder in named}
 
 

@@ -31,6 +31,7 @@ from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, on
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
 from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
+from recordgen.tasks import TASK_OF_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Given:
         label_separator: separates several labels in one field; empty if a field is a label.
         encoding: of the files; empty if their byte order marks decide.
         uncertain: see :class:`recordgen.tables.roles.Columns`.
+        is_table: rows are those of a table.
     """
 
     header: str = AUTO
@@ -57,6 +59,7 @@ class Given:
     label_separator: str = ""
     encoding: str = ""
     uncertain: str = AUTO
+    is_table: bool = False
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -76,6 +79,7 @@ class Given:
             options.label_separator,
             options.encoding,
             options.columns.uncertain,
+            bool(options.of_tables()) or options.task == TASK_OF_TABLES,
         )
 
     @property
@@ -111,9 +115,11 @@ class Given:
         names = [name.strip() for name in header]
         if self.group:
             names = _without_meaning(names, self.find_group(names, where))
+        stripped = [name.strip() for name in header]
+        for place in self.box_places(stripped, where):
+            names[place] = ""  # a box's own width is not that of its image
         if not self.roles:
             return names
-        stripped = [name.strip() for name in header]
         at = {
             _place(each, stripped, role, where): role
             for role, given in self.roles.items()
@@ -156,6 +162,12 @@ class Given:
             elif len(columns := one_hot_columns(name, there)) > 1:
                 found.update((each, each) for each in columns)
         return found
+
+    def box_places(self, header: Sequence[str], where: str) -> Sequence[int]:
+        """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
+        form, name = self.boxes or ("", "")
+        sides = [name] if name in header else [side.strip() for side in name.split(BETWEEN)]
+        return [_place(side, header, form, where) for side in filter(None, sides)]
 
     def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
         """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""

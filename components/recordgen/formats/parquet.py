@@ -36,6 +36,7 @@ from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, names_beside, read_objects
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.proposal import label_names
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
@@ -126,6 +127,7 @@ def _not_understood(
 ) -> NotUnderstoodError:
     unknown = [field.name for field in others] or images[1:] or images
     split = next((name for name in unknown if column_name(name) in SPLIT_COLUMNS), "")
+    label = label or "".join(label_names(unknown)[:1])
     found = {"image": images[0], "split": split, "label": label}
     roles = ",".join(f"{role}={name}" for role, name in found.items() if name)
     return NotUnderstoodError(

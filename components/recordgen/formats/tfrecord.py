@@ -41,6 +41,7 @@ from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.proposal import label_names
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
@@ -141,7 +142,7 @@ def not_understood(where: str, record: Values) -> NotUnderstoodError:
     masks = [name for name in images if kinds[name] in MASK_COLUMNS]
     images = [name for name in images if name not in masks]
     splits = [name for name in others if kinds[name] in SPLIT_COLUMNS]
-    labels = [name for name in others if kinds[name] in LABEL_COLUMNS]
+    labels = label_names(others)
     roles = {"image": images, "split": splits, "mask": masks, "label": [] if masks else labels}
     columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if found)
     remedy = "" if images else "; records without images are read with recordgen.read"
