@@ -9,6 +9,7 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
+from recordgen.formats.folder_advice import layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -87,11 +88,11 @@ def test_splits_and_containers_are_no_classes(names, rows, roles, tmp_path):
 
 # Folders that stop: files, a part of the message, whether a layout is proposed
 STOPS = {
-    "images and masks": (["images/1.jpg", "masks/1.png"], "'images' and 'masks'", True),
+    "images and masks": (["images/1.jpg", "masks/1.png"], "masks", True),
     "masks below a split": (["train/img/1.jpg", "train/ground_truth/1.png"], "ground_truth", True),
     "masks of one split": (["train_images/1.jpg", "train_masks/1.jpg"], "train_masks", False),
-    "masks beside a split": (["train/1.jpg", "masks/1.jpg"], "'train' .*'masks'", False),
-    "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "'photos' and 'masks'", False),
+    "masks beside a split": (["train/1.jpg", "masks/1.jpg"], "masks", False),
+    "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "masks", False),
     "masks of other names": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
     "one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], "masks", True),
     "masks of splits": (
@@ -166,6 +167,7 @@ STOPS = {
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
+    "texts side by side": (["a.pos", "a.neg"], "a.neg", False),
     "only texts": (["pos/1.txt"], "pos/1.txt", False),
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
@@ -190,6 +192,11 @@ def test_folders_that_may_be_no_classes_stop(names, words, is_proposed, tmp_path
         found = Reading(root, **caught.value.options)
         assert found.rows
         assert not found.rejects
+
+
+def test_a_mask_shares_whole_words_with_its_image():
+    """The t of test and train is no name."""
+    assert not layout_of_pairs(["test-volume.tif", "train-labels.tif", "train-volume.tif"])
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])

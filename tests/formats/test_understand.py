@@ -134,7 +134,7 @@ STOPS = [
     ('a.data', ' 0.0063{i}  18.00   2.31  0  0.538', {}, ''),
     ('a.data', '18.{i}   8   307.0  130.0\t"ford f{i}"', {}, ''),
     ('a.csv', '5.{i},3.5,1.4,0.2,Iris-setosa', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 5.0,3.5,1.4,0.2,Iris-setosa | None'),
-    ('a.csv', '3{i}, State-gov, 7{i}, Male, <=50K', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 30, State-gov, 70, Male, <=50K | None'),
+    ('a.csv', '3{i}, State-gov, 7{i}, Male, <=50K', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 30, State-gov, 70, Male, <=50K | None'),
     ('a.csv', 'animal{i}x,1,0,0,1,4', {'columns': 'target=6,header=no'}, 'tabular: (assigned) | animal0x,1,0,0,1,4 | None'),
     ('a.csv', 'b,x,o,negative\nb,y,x,positive\nb,x,o,negative', {'columns': 'target=4,header=no'}, 'tabular: (assigned) | b,x,o,negative | None'),
     ('a.csv', '{i}.5,{i}.25', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 0.5,0.25 | None'),

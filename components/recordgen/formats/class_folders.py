@@ -33,7 +33,6 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import in_addresses, notes_about
-from recordgen.formats.separators import read_separator
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
 from recordgen.tasks.texts.text_task import TextContent, stored
@@ -47,6 +46,7 @@ _DESCRIBING = (".txt", ".tsv", ".json", ".xml", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
+_SIGNS = re.compile(r"[\s,;|]+")
 _LINES_READ = 100
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
@@ -195,15 +195,13 @@ class ImageFolder(_ClassFolders):
         tree = listing.tree
         images, others = tree.images, [*tree.skipped, *tree.others]
         _check_images(listing, images, others)
+        if layout := layout_of_pairs(images):
+            raise _refusal(listing, "these are masks and images, whose names differ", layout)
         try:
             found, roles = placed(images)
         except ValueError as exc:
-            if layout := layout_of_pairs(images):
-                reason = f"{exc}; these are masks and their images"
-                raise _refusal(listing, reason, layout) from None
             _check_annotations(listing, others, images)
             raise _refusal(listing, str(exc), layout_of_classes(images)) from None
-        _check_masks(listing, found)
         _check_import_files(listing, others, found)
         _check_annotations(listing, others, images)
         _check_classes(listing, found)
@@ -232,14 +230,6 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
     raise _refusal(listing, reason, layout)
-
-
-def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
-    """Check that none of the images are masks. Raises: NotUnderstoodError."""
-    names = [item.name for item in files]
-    is_one = len({item.label for item in files} - {None}) == 1
-    if not is_one and (layout := layout_of_pairs(names)):
-        raise _refusal(listing, "masks lie beside these images", layout)
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
@@ -367,14 +357,10 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
 
 def _is_list(listing: Listing, name: str) -> bool:
     """Return whether each line of a text begins with the path of an image, and says more."""
-    lines = listing.head(name).splitlines(keepends=True)
-    try:
-        separator, lines_of_fields = read_separator(lines, name)
-    except SourceError:
-        return False
-    fields = [line.decode("utf-8", "replace").split(separator) for line in lines_of_fields]
-    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in fields[:_LINES_READ]]
-    return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
+    lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
+    begins = [_SIGNS.split(line.strip(), maxsplit=1) for line in lines]
+    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in begins]
+    return name.lower().endswith(_TEXT) and bool(lines) and all(are_paths)
 
 
 def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:

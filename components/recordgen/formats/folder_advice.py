@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import product
+from string import ascii_lowercase
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError
@@ -126,7 +127,14 @@ def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterato
         size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
         if first == second:
             continue
-        shared = stem[size.a : size.a + size.size].rstrip("_-. ")
+        shared = stem[size.a : size.a + size.size]
+        begins = stem[: size.a][-1:] + stem_2[: size.b][-1:]
+        ends = stem[size.a + size.size :][:1] + stem_2[size.b + size.size :][:1]
+        if re.search("[a-z]", begins):  # the shared part begins inside a word
+            shared = shared.lstrip(ascii_lowercase)
+        if re.search("[a-z]", ends):
+            shared = shared.rstrip(ascii_lowercase)
+        shared = shared.rstrip("_-. ")
         if not shared:
             continue
         name = "{name:digits}" if shared.isdigit() and one != other else "{name}"
@@ -179,10 +187,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
     deepest = [path for path in paths if len(path) == depth]
     levels = [{*folders} for folders in zip(*deepest, strict=True)]
     patterns = [{*map(_with_split, folders)} for folders in levels]
-    *others, last = [at for at in range(depth) if len(patterns[at]) > 1] or [-1]
-    named = [folder for at in (*others, last) for folder in levels[at]]
-    if last < 0 or len(others) > 1 or not all(map(may_be_class, named)):
+    differing = [at for at in range(depth) if len(patterns[at]) > 1]
+    named = [folder for at in differing for folder in levels[at]]
+    if len(differing) not in (1, 2) or not all(map(may_be_class, named)):
         return ""
+    *others, last = differing
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")

@@ -51,10 +51,8 @@ def _folder_of_both(path: str, image_root: str) -> str:
     folders = [posixpath.dirname(path) or ".", image_root]
     if not all(map(storage.is_local, folders)):
         return ""
-    is_relative = not any(folder.startswith("/") for folder in folders)
-    folders = [os.path.abspath(folder) for folder in folders]
-    common = os.path.commonpath(folders)
-    return posixpath.join(os.path.relpath(common) if is_relative else common, "")
+    common = os.path.commonpath([*map(os.path.abspath, folders)])
+    return posixpath.join(common if path.startswith("/") else os.path.relpath(common), "")
 
 
 def check_image_root(options: ConvertOptions) -> None:

@@ -18,9 +18,11 @@ from typing import NoReturn
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
+from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
+    SPLIT_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
     column_name,
@@ -159,10 +161,6 @@ class _Columns:
         """Return the columns without a role most of whose values pass a test."""
         return [at for at in self.rest if mostly(test, self.filled[at])]
 
-    def holds(self, at: int, *tests: Callable[[str], object]) -> bool:
-        """Return whether most values of a column pass one of some tests."""
-        return any(mostly(test, self.filled[at]) for test in tests)
-
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns; return whether there is one."""
         for at in places[:1]:
@@ -221,7 +219,7 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
     """
     count = len(columns.names)
     files = columns.those(is_media)
-    addresses = columns.those(lambda value: kind_of(value) in ("image", "video"))
+    addresses = columns.those(_is_address)
     longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if count <= _FEW:
@@ -239,6 +237,10 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
     if not columns.take("text", texts):
         columns.take("path", columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS))
     return texts, ""
+
+
+def _is_address(value: str) -> bool:
+    return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
 def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
@@ -317,11 +319,11 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [at for at in last if 1 < len({*columns.filled[at]}) < len(columns.filled[at])]
-    others = [at for at in _labels(columns) if len({*columns.filled[at]}) > 1]
-    target = [*_named_labels(columns), *repeat, *others, *last]
+    target = [*_named_labels(columns), *repeat, *_labels(columns), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
-    if len(columns.names) < 2 or not columns.take("target", target):
+    is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
+    if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
 
@@ -361,14 +363,10 @@ def _take_boxes(columns: _Columns) -> None:
         return
     axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
     named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
-    if len(named) == 1 and _sides(columns, named[0]) != {"left", "right"}:  # others are points
-        _take_corners(columns, named[0])
-
-
-def _sides(columns: _Columns, places: Sequence[int]) -> set[str]:
-    """Return the words that tell the names of the first corner from those of the second."""
-    first, _, second, _ = (words_of(columns.names[at]) for at in places)
-    return {*first} ^ {*second}
+    for four in named[:1] if len(named) == 1 else ():  # more are points
+        first, _, second, _ = (words_of(columns.names[at]) for at in four)
+        if {*first} ^ {*second} != {"left", "right"}:
+            _take_corners(columns, four)
 
 
 def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
@@ -397,30 +395,35 @@ def _numbers(value: str) -> list[str]:
     return parts if all(map(NUMBER.fullmatch, parts)) else []
 
 
-def label_names(names: Iterable[str]) -> list[str]:
+def unknown_columns(
+    where: str, problem: str, others: Sequence[str], *, image: str, mask: str = "", label: str = ""
+) -> NotUnderstoodError:
+    """Return the refusal of a file that holds images, whose other columns have no known role."""
+    splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
+    labels = [label] if label or mask else label_names(others)
+    roles = {"image": [image], "split": splits, "mask": [mask], "label": labels}
+    columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if any(found[:1]))
+    return NotUnderstoodError(f"{where}: {problem}", options={"columns": columns} if image else {})
+
+
+def label_names(names: Sequence[str]) -> list[str]:
     """Return the names that say that a column holds labels, the likeliest first."""
-    known = sorted(names, key=lambda name: column_name(name) not in LABEL_COLUMNS)
-    return [
-        name
-        for name in known
-        if column_name(name) in LABEL_COLUMNS or not _LABEL_WORDS.isdisjoint(words_of(name))
-    ]
+    known = [name for name in names if column_name(name) in LABEL_COLUMNS]
+    others = [name for name in names if not _LABEL_WORDS.isdisjoint(words_of(name))]
+    return list(dict.fromkeys([*known, *others]))
 
 
 def _named_labels(columns: _Columns) -> list[int]:
     """Return the columns that hold labels by their names."""
     flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
-    known = label_names(columns.names[at] for at in flat)
-    return sorted(
-        (at for at in flat if columns.names[at] in known),
-        key=lambda at: known.index(columns.names[at]),
-    )
+    return list(map(columns.names.index, label_names([columns.names[at] for at in flat])))
 
 
 def _labels(columns: _Columns) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
     some = [at for at in columns.rest if not _is_key(columns.names[at])]
-    some = [at for at in some if not columns.holds(at, is_sentence, _is_nested)]
+    some = [at for at in some if not mostly(is_sentence, columns.filled[at])]
+    some = [at for at in some if not mostly(_is_nested, columns.filled[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [at for at in some if counts[at] < len(columns.filled[at])]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
