@@ -196,7 +196,7 @@ class ImageFolder(_ClassFolders):
         images, others = tree.images, [*tree.skipped, *tree.others]
         _check_images(listing, images, others)
         if layout := layout_of_pairs(images):
-            raise _refusal(listing, "these are masks and images, whose names differ", layout)
+            raise _refusal(listing, "the names differ between these masks and images", layout)
         try:
             found, roles = placed(images)
         except ValueError as exc:
