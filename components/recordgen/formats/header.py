@@ -31,7 +31,6 @@ from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, on
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
 from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
-from recordgen.tasks import TASK_OF_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Given:
         label_separator: separates several labels in one field; empty if a field is a label.
         encoding: of the files; empty if their byte order marks decide.
         uncertain: see :class:`recordgen.tables.roles.Columns`.
-        is_table: rows are those of a table.
+        is_table: an option is for tables only, such as the target.
     """
 
     header: str = AUTO
@@ -79,7 +78,7 @@ class Given:
             options.label_separator,
             options.encoding,
             options.columns.uncertain,
-            bool(options.of_tables()) or options.task == TASK_OF_TABLES,
+            bool(options.of_tables()),
         )
 
     @property
