@@ -59,7 +59,8 @@ class RemediedError(RecordgenError):
     Attributes:
         reason: what is wrong, and where.
         shown: what was understood: three rows, or a folder with counts; a line each.
-        options: the options that are likely to read the source, by keyword; empty if none can.
+        options: the options that are likely to read the source, by keyword; empty if none can. One
+            without a value is omitted.
         source: what to pass instead of the source; empty if it stays.
         command: the whole command as arguments, which the command line fills in.
     """
@@ -97,7 +98,7 @@ class RemediedError(RecordgenError):
             else:
                 found.append(self.source if self.source and argument == source else argument)
         for flag, value in flags.items():
-            found += [flag, value]
+            found += [flag, value] if value else []
         self.command = ("recordgen", *found)
         lines = (self.reason, self.shown, "read it with:", shlex.join(self.command))
         self.args = ("\n".join(filter(None, lines)),)

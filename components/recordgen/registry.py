@@ -95,7 +95,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "retinanet": ("annotations.csv",),
     "webdataset": (".tar",),
     "parquet": (".parquet",),
-    "named_records": (".json", ".parquet", ".arrow", ".feather", ".tar"),
+    "named_records": (".json", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".tar"),
 }
 
 #: The import paths of Recordgen's own exports, in the order in which they are listed.

@@ -7,7 +7,7 @@ from aiohttp import web
 
 import recordgen
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
-from tests.formats.sources import write_files
+from tests.formats.sources import Reading, write_files
 from tests.servers import serving
 
 CATEGORIES = [
@@ -77,6 +77,18 @@ def test_documents_in_folders_are_appended(tmp_path, make_pictures):
     for existing in (1, 2):
         found = recordgen.convert(str(root), str(tmp_path / "out"), append=True)
         assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
+
+
+def test_an_image_root_is_the_folder_of_both(tmp_path, make_pictures, monkeypatch):
+    """A document of other folders' images is read from the folder that the refusal names."""
+    monkeypatch.chdir(tmp_path)
+    make_pictures("far/a.jpg")
+    write_files(tmp_path / "in", {"docs/one.json": coco(A)})
+    for root in ("", f"{tmp_path}/"):
+        with pytest.raises(NotUnderstoodError) as caught:
+            Reading(f"{root}in/docs/one.json", image_root="in/far")
+        assert caught.value.options == {"image_root": ""}
+        assert [row.uri for row in Reading(caught.value.source).rows] == ["far/a.jpg"]
 
 
 def test_roboflow(outcome):

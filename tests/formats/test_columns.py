@@ -218,7 +218,7 @@ UNSURE = "image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.
 # kind, lines, options, what the message has
 STOPPED = [
     ("csv", SIZED.format('"[10, 5, 20, 15]"'), {}, "xywh=bbox"),
-    ("csv", SIZED.replace("label", "source").format('"[2, 5, 3, 15]"'), {}, "label=source,xywh="),
+    ("csv", SIZED.replace("label", "source").format('"[2, 5, 3, 15]"'), {}, "'object',xywh="),
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=bbox,xyxy=bbox"}, "xyxy, xywh"),
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=box"}, "'bbox'"),
     ("csv", SIZED.replace("label", "xmin").format("1 2 3 4"), {"columns": "xywh=bbox"}, "xmin"),
@@ -250,7 +250,7 @@ def test_what_is_unsure_stops(kind, lines, options, words, tmp_path):
 UNKNOWN = [
     (TEXTS.replace("\n", ",7\n").replace("label,7", "label,stars"), "text=text"),
     ("where,breed\n1.jpg,x\n2.jpg,y\n3.jpg,x\n4.jpg,y\n", "path=where"),
-    ("filename,x0,y0,x1\n" + "1.jpg,5,6,9\n" * 4, "path=filename"),
+    ("filename,x0,y0,breed\n" + "1.jpg,5,6,x\n2.jpg,5,6,y\n" * 2, "path=filename"),
 ]
 
 
@@ -406,6 +406,17 @@ def test_objects_that_differ(tmp_path):
         found = Reading(tmp_path / "a.json", columns=columns)
         assert [item.line for item in found.rejects] == lines
         assert len(found.rows) == 1003 - len(lines)
+
+
+def test_a_table_of_json_lines(tmp_path):
+    """JSON lines with a target are a table; a line that is no object is a reject."""
+    lines = [json.dumps({"a": n / 2, "y": "no" if n % 2 else "yes"}) for n in range(9)]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, "", "{broken"]))
+    options = {"columns": "target=y", "max_reject_fraction": 0.2}
+    dataset = recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", **options).dataset
+    assert (dataset.task, dataset.labels) == ("tabular", ("no", "yes"))
+    [reject] = map(json.loads, (tmp_path / "out/rejects.jsonl").read_text().splitlines())
+    assert (reject["line"], reject["code"]) == (10, "bad_line")
 
 
 def test_images_in_arrow(tmp_path):

@@ -9,6 +9,7 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
+from recordgen.formats.folder_advice import layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -87,11 +88,11 @@ def test_splits_and_containers_are_no_classes(names, rows, roles, tmp_path):
 
 # Folders that stop: files, a part of the message, whether a layout is proposed
 STOPS = {
-    "images and masks": (["images/1.jpg", "masks/1.png"], "'images' and 'masks'", True),
+    "images and masks": (["images/1.jpg", "masks/1.png"], "masks", True),
     "masks below a split": (["train/img/1.jpg", "train/ground_truth/1.png"], "ground_truth", True),
     "masks of one split": (["train_images/1.jpg", "train_masks/1.jpg"], "train_masks", False),
-    "masks beside a split": (["train/1.jpg", "masks/1.jpg"], "'train' .*'masks'", False),
-    "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "'photos' and 'masks'", False),
+    "masks beside a split": (["train/1.jpg", "masks/1.jpg"], "masks", False),
+    "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "masks", False),
     "masks of other names": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
     "one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], "masks", True),
     "masks of splits": (
@@ -134,10 +135,39 @@ STOPS = {
     "numbered folders in a class": (
         ["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7 ", False
     ),
+    "splits in classes": (
+        [f"{at}/{s}/{at}{s}.jpg" for at in ("cat", "dog") for s in ("train", "test")], "", True
+    ),
+    "folders beside those of splits": (
+        [f"seg_{s}/{at}/{s}{n}.jpg" for s in ("train", "test") for at in "ab" for n in "12"]
+        + ["seg_pred/1.jpg"], "'seg_pred'", True,
+    ),
+    "names of splits": (["trainA/1.jpg", "trainB/2.jpg"], "trainA and trainB", False),
+    "pairs in two formats": (
+        [f"{at}.{suffix}" for n in "123" for at, suffix in ((f"a/{n}", "jpg"), (f"b/{n}", "png"))],
+        "a and b", False,
+    ),
+    "annotations without a suffix": (
+        [f"{at}/c/{n}" for n in ("i1", "i2") for at in ("Annotation", "Images")]
+        + ["Images/c/i1.jpg", "Images/c/i2.jpg", "Images/d/i3.jpg"], "Annotation/c/i1", False,
+    ),
+    "the same names in many folders": (
+        [f"{at}/i{n}.jpg" for at in "abcd" for n in range(3)], "a and b and c and d", True
+    ),
+    "masks of some folders of images": (
+        [f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)]
+        + [f"train/good/{n}.png" for n in range(6)]
+        + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)],
+        "", False,
+    ),
+    "masks in a folder with a blank": (
+        ["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True
+    ),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
+    "texts side by side": (["a.pos", "a.neg"], "a.neg", False),
     "only texts": (["pos/1.txt"], "pos/1.txt", False),
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
@@ -162,6 +192,11 @@ def test_folders_that_may_be_no_classes_stop(names, words, is_proposed, tmp_path
         found = Reading(root, **caught.value.options)
         assert found.rows
         assert not found.rejects
+
+
+def test_a_mask_shares_whole_words_with_its_image():
+    """The t of test and train is no name."""
+    assert not layout_of_pairs(["test-volume.tif", "train-labels.tif", "train-volume.tif"])
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
@@ -229,7 +264,7 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Files without the suffix of an image are one finding."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
     junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg"]
-    junk += ["cat/no_suffix", "dog/1.xyz"]
+    junk += ["cat/no_suffix", "dog/b.xyz"]
     kept = ["cat/1.JPG", "dog/1.webp"]
     adjusted = Adjustments()
     assert [uri for uri, *_ in read(folder(tmp_path, *junk, *kept), adjusted)] == kept

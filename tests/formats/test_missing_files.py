@@ -47,6 +47,7 @@ def test_two_candidates_are_no_hint(tmp_path):
     assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg").text
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has that name
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
+    assert not hint(tmp_path / "y", ["a/1.jpg"], "1.jpg#0", "1.jpg_Fish").root  # no suffixes
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == Hint()
 

@@ -116,11 +116,16 @@ def test_names_count_beside_each_other(names, auto, yes):
 
 @pytest.mark.parametrize("name", ["test.csv", "val_labels.csv"])
 def test_a_name_must_not_empty_train(name, tmp_path):
-    """A single file of test rows stops the run, unless it is meant or its rows name splits."""
+    """A single file of test rows stops the run, unless it is meant or its rows name splits.
+
+    The proposed option assigns splits.
+    """
     path = tmp_path / name
     path.write_text(BARE)
-    with pytest.raises(UsageError, match=name):
+    with pytest.raises(UsageError, match=name) as caught:
         open_source(path, ConvertOptions())
+    source, _ = open_source(path, ConvertOptions(**caught.value.options))
+    assert source.files[0].split is None
     for option, is_named in (("yes", True), ("no", False)):
         source, _ = open_source(path, ConvertOptions(split=f"names={option}"))
         assert (source.files[0].split is not None) is is_named

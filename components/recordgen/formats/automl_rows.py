@@ -140,10 +140,8 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
         stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]
-    if is_by_place and labelled and sum(map(_is_box_and_label, labelled)) * 2 > len(labelled):
-        stop(head, "a box is before its label", header="no")
-    if is_by_place and labelled and sum(map(_is_label_and_numbers, labelled)) * 2 > len(labelled):
-        stop(head, "four numbers behind a label are no corners as AutoML writes them", header="no")
+    if is_by_place and labelled and sum(map(_is_other_box, labelled)) * 2 > len(labelled):
+        stop(head, "four numbers beside a label are no corners as AutoML has them", header="no")
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)
     for at in range(int(is_by_place), width):
@@ -158,15 +156,11 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
         _check_several(head, task)
 
 
-def _is_box_and_label(fields: Sequence[str]) -> bool:
-    """Return whether four numbers come before a label, as keras-retinanet writes boxes."""
-    *box, label = (*fields, *[""] * 5)[:5]
-    return bool(label) and not NUMBER.fullmatch(label) and all(map(NUMBER.fullmatch, box))
-
-
-def _is_label_and_numbers(fields: Sequence[str]) -> bool:
-    """Return whether four numbers follow a label; AutoML leaves places for four corners."""
-    return len(fields) == 5 and all(map(NUMBER.fullmatch, fields[1:]))
+def _is_other_box(fields: Sequence[str]) -> bool:
+    """Return whether four numbers are before a label, or behind it without AutoML's places."""
+    numbers = [NUMBER.fullmatch(field) is not None for field in fields]
+    is_before = len(fields) > 4 and numbers[:5] == [*[True] * 4, False] and fields[4] != ""
+    return is_before or (len(fields) == 5 and all(numbers[1:]))
 
 
 def _check_several(head: Head, task: Task) -> None:

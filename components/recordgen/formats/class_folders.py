@@ -33,7 +33,6 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import in_addresses, notes_about
-from recordgen.formats.separators import read_separator
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
 from recordgen.tasks.texts.text_task import TextContent, stored
@@ -47,8 +46,11 @@ _DESCRIBING = (".txt", ".tsv", ".json", ".xml", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
+_SIGNS = re.compile(r"[\s,;|]+")
 _LINES_READ = 100
 _SHOWN = 4
+# More folders of the same names are rather classes than the parts of pairs.
+_MOST_PARTS = 3
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -193,15 +195,13 @@ class ImageFolder(_ClassFolders):
         tree = listing.tree
         images, others = tree.images, [*tree.skipped, *tree.others]
         _check_images(listing, images, others)
+        if layout := layout_of_pairs(images):
+            raise _refusal(listing, "the names differ between these masks and images", layout)
         try:
             found, roles = placed(images)
         except ValueError as exc:
-            if layout := layout_of_pairs(images):
-                reason = f"{exc}; these are masks and their images"
-                raise _refusal(listing, reason, layout) from None
             _check_annotations(listing, others, images)
             raise _refusal(listing, str(exc), layout_of_classes(images)) from None
-        _check_masks(listing, found)
         _check_import_files(listing, others, found)
         _check_annotations(listing, others, images)
         _check_classes(listing, found)
@@ -232,14 +232,6 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     raise _refusal(listing, reason, layout)
 
 
-def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
-    """Check that none of the images are masks. Raises: NotUnderstoodError."""
-    names = [item.name for item in files]
-    is_one = len({item.label for item in files} - {None}) == 1
-    if not is_one and (layout := layout_of_pairs(names)):
-        raise _refusal(listing, "masks lie beside these images", layout)
-
-
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
     _check_pairs(listing, files)
@@ -252,14 +244,18 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
     classes: dict[str, set[str]] = {}
+    suffixes: dict[str, set[str]] = {}
     for item in files:
         if item.label is not None:
             classes.setdefault(item.label, set()).add(_stem(item.name))
-    if _hold_the_same(classes):
+            suffixes.setdefault(item.label, set()).add(posixpath.splitext(item.name)[1].lower())
+    if _hold_the_same(classes) or _differ_in_suffix(classes, suffixes):
         reason = f"{' and '.join(classes)} look like the parts of pairs, by their names or files"
         layout = layout_of_classes([item.name for item in files])
         confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
-        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so")
+        if len(classes) <= _MOST_PARTS:
+            layout = ""  # the likelier reading is none
+        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so", layout)
 
 
 def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
@@ -284,7 +280,17 @@ def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
         return False
     if is_said:
         return len(numbers[0]) > 1
-    return len(numbers[0]) > 2 and len(folders) < 4 and not is_bare
+    return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
+
+
+def _differ_in_suffix(
+    folders: Mapping[str, Collection[str]], suffixes: Mapping[str, Collection[str]]
+) -> bool:
+    """Return whether two folders hold the same names with other suffixes: ``1.jpg``, ``1.png``."""
+    if len(folders) != 2:
+        return False
+    (one, other), (first, second) = folders.values(), suffixes.values()
+    return len({*one}) > 2 and {*one} == {*other} and {*first}.isdisjoint(second)
 
 
 def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
@@ -323,10 +329,10 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     Raises: NotUnderstoodError, StorageError.
     """
     stems = {*map(_stem, images)}
+    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
+    twins = [name for name in others if _stem(name) in names]
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents.sort(key=lambda name: (name.count("/"), name))
-    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
-    twins = [name for name in documents if _stem(name) in names]
     found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
     read = {name: _named(listing, name, stems) for name in documents[:_DOCUMENTS_READ]}
     are_several = len(frozenset[str]().union(*read.values())) > 1
@@ -351,14 +357,10 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
 
 def _is_list(listing: Listing, name: str) -> bool:
     """Return whether each line of a text begins with the path of an image, and says more."""
-    lines = listing.head(name).splitlines(keepends=True)
-    try:
-        separator, lines_of_fields = read_separator(lines, name)
-    except SourceError:
-        return False
-    fields = [line.decode("utf-8", "replace").split(separator) for line in lines_of_fields]
-    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in fields[:_LINES_READ]]
-    return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
+    lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
+    begins = [_SIGNS.split(line.strip(), maxsplit=1) for line in lines]
+    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in begins]
+    return name.lower().endswith(_TEXT) and bool(lines) and all(are_paths)
 
 
 def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:

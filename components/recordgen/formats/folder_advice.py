@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import product
+from string import ascii_lowercase
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError
@@ -48,11 +49,9 @@ def _counted(suffixes: Counter[str]) -> str:
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
-    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map", re.I
+    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map|maps?/",
+    re.I,
 )
-# Folders of images inside those of classes.
-_INNER = ("images", "image", "imgs", "img")
-
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
 # Words in the path of pictures of numbers or colours, which are no masks of classes.
 _NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon", re.I)
@@ -101,7 +100,8 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     except ValueError:
         return 0
     paired = [file for file in matches.files if file.others]
-    is_one = all(len(file.others) == 1 for file in paired)
+    masks = {mask for file in paired for mask in file.others}
+    is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
 
 
@@ -127,7 +127,14 @@ def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterato
         size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
         if first == second:
             continue
-        shared = stem[size.a : size.a + size.size].rstrip("_-. ")
+        shared = stem[size.a : size.a + size.size]
+        begins = stem[: size.a][-1:] + stem_2[: size.b][-1:]
+        ends = stem[size.a + size.size :][:1] + stem_2[size.b + size.size :][:1]
+        if re.search("[a-z]", begins):  # the shared part begins inside a word
+            shared = shared.lstrip(ascii_lowercase)
+        if re.search("[a-z]", ends):
+            shared = shared.rstrip(ascii_lowercase)
+        shared = shared.rstrip("_-. ")
         if not shared:
             continue
         name = "{name:digits}" if shared.isdigit() and one != other else "{name}"
@@ -137,8 +144,8 @@ def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterato
         ]
         is_mask = _MASKS.search(patterns[1]) and not _NO_MASKS.search(patterns[1])
         is_told = is_mask and not _MASKS.search(patterns[0])
-        if is_told and not any(" " in each for each in patterns):
-            yield " ".join(patterns)
+        if is_told:
+            yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
 
 
 def _pattern_of_folders(name: str, level: int | None) -> str:
@@ -164,23 +171,27 @@ def _is_outer(found: re.Match[str], folder: str) -> bool:
 
 
 def layout_of_classes(names: Sequence[str]) -> str:
-    """Return a layout in which the last folder of each file is its label.
+    """Return a layout in which the last folders that differ are labels, beside those of splits.
 
-    It is empty if no layout suits, there would be only one class, or names that are no classes.
+    It describes the files at the depth of most, and is empty if no folders may be classes.
 
     ``20news-bydate-train/sci.space/1, 20news-bydate-test/alt.atheism/2``
     →  ``20news-bydate-{split}/{label}/{name}``
     """
     suffixes = {posixpath.splitext(name)[1] for name in names}
     suffix = suffixes.pop() if len(suffixes) == 1 else ""
-    last = {posixpath.basename(posixpath.dirname(name)) for name in names}
-    inner = f"{last.pop()}/" if last in ({each} for each in _INNER) else ""
-    classes = [f"{posixpath.dirname(name)}/".removesuffix(inner)[:-1] for name in names]
-    labels = {*map(posixpath.basename, classes)}
-    if len(labels) < 2 or not all(map(may_be_class, labels)):
+    paths = [name.split("/")[:-1] for name in names]
+    [(depth, count)] = Counter(map(len, paths)).most_common(1) or [(0, 0)]
+    if count * 3 <= len(names) * 2:
         return ""
-    for level in (None, *range(classes[0].count("/"))):
-        above = {_pattern_of_folders(each, level) for each in classes}
-        if len(above) == 1:
-            return f"{above.pop()}{{label}}/{inner}{{name}}{suffix}".replace(" ", "*")
-    return ""
+    deepest = [path for path in paths if len(path) == depth]
+    levels = [{*folders} for folders in zip(*deepest, strict=True)]
+    patterns = [{*map(_with_split, folders)} for folders in levels]
+    differing = [at for at in range(depth) if len(patterns[at]) > 1]
+    named = [folder for at in differing for folder in levels[at]]
+    if len(differing) not in (1, 2) or not all(map(may_be_class, named)):
+        return ""
+    *others, last = differing
+    words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
+    folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
+    return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")

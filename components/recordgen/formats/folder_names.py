@@ -9,8 +9,6 @@ The folders at one depth have one role: all name splits, none says anything, or 
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -48,11 +46,6 @@ PAIRED = ANNOTATIONS | frozenset(
     | {"query", "gallery", "articles", "summaries", "questions", "answers"}
 )
 
-# Names of masks: "benign (1)_mask_1". The first group is the name of the image.
-_MASK_NAME = re.compile(
-    r"(.+)[ _-](?:mask|seg|segmentation|gt|groundtruth)(?:[ _-]?\d+)?", re.I | re.S
-)
-
 _NO_IMAGE_FOLDERS = frozenset(
     {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
     | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
@@ -84,10 +77,8 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
 
     Raises:
         ValueError: folders at one depth are neither all splits nor all classes; or folders are
-            below a class; or a mask is beside its image.
+            below a class.
     """
-    if (mask := _mask_beside(names)) is not None:
-        raise ValueError(f"{mask}: the name is that of a mask of the image beside it")
     folder_of = {name: name.rpartition("/")[0] for name in sorted(names)}
     paths = {folder: _path(folder) for folder in set(folder_of.values())}
     splits: dict[str, str | None] = {}
@@ -172,6 +163,8 @@ def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
         meant = near_ml_use(other)
         hint = f" (did you mean {meant.lower()}?)" if meant else ""
         raise ValueError(f"{named[0]!r} is the name of a split and {other!r} is not{hint}")
+    if not named and len(said) == len(folders) > 1:
+        raise ValueError(f"{' and '.join(folders[:2])} hold names of splits, and are no classes")
     return {folder: said[folder].split for folder in named}
 
 
@@ -196,11 +189,3 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
             f"{wrong[0]!r} and {beside!r} are side by side, and {wrong[0]!r} is no class"
         )
     return False
-
-
-def _mask_beside(names: Iterable[str]) -> str | None:
-    """Return a file such as ``1_mask.png`` beside ``1.jpg``, or None."""
-    stems = {name: posixpath.splitext(name)[0] for name in names}
-    there = {*stems.values()}
-    found = ((name, _MASK_NAME.fullmatch(stem)) for name, stem in stems.items())
-    return next((name for name, mask in found if mask and mask[1] in there), None)

@@ -48,6 +48,7 @@ class Given:
         encoding: of the files; empty if their byte order marks decide.
         uncertain: see :class:`recordgen.tables.roles.Columns`.
         are_declared: a schema declares the columns.
+        is_table: an option is for tables only, such as the target.
     """
 
     header: str = AUTO
@@ -59,6 +60,7 @@ class Given:
     encoding: str = ""
     uncertain: str = AUTO
     are_declared: bool = False
+    is_table: bool = False
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -79,6 +81,7 @@ class Given:
             options.encoding,
             options.columns.uncertain,
             options.declared_schema is not None,
+            bool(options.of_tables()),
         )
 
     @property
@@ -114,9 +117,11 @@ class Given:
         names = [name.strip() for name in header]
         if self.group:
             names = _without_meaning(names, self.find_group(names, where))
+        stripped = [name.strip() for name in header]
+        for place in self.box_places(stripped, where):
+            names[place] = ""  # a box's own width is not that of its image
         if not self.roles:
             return names
-        stripped = [name.strip() for name in header]
         at = {
             _place(each, stripped, role, where): role
             for role, given in self.roles.items()
@@ -159,6 +164,12 @@ class Given:
             elif len(columns := one_hot_columns(name, there)) > 1:
                 found.update((each, each) for each in columns)
         return found
+
+    def box_places(self, header: Sequence[str], where: str) -> Sequence[int]:
+        """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
+        form, name = self.boxes or ("", "")
+        sides = [name] if name in header else [side.strip() for side in name.split(BETWEEN)]
+        return [_place(side, header, form, where) for side in filter(None, sides)]
 
     def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
         """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""

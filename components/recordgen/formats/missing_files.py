@@ -11,6 +11,7 @@ the folder for ``--image-root``: a name alone does not show that a file is the r
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +28,8 @@ from recordgen.rejects import Reject, RejectCode
 _REJECTS = 1000
 _FILES = 100_000
 _FOLDERS = 200
+
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,5}$", re.IGNORECASE)
 
 # A folder holds the files of an import file if it has this share of them.
 _NEARLY_ALL = 0.9
@@ -171,6 +174,4 @@ def _only(there: dict[str, list[str]], uri: str) -> str:
 
 
 def _stem(path: str) -> str:
-    name = posixpath.basename(path.replace("\\", "/"))
-    stem, dot, _ = name.rpartition(".")
-    return (stem if dot else name).casefold()
+    return _SUFFIX.sub("", posixpath.basename(path.replace("\\", "/"))).casefold()

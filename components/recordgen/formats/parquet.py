@@ -26,8 +26,8 @@ from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
-from recordgen.errors import NotUnderstoodError, PayloadError, RecordgenError, SourceError
-from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
+from recordgen.errors import PayloadError, RecordgenError, SourceError
+from recordgen.formats.column_names import column_name
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
 from recordgen.formats.given_columns import GivenColumns
@@ -36,6 +36,7 @@ from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, names_beside, read_objects
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
@@ -106,7 +107,9 @@ def columns_of(
     others = [field for field in others if field.name not in known]
     has_label = bool(label or objects or mask or by_role.has_labels)
     if not by_role.image and (len(leaves) > 1 or others or not has_label):
-        raise _not_understood(where, [*leaves], proposed, others, schema.names)
+        unknown = [field.name for field in others] or [*leaves][1:] or [*leaves]
+        what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
+        raise unknown_columns(where, what, unknown, image=next(iter(leaves)), label=proposed)
     image = by_role.image or next(iter(leaves))
     used = objects or label
     names = class_names(features.get(used)) or names_beside(listing, document, used)
@@ -118,20 +121,6 @@ def columns_of(
     leaf = leaves[image]
     return ParquetColumns(
         *(image, leaf, mask, mask_leaf, label, objects, several, names, read), given=by_role
-    )
-
-
-def _not_understood(
-    where: str, images: Sequence[str], label: str, others: Sequence[Any], names: Sequence[str]
-) -> NotUnderstoodError:
-    unknown = [field.name for field in others] or images[1:] or images
-    split = next((name for name in unknown if column_name(name) in SPLIT_COLUMNS), "")
-    found = {"image": images[0], "split": split, "label": label}
-    roles = ",".join(f"{role}={name}" for role, name in found.items() if name)
-    return NotUnderstoodError(
-        f"{where}: no role is known for {', '.join(unknown):.200}",
-        shown=f"columns: {', '.join(names):.200}",
-        options={"columns": roles},
     )
 
 

@@ -12,20 +12,24 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
+from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
+    SPLIT_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
     column_name,
 )
 from recordgen.formats.field_kinds import (
     NUMBER,
+    is_media,
     is_sentence,
     kind_of,
     likely_kind,
@@ -35,6 +39,7 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.missing_files import folder_of_images
+from recordgen.formats.split_names import names_split
 from recordgen.tables.roles import (
     BOX_LISTS,
     BOX_ROLES,
@@ -52,9 +57,12 @@ _FEW, _MANY = 3, 8
 
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
-    {"label", "labels", "class", "classes", "category", "target", "tag", "species", "breed"}
+    {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
+    | {"breed", "sentiment", "outcome", "survived"}
 )
-_NO_LABEL = frozenset({"id", "width", "height"})
+_NO_LABEL = frozenset({"id", "width", "height", "source", "domain"})
+# What numbers the halves of pairs: sentence1, text_b.
+_NUMBER_OF_PAIR = re.compile(r"[ _-]*(?:\d+|_[ab])$")
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
@@ -73,8 +81,6 @@ _SIDES = {
     ),
 }
 _NUMBERS_OF_A_BOX = 4
-# Numbers without names that a box explains: its own, those of its picture's size, and its class.
-_NUMBERS_BESIDE_A_PATH = 7
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -140,7 +146,11 @@ class _Columns:
         self.names = names
         self.all = values
         self.filled = [[*filter(None, column)] for column in values]
-        self.rest = [at for at, name in enumerate(names) if name.strip() and self.filled[at]]
+        self.rest = [
+            at
+            for at, name in enumerate(names)
+            if self.filled[at] and name.strip() and not _numbers_splits(name, self.filled[at])
+        ]
         self.roles: dict[str, str] = {}
 
     def named(self, known: frozenset[str]) -> list[int]:
@@ -159,10 +169,20 @@ class _Columns:
         return bool(places)
 
 
+def _numbers_splits(name: str, values: Sequence[str]) -> bool:
+    """Return whether a column has the name of folds, and numbers or flags for them."""
+    is_fold = names_split(name) or "fold" in words_of(name)
+    return is_fold and not any(map(is_ml_use, values))
+
+
 def propose(
     names: Sequence[str], rows: Sequence[Sequence[str]], source: str, *, header: str = ""
 ) -> Mapping[str, str]:
     """Return the options that are likely to read rows, by keyword.
+
+    They are empty if no options read the rows, or if those that do lose what may describe them: a
+    second path or text, lists of numbers such as boxes and runs of pixels, objects in objects. Rows
+    are without labels only if nothing else is in them.
 
     Args:
         names: the columns as ``--columns`` names them.
@@ -171,49 +191,106 @@ def propose(
         header: as in :func:`stop`.
     """
     columns = _Columns(names, rows)
-    options: dict[str, str] = {}
-    paths = columns.those(lambda value: kind_of(value) in ("image", "video"))
-    longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
-    texts = [*columns.named(TEXT_COLUMNS), *longest]
-    if len(names) <= _FEW:
-        texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
-    elif len(names) >= _MANY and not columns.named(TEXT_COLUMNS):
-        texts = []
-    keys = [at for at in columns.rest if len({*columns.all[at]}) == len(rows) > 1]
-    keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
-    roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
-    known = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
-    if columns.take("path", [*paths, *roots]):
-        first = (paths or [*roots])[0]
-        if root := roots.get(first) or folder_of_images(columns.all[first], source):
-            options["image_root"] = root
-    elif not columns.take("text", texts) and not columns.take("path", known):
+    if any(map(is_media, names)):
+        return {}  # an object with the names of files as its keys
+    subjects, image_root = _take_subject(columns, source)
+    if columns.roles.keys().isdisjoint({"path", "text"}):
         return _of_table(columns, header)
     columns.take("split", _splits(columns))
-    if header == "no" and len(columns.those(NUMBER.fullmatch)) > _NUMBERS_BESIDE_A_PATH:
-        return {}  # landmarks, for example
     _take_boxes(columns)
+    has_labels = _take_labels(columns)
+    is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
-    are_parts = len(columns.named(_OFFSETS)) > 1  # of texts, which no columns name
-    if "text" in columns.roles and (are_cut or are_parts):
+    is_line = header == "no" and len(names) == 1  # of which a text may be a part
+    is_bad_text = "text" in columns.roles and (are_cut or is_line)
+    if is_bad_text or not is_whole or _loses(columns, subjects, header):
         return {}
-    if not _take_labels(columns):
-        options["labels"] = "none"
-    return {"columns": _spelled(columns.roles, header), **options}
+    return {
+        "columns": _spelled(columns.roles, header),
+        **({"image_root": image_root} if image_root else {}),
+        **({} if has_labels else {"labels": "none"}),
+    }
+
+
+def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
+    """Give the role of the path or text to a column.
+
+    Returns: all columns that might have it, and the folder of the images; empty if it is unknown.
+    """
+    count = len(columns.names)
+    files = columns.those(is_media)
+    addresses = columns.those(_is_address)
+    longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
+    texts = [*columns.named(TEXT_COLUMNS), *longest]
+    if count <= _FEW:
+        texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
+    elif count >= _MANY:
+        texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
+    texts = [at for at in texts if not mostly(_is_nested, columns.filled[at])]
+    keys = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
+    keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
+    roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
+    paths = [*files, *roots] or ([] if texts else addresses)
+    if columns.take("path", paths):
+        root = roots.get(paths[0]) or folder_of_images(columns.all[paths[0]], source)
+        return files, root
+    if not columns.take("text", texts):
+        columns.take("path", columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS))
+    return texts, ""
+
+
+def _is_address(value: str) -> bool:
+    return kind_of(value) in ("image", "video") and not is_content_uri(value)
+
+
+def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
+    """Return whether columns without a role may describe the rows, or be half of what they are."""
+    names = [_without_number(columns.names[at]) for at in {*subjects}]
+    are_pairs = len({*names}) < len(names) and not {*subjects}.isdisjoint(columns.rest)
+    if header == "no" and "path" in columns.roles:
+        beside = {*subjects, *columns.those(NUMBER.fullmatch)[1:]}
+        are_pairs = not beside.isdisjoint(columns.rest)
+    is_named = not _LABEL_WORDS.isdisjoint(words_of(columns.roles.get("label", "")))
+    lost = columns.those(_are_numbers)
+    nested = [] if is_named else columns.those(_is_nested)
+    are_parts = "text" in columns.roles and len(columns.named(_OFFSETS)) > 1
+    return are_pairs or are_parts or bool(lost or nested)
+
+
+def _without_number(name: str) -> str:
+    """Return a name without a number or letter at its end: ``text_a``, ``sentence1``."""
+    return _NUMBER_OF_PAIR.sub("", name.lower()) or name
+
+
+def _are_numbers(value: str) -> bool:
+    """Return whether a value is several numbers, but not one-hot labels."""
+    numbers = _numbers(value.replace(";", " "))
+    return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
+
+
+def _is_nested(value: str) -> bool:
+    return value.lstrip("[ ").startswith("{")
+
+
+def _is_key(name: str) -> bool:
+    """Return whether a column of this name identifies a row, or says the size of its image."""
+    return column_name(name) in _NO_LABEL or words_of(name)[-1:] == ["id"]
 
 
 def _take_labels(columns: _Columns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
     flags = [at for at in columns.rest if {*map(str.lower, columns.filled[at])} <= IS_CLASS.keys()]
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
-    if len(flags) > 1:
+    named, others = _named_labels(columns), _labels(columns)
+    if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", named):
+        return True
+    if len(flags) > 1 and columns.names[0] != "1":
         columns.roles["label"] = BETWEEN.join(columns.names[at] for at in flags)
+        columns.rest = [at for at in columns.rest if at not in flags]
         return True
-    if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", _labels(columns)):
-        return True
-    if has_boxes:
+    if not columns.take("label", others) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
-    return has_boxes
+    return "label" in columns.roles
 
 
 def _is_fraction(value: str) -> bool:
@@ -226,7 +303,8 @@ def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
         is_split = all(map(is_ml_use, values))
-        if len(words) > 1 and all(hold) and not is_split and not any(map(kind_of, values)):
+        are_few = 1 < len(words) < len(values)
+        if are_few and all(hold) and not is_split and not any(map(kind_of, values)):
             return name
     return ""
 
@@ -239,10 +317,13 @@ def _spelled(roles: Mapping[str, str], header: str) -> str:
 def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
     columns.take("split", _splits(columns))
-    target = [*_labels(columns), *columns.rest[-1:]]
+    last = columns.rest[-1:]
+    repeat = [at for at in last if 1 < len({*columns.filled[at]}) < len(columns.filled[at])]
+    target = [*_named_labels(columns), *repeat, *_labels(columns), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
-    if len(columns.names) < 2 or not columns.take("target", target):
+    is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
+    if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
 
@@ -264,34 +345,44 @@ def _take_boxes(columns: _Columns) -> None:
     lists = columns.those(lambda value: len(_numbers(value)) == _NUMBERS_OF_A_BOX)
     if columns.take("xywh", lists):
         return
-    numbers = columns.those(NUMBER.fullmatch)
-    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
-        first = next((at for at in numbers if {*range(at, at + 4)} <= {*numbers}), None)
-        if first is not None:
-            _take_numbers(columns, first)
-        return
     for form, sides in _SIDES.items():
         if all(found := [columns.named(known) for known in sides]):
-            places = [first for first, *_ in found]
-            columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
-            columns.rest = [at for at in columns.rest if at not in places]
+            _take_list(columns, form, [first for first, *_ in found])
+            return
+    numbers = columns.those(NUMBER.fullmatch)
+    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
+    fours = [four for four in fours if {*four} <= {*numbers}]
+    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
+        for four in fours[:1]:
+            if not _take_corners(columns, four):
+                _take_list(columns, "xywh", four)
+        size = columns.those(NUMBER.fullmatch)
+        if fours and len(size) == len(SIZE_ROLES):
+            for role, at in zip(SIZE_ROLES, size, strict=True):
+                columns.take(role, [at])
+        return
+    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
+    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
+    for four in named[:1] if len(named) == 1 else ():  # more are points
+        first, _, second, _ = (words_of(columns.names[at]) for at in four)
+        if {*first} ^ {*second} != {"left", "right"}:
+            _take_corners(columns, four)
 
 
-def _take_numbers(columns: _Columns, first: int) -> None:
-    """Give roles to four columns of numbers: two corners, if the second is beyond the first."""
-    places = [*range(first, first + 4)]
+def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
+    columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
+    columns.rest = [at for at in columns.rest if at not in places]
+
+
+def _take_corners(columns: _Columns, places: Sequence[int]) -> bool:
+    """Give roles to four columns of numbers if the second corner is beyond the first."""
     left, top, right, down = ([float(v) for v in columns.filled[at]] for at in places)
     pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
-    if all(low < high for low, high in pairs):
+    are_corners = all(low < high for low, high in pairs)
+    if are_corners:
         for role, at in zip(BOX_ROLES, places, strict=True):
             columns.take(role, [at])
-    else:
-        columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
-        columns.rest = [at for at in columns.rest if at not in places]
-    size = columns.those(NUMBER.fullmatch)
-    if len(size) == len(SIZE_ROLES):
-        for role, at in zip(SIZE_ROLES, size, strict=True):
-            columns.take(role, [at])
+    return are_corners
 
 
 def _is_text(value: str) -> bool:
@@ -304,12 +395,39 @@ def _numbers(value: str) -> list[str]:
     return parts if all(map(NUMBER.fullmatch, parts)) else []
 
 
+def unknown_columns(
+    where: str, problem: str, others: Sequence[str], *, image: str, mask: str = "", label: str = ""
+) -> NotUnderstoodError:
+    """Return the refusal of a file that holds images, whose other columns have no known role."""
+    splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
+    labels = [label] if label or mask else label_names(others)
+    roles = {"image": [image], "split": splits, "mask": [mask], "label": labels}
+    columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if any(found[:1]))
+    return NotUnderstoodError(f"{where}: {problem}", options={"columns": columns} if image else {})
+
+
+def label_names(names: Sequence[str]) -> list[str]:
+    """Return the names that say that a column holds labels, the likeliest first."""
+    known = [name for name in names if column_name(name) in LABEL_COLUMNS]
+    others = [name for name in names if not _LABEL_WORDS.isdisjoint(words_of(name))]
+    return list(dict.fromkeys([*known, *others]))
+
+
+def _named_labels(columns: _Columns) -> list[int]:
+    """Return the columns that hold labels by their names."""
+    flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
+    return list(map(columns.names.index, label_names([columns.names[at] for at in flat])))
+
+
 def _labels(columns: _Columns) -> list[int]:
-    """Return the columns that are likely to hold labels: by their names, or as values repeat."""
-    some = [at for at in columns.rest if column_name(columns.names[at]) not in _NO_LABEL]
+    """Return the columns that are likely to hold labels, as their values repeat."""
+    some = [at for at in columns.rest if not _is_key(columns.names[at])]
     some = [at for at in some if not mostly(is_sentence, columns.filled[at])]
-    named = [at for at in some if column_name(columns.names[at]) in LABEL_COLUMNS]
-    named += [at for at in some if not _LABEL_WORDS.isdisjoint(words_of(columns.names[at]))]
-    repeat = [at for at in some if len({*columns.filled[at]}) < len(columns.filled[at])]
+    some = [at for at in some if not mostly(_is_nested, columns.filled[at])]
+    counts = {at: len({*columns.filled[at]}) for at in some}
+    repeat = [at for at in some if counts[at] < len(columns.filled[at])]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
-    return [*named, *(some if len(some) == 1 else []), *words]
+    several = [at for at in repeat if counts[at] > 1]
+    whole = [at for at in several if all(map(str.isdecimal, columns.filled[at]))]
+    only = [at for at in some if len(some) == 1 and (repeat or counts[at] < _MANY)]
+    return [*only, *sorted([*words, *whole], key=lambda at: counts[at] == 1)]

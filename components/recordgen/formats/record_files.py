@@ -116,7 +116,8 @@ class RecordFiles(Format):
             is_own = TASKS[dataset.task].kind in _OWN
             return evidence if is_own and self.accepts(TASKS[dataset.task]) else None
         is_json = bool(listing.only) and not found
-        found = listing.candidates(".json") if is_json else found
+        lines = (".jsonl", ".ndjson") if given.is_table else ()  # other tasks have AutoML's keys
+        found = listing.candidates(".json", *lines) if is_json else found
         if not found or (not listing.only and listing.images):
             return None
         first = first_filled(listing, found)
@@ -134,7 +135,7 @@ class RecordFiles(Format):
                 found = list(islice(json_records(raw), _PROBED))
             keys = {frozenset(it) if isinstance(it, dict) else None for it in found}
             return len(keys) == 1 and None not in keys  # documents among others have other keys
-        return begin.startswith(_ARROW) or _is_document(begin)
+        return begin.startswith(_ARROW) or given.is_table or _is_document(begin)
 
     def accepts(self, task: type[Task]) -> bool:
         has_columns = has_row_parser(task) and bool(task.columns)
@@ -345,6 +346,8 @@ def _types(schema: Any) -> dict[str, str]:
 
 def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     """Return the columns of a JSON document, whose first objects have their names."""
+    if not _is_document(begin):
+        return _named(_json_lines(raw))
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))
@@ -355,6 +358,17 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
             f"rows, columns=[…]).to_json(path, orient='records')"
         )
     return _named(chain(first, records))
+
+
+def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
+    """Yield the object of each line that is not blank; a line without one as it is."""
+    for line in raw:
+        text = line.removeprefix(BOM_UTF8).strip()
+        if text:
+            try:
+                yield json_value(text)
+            except ValueError:
+                yield text.decode("utf-8", "replace")
 
 
 def _named(

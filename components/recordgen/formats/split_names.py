@@ -17,13 +17,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import NUMBERED_COLUMNS, column_name
 from recordgen.formats.field_kinds import words_of
 from recordgen.formats.import_file import ImportFile
@@ -125,15 +126,19 @@ def with_names(
 def check_train(
     named: Sequence[tuple[str, str]], heads: Sequence[Head], options: ConvertOptions
 ) -> None:
-    """Check that names leave rows for ``train``, unless rows name splits. Raises: UsageError."""
+    """Check that names leave rows for ``train``, unless rows name splits.
+
+    Raises: NotUnderstoodError.
+    """
     if TRAIN in {split for _, split in named} or any(head.names_splits for head in heads):
         return
     if options.inferred_table and options.inferred_table.split:
         return
     path, split = named[0]
-    raise UsageError(
-        f"{path}: the name says split {split}, so no row would be in {TRAIN}; use "
-        f"--split names=no to assign splits, or yes if all rows belong to {split}"
+    raise NotUnderstoodError(
+        f"{path}: the name says split {split}, so no row would be in {TRAIN}; --split names=no "
+        f"assigns splits, and names=yes says that all rows belong to {split}",
+        options={"split": str(replace(options.split, names="no"))},
     )
 
 

@@ -32,7 +32,7 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
-from recordgen.formats.column_names import SPLIT_COLUMNS, column_name, find_columns
+from recordgen.formats.column_names import column_name, find_columns
 from recordgen.formats.format import Evidence
 from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -40,6 +40,7 @@ from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
 from recordgen.formats.objects import names_beside
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
@@ -134,21 +135,13 @@ def flat_names(where: str, record: Values, names: Names) -> Names:
 
 def not_understood(where: str, record: Values) -> NotUnderstoodError:
     """Return the refusal of records whose features are not all known."""
-    kinds = {name: column_name(name.rpartition("/")[2]) for name in record}
     images = [name for name, values in record.items() if _is_image(values)]
     others = [name for name in record if name not in images]
-    masks = [name for name in images if kinds[name] in MASK_COLUMNS]
-    images = [name for name in images if name not in masks]
-    splits = [name for name in others if kinds[name] in SPLIT_COLUMNS]
-    labels = [name for name in others if kinds[name] in LABEL_COLUMNS]
-    roles = {"image": images, "split": splits, "mask": masks, "label": [] if masks else labels}
-    columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if found)
-    remedy = "" if images else "; records without images are read with recordgen.read"
-    return NotUnderstoodError(
-        f"{where}: TFRecords whose features have not all a known role ({', '.join(record):.300})"
-        f"{remedy}",
-        options={"columns": columns} if images else None,
-    )
+    masks = [name for name in images if column_name(name.rpartition("/")[2]) in MASK_COLUMNS]
+    image = next((name for name in images if name not in masks), "")
+    remedy = "" if image else "; records without images are read with recordgen.read"
+    what = f"TFRecords whose features have not all a known role ({', '.join(record):.300}){remedy}"
+    return unknown_columns(where, what, others, image=image, mask="".join(masks[:1]))
 
 
 def _is_image(values: Sequence[Any]) -> bool:

@@ -267,8 +267,8 @@ def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> Non
     used = {at for places in columns.values() for at in places}
     used |= {*find_columns(header, frozenset().union(*sizes)), *head.classes}
     used.add(given.find_group(head.names, head.where))
-    named = {*chain.from_iterable(given.roles.values()), *head.boxes[1:]}
-    named |= {*BOX_ROLES} if head.boxes else set()
+    used |= {*given.box_places(head.names, head.where)}
+    named = {*chain.from_iterable(given.roles.values())} | ({*BOX_ROLES} if head.boxes else set())
     extra = [
         name
         for at, name in enumerate(head.names)

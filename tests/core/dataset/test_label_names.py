@@ -42,6 +42,7 @@ ODD = [
     (["264661 17 265429 33"], {}),
     (["n01629819 5 5 30 30"], {}),
     (["cat|dog"], {"label_separator": "|"}),
+    (["cat,dog", "cat", "dog"], {"label_separator": ","}),
     (["a;b", "b;c"], {"label_separator": ";"}),
     (["0", "16", "16 0"], {"label_separator": " "}),
     (["cat/dog", "cat", "dog"], {"label_separator": "/"}),

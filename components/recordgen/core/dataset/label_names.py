@@ -70,7 +70,7 @@ _FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
 )
 
 # Labels are no classes if so many rows of so many words each have their own.
-_WORDS_OF_TEXTS = ((10, 4), (100, 1))
+_WORDS_OF_TEXTS = ((10, 4), (30, 1))
 
 # In the order in which they are tried. The last ones also occur inside names.
 _SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
@@ -179,19 +179,21 @@ def _check_joined(counts: Mapping[str, int], forms: LabelForms) -> None:
 def _joined(labels: Collection[str], separator: str) -> Sequence[str]:
     """Return the labels that are several, joined by a sign; none in doubt.
 
-    A bar joins labels. Other signs do if parts recur: commas and semicolons if half of the parts of
-    several labels do, other signs if all parts are labels, too.
+    A bar joins labels. Other signs do if all parts are labels, too; commas and semicolons also if
+    half of the parts of several labels recur.
     """
     parts = {label: _parts(label, separator) for label in labels if separator in label}
     joined = sorted(label for label, found in parts.items() if len(found) > 1)
     if separator == "|" or not joined:
         return joined
     each = [part for label in joined for part in parts[label]]
+    if all(part in labels for part in each):
+        return joined
     if separator in ";,":
         times = Counter(each)
         again = sum(times[part] + (part in labels) > 1 for part in each)
         return joined if len(joined) > 1 and again * 2 >= len(each) else ()
-    return joined if all(part in labels for part in each) else ()
+    return ()
 
 
 def _parts(label: str, separator: str) -> frozenset[str]:
