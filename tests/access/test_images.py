@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -90,6 +91,18 @@ def test_levels_are_as_loaded(photos, method, resize, size):
     assert levels(images, expected) <= 1
 
 
+@pytest.mark.parametrize("method", ["area", "bilinear"])
+def test_other_libraries_change_no_pixel(photos, monkeypatch, method):
+    """Pixels are the same and writable whatever a program has imported."""
+    images = recordgen.source(photos).images(24, method=method)
+    expected = images.batch(range(24))[0]
+    for name in ("torch", "cv2"):
+        monkeypatch.setitem(sys.modules, name, object())
+    np.testing.assert_array_equal(images.batch(range(24))[0], expected)
+    for each in (images, images.source.images(), images.source.images(layout="CHW")):
+        assert all(pixels.flags.writeable for pixels, _ in each)
+
+
 def test_center_crops_by_area(photos):
     """Only the colours at the edges of a window depend on the decoder."""
     images = recordgen.source(photos).images(48, resize="center_crop", method="area")
@@ -106,6 +119,7 @@ def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
     source = recordgen.source(tmp_path / "out")
     for example, (pixels, _) in zip(source, source.images(), strict=True):
         assert pixels.shape == (example["image/height"], example["image/width"], 3)
+        assert pixels.flags.writeable
         data = example["image/encoded"].tobytes()
         if encode == "raw":
             assert pixels.tobytes() == data

@@ -1,6 +1,5 @@
 """A source is a map-style dataset of PyTorch."""
 
-import sys
 from itertools import chain
 
 import numpy as np
@@ -59,13 +58,12 @@ def test_batches_of_images(photos):
     np.testing.assert_array_equal(labels.numpy(), numbers)
 
 
-def test_torch_interpolates_as_pillow(photos, monkeypatch):
-    """With PyTorch loaded, pixels differ by at most one level from Pillow's."""
-    images = recordgen.source(photos).images((20, 45))
-    by_torch = images.batch(range(20))[0].astype(int)
-    monkeypatch.delitem(__import__("sys").modules, "torch")
-    by_pillow = images.batch(range(20))[0].astype(int)
-    assert 0 < np.abs(by_torch - by_pillow).max() <= 1
+def test_pixels_by_torch(photos):
+    """PyTorch's pixels differ by at most one level from those that need no PyTorch."""
+    source = recordgen.source(photos)
+    pixels = source.images((20, 45)).batch(range(20))[0].astype(int)
+    by_torch = source.images((20, 45), method="torch").batch(range(20))[0].astype(int)
+    assert 0 < np.abs(by_torch - pixels).max() <= 1
 
 
 def test_dtypes_of_columns(tmp_path):
@@ -77,18 +75,6 @@ def test_dtypes_of_columns(tmp_path):
         "n": torch.int64,
         "v": torch.float32,
     }
-
-
-@pytest.mark.parametrize("size", [(24, 24), (50, 120), (224, 300)])
-def test_areas_by_opencv(photos, monkeypatch, size):
-    """With OpenCV loaded, no level differs by more than one from the means that NumPy computes."""
-    import cv2  # noqa: F401 -- it computes if it is loaded
-
-    images = recordgen.source(photos).images(size, method="area")
-    by_opencv = images.batch(range(20))[0].astype(int)
-    monkeypatch.delitem(sys.modules, "cv2")
-    by_numpy = images.batch(range(20))[0].astype(int)
-    assert np.abs(by_opencv - by_numpy).max() <= 1
 
 
 def test_texts_and_entities_are_collated(tmp_path):
