@@ -230,7 +230,12 @@ def test_a_size_of_any_integers_is_one_size(photos):
 
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
     source = recordgen.source(photos)
-    for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
+    for options in (
+        {"resize": "random_crop"},
+        {"method": "cubic"},
+        {"dtype": "float64"},
+        {"scale": "-1..1:uint8"},
+    ):
         with pytest.raises(UsageError):
             source.images(8, **options)
     with pytest.raises(UsageError, match=r"^image_size "):
@@ -242,6 +247,37 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     recordgen.write([{"x": 1}], tmp_path / "out")
     with pytest.raises(UsageError, match="image/encoded"):
         recordgen.source(tmp_path / "out").images(8)
+
+
+@pytest.mark.parametrize("name", ["convert_and_load", "inspect"])
+def test_another_tools_function_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=r"recordgen\.(convert|source)\("):
+        getattr(recordgen, name)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [
+        # options of source.images, scale of load
+        (dict(dtype=np.uint8), "uint8"),
+        (dict(dtype=np.dtype("float32")), "0..1"),
+        (dict(scale="-1..1"), "-1..1"),
+        (dict(scale="-1..1", dtype=np.float16), "-1..1:float16"),
+        (dict(scale="0..255"), "0..255"),
+        (dict(scale="ResNet50", image_size="48x48"), "ResNet50"),
+        (dict(scale="0..255:uint8", image_size=np.int64(48)), "uint8"),
+    ],
+)
+def test_ranges_and_sizes_have_the_words_of_load(photos, options, scale):
+    """Pixels have the range and the type that ``load`` gives for the same words."""
+    given = {"image_size": (48, 48), **options}
+    images = recordgen.source(photos).images(**given, method="area")
+    expected = loaded(photos, image_size=given["image_size"], scale=scale)
+    for (pixels, _), (wanted, _) in zip(images, expected, strict=True):
+        assert (pixels.dtype, pixels.shape) == (wanted.dtype, wanted.shape)
+        assert pixels.flags.c_contiguous
+        levels = 1.01 if wanted.max() > 2 else 0.01
+        np.testing.assert_allclose(pixels.astype(float), wanted.astype(float), atol=levels)
 
 
 def halved(pixels):
@@ -279,7 +315,6 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
     ("call", "ours"),
     [
         (lambda source: source.images(size=8), "image_size"),
-        (lambda source: source.images(scale="uint8"), "dtype"),
         (lambda source: source.images(8, data_format="channels_first"), "layout"),
         (lambda source: source.batches(8, shuffle=True), "seed="),
         (lambda source: recordgen.load("out", size=8), "image_size"),
@@ -288,6 +323,10 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
         (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
         (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
         (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
+        (lambda source: recordgen.write([], output_dir="out"), "second"),
+        (lambda source: recordgen.source("out", batch_size=2), "batches"),
+        (lambda source: recordgen.load("out", data_format="channels_first"), "map"),
+        (lambda source: recordgen.load("out", drop_last=True), "drop_remainder=True"),
     ],
 )
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):

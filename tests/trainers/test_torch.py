@@ -5,10 +5,13 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 import recordgen
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
 from tests.pages import ROOT
 
 
@@ -75,6 +78,57 @@ def test_dtypes_of_columns(tmp_path):
         "n": torch.int64,
         "v": torch.float32,
     }
+
+
+def boxes(folder):
+    """Return the output of images with no, one and two boxes."""
+    rows = []
+    for number in range(3):
+        name = f"{number}.png"
+        Image.new("RGB", (40, 20), (9, 99, number)).save(folder / name)
+        found = [f"{x / 10},0.1,,,{x / 10 + 0.3},0.9,," for x in range(number)] or [",,,,,,,"]
+        rows += [f"TRAIN,{name},{'cat' if number else ''},{box}\n" for box in found]
+    (folder / "boxes.csv").write_text("".join(rows))
+    recordgen.convert(str(folder / "boxes.csv"), folder / "out", task="object_detection")
+    return recordgen.source(folder / "out")
+
+
+def flipped(pixels):
+    return torch.from_numpy(pixels).flip(1)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_boxes_need_no_function(tmp_path, workers):
+    """PyTorch's default collation pads boxes as ``collate`` does, also of transformed images."""
+    images = boxes(tmp_path).images(8, boxes="xyxy", layout="CHW", dtype=torch.float32)
+    wanted, targets = images.collate(images[:])
+    for some in (images, images.map(itself), images.source.images(8, transform=flipped)):
+        [(pixels, found)] = DataLoader(some, 3, num_workers=workers)
+        assert {name: each.dtype for name, each in found.items()} == {
+            **{"boxes": torch.float32, "labels": torch.int64, "count": torch.int64}
+        }
+        np.testing.assert_array_equal(found["labels"], targets["labels"])
+        assert isinstance(pixels, torch.Tensor)
+    np.testing.assert_array_equal(next(iter(DataLoader(images, 3)))[0], wanted)
+    [items] = DataLoader(images, 3, collate_fn=list)
+    assert [len(target["labels"]) for _, target in items] == targets["count"].tolist()
+
+
+def itself(item):
+    return item
+
+
+def test_records_that_differ(tmp_path, monkeypatch):
+    """A feature that only some records have is in the batch of a DataLoader, in any order."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    records = [{"a": [1]}, {"a": [2], "b": [3, 4]}]
+    for some in (records, records[::-1]):
+        path = tmp_path / "a.tfrecord"
+        frames = (RECORDS.frame(serialize_example(each)) for each in some)
+        path.write_bytes(b"".join(chain.from_iterable(frames)))
+        [batch] = DataLoader(recordgen.source(str(path)), 2)
+        assert [each.tolist() for each in batch["b"]] == [it.get("b", []) for it in some]
+        assert batch["a"].tolist() == [it["a"] for it in some]
 
 
 def test_texts_and_entities_are_collated(tmp_path):

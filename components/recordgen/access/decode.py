@@ -24,8 +24,9 @@ import simplejpeg
 from PIL import Image
 
 from recordgen.access.boxes import BOX_FORMATS
+from recordgen.access.scales import parse_scale, scale_for
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.image_settings import check_image_size
+from recordgen.core.image_settings import image_size_of
 from recordgen.errors import UsageError
 from recordgen.features import OBJECT_FIELDS, RAW, RAW_CHANNELS
 
@@ -37,14 +38,13 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 
 RESIZES = ("stretch", "fit", "center_crop")
 METHODS = ("bilinear", "area", "torch")
-DTYPES = ("uint8", "float32")
 LAYOUTS = ("HWC", "CHW")
 
 #: Larger images are damaged or hostile; Pillow refuses the same number.
 MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 _WORDS: Mapping[str, Sequence[str]] = {
-    **{"resize": RESIZES, "method": METHODS, "dtype": DTYPES},
+    **{"resize": RESIZES, "method": METHODS},
     **{"layout": LAYOUTS, "boxes": BOX_FORMATS},
 }
 
@@ -62,7 +62,7 @@ class Decoded(NamedTuple):
     """A decoded image.
 
     Attributes:
-        pixels: uint8 or float32 [height, width, 3] or [3, height, width], RGB; writable.
+        pixels: uint8 or floats [height, width, 3] or [3, height, width]; writable.
         view: the part of the stored image that it shows: top, left, height and width in shares of
             the stored ones (float32 [4]); with bars, it is larger than the image.
         size: height and width of the pixels.
@@ -83,7 +83,7 @@ class Decoder:
     size: tuple[int, int] | None
     resize: str = "stretch"
     method: str = "bilinear"
-    dtype: str = "uint8"
+    scale: str = "uint8"
     layout: str = "HWC"
     boxes: str = BOX_FORMATS[0]
     fields: tuple[str, ...] = ()
@@ -100,8 +100,12 @@ class Decoder:
                 "method='torch' needs PyTorch, which is not installed: pip install torch"
             )
         if self.size is not None:
-            check_image_size(self.size)
-            object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
+            object.__setattr__(self, "size", image_size_of(self.size))
+        _, dtype = parse_scale(self.scale)
+        if dtype == "uint8":
+            object.__setattr__(self, "scale", dtype)
+        elif dtype == "bfloat16":
+            raise UsageError("NumPy has no bfloat16; take float32 or uint8, and convert batches")
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(
                 f"fields must be of {', '.join(OBJECT_FIELDS)} (got {list(self.fields)})"
@@ -126,8 +130,10 @@ class Decoder:
         pixels, view = found
         size = pixels.shape[0], pixels.shape[1]
         shown: npt.NDArray[Any] = pixels
-        if self.dtype == "float32":
-            shown = np.multiply(pixels, np.float32(1 / 255))
+        if self.scale != "uint8":
+            name, dtype = parse_scale(self.scale)
+            floats = pixels.astype(np.float32)
+            shown = np.asarray(scale_for(name, dtype).apply(floats, white=255), dtype)
         if self.layout == "CHW":
             shown = np.ascontiguousarray(shown.transpose(2, 0, 1))
         # Pillow's pixels are not writable, and those of a record share its memory.

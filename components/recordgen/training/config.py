@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
-from recordgen.core.image_settings import check_image_size
+from recordgen.core.image_settings import image_size_of
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
@@ -248,9 +248,7 @@ class TrainingConfig:
         check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")
         if size is not None:
-            given["image_size"] = (
-                tuple(size) if isinstance(size, list) else (size,)
-            )  # no JSON tuple
+            given["image_size"] = image_size_of(size)
         return cls(**given)
 
     def to_custom_config(self) -> dict[str, Any]:
@@ -274,7 +272,7 @@ def check_value(setting: Option, value: object) -> None:
     if setting.choices and value not in setting.choices:
         raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
     if setting.metavar == "H W":
-        check_image_size(value)
+        image_size_of(value)
     elif setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
         raise UsageError(f"{name} must be a whole number (got {value!r})")
     elif setting.kind is float:

@@ -49,6 +49,7 @@ from recordgen.exports.beside import WRITTEN, described_names, exported, no_file
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
 from recordgen.messages import Shown
+from recordgen.messages.signatures import names_checked
 from recordgen.options import COMPRESSIONS
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
@@ -69,6 +70,7 @@ class WriteResult(Shown):
     seconds: float
 
 
+@names_checked
 def write(
     examples: Iterable[Mapping[str, Any]],
     output: str | os.PathLike[str],
