@@ -1,7 +1,9 @@
 """Images of a source have the pixels, labels and boxes that ``recordgen.load`` gives."""
 
+import importlib
 import io
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -331,5 +333,7 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
 )
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
     monkeypatch.chdir(photos.parent)
-    with pytest.raises(UsageError, match=ours):
+    with pytest.raises(UsageError, match=ours) as error:
         call(recordgen.source(photos))
+    for module, name in re.findall(r"(recordgen(?:\.\w+)*)\.(\w+)", str(error.value)):
+        assert hasattr(importlib.import_module(module), name)

@@ -2,65 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-_MAP = "data.map(function)"
-
-# Other tools' names of options, and what to write for them: the first of our options that the
-# function has, or the first text that is no name of an option.
-_OPTIONS: Mapping[str, Sequence[str]] = {
-    # TFRecorder
-    "header": ("columns", "nothing: a header is detected"),
-    "input_schema": ("schema",),
-    "job_label": ("dataflow_options={'job_name': …}",),
-    "names": ("columns",),
-    "num_shards": ("shards", "shard_mb", "shard"),
-    "output_dir": ("the folder as the second argument",),
-    "tfrecorder_wheel": ("dataflow_options={'setup_file': …}",),
-    # Keras
-    "bounding_box_format": ("boxes",),
-    "class_mode": ("label_mode",),
-    "class_names": ("vocabulary",),
-    "color_mode": ("transform", _MAP),
-    "crop_to_aspect_ratio": ("resize='center_crop'",),
-    "data_format": ("layout", _MAP),
-    "interpolation": ("method", "tuning=recordgen.Tuning(decoder=…)"),
-    "pad_to_aspect_ratio": ("resize='fit'",),
-    "subset": ("split", "data['train'] or data['validation'] behind load(…)"),
-    "target_size": ("image_size",),
-    "validation_split": ("split='80,20,0' in recordgen.convert",),
-    # tf.data and TensorFlow Datasets
-    "as_supervised": ("nothing: there are always labels",),
-    "buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "compression_type": ("nothing: compressed files are detected",),
-    "drop_remainder": ("tuning=recordgen.Tuning(drop_remainder=True)",),
-    "features": ("feature_spec=…",),
-    "map_fn": ("transform", _MAP),
-    "num_epochs": ("epochs",),
-    "num_parallel_calls": ("tuning=recordgen.Tuning(num_parallel_calls=…)",),
-    "prefetch": ("tuning=recordgen.Tuning(prefetch=…)",),
-    "repeat": ("epochs", "another seed for each pass"),
-    "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    # PyTorch
-    "channels_first": ("layout='CHW'",),
-    "collate_fn": ("torch.utils.data.DataLoader(…, collate_fn=…)",),
-    "drop_last": ("drop_remainder", "tuning=recordgen.Tuning(drop_remainder=True)"),
-    "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
-    "shuffle": ("seed",),
-    "target_transform": ("images(…).map(function)",),
-    # one of our functions, in another one
-    "augment": ("transform",),
-    "batch_size": ("it in images(…).batches(…) or a DataLoader",),
-    "dtype": ("scale",),
-    "epochs": ("another seed for each pass",),
-    "fields": ("boxes={'fields': …}",),
-    "image_size": ("it in images(…)",),
-    "label_mode": ("images(…).map(function)",),
-    "layout": (_MAP,),
-    "method": ("tuning=recordgen.Tuning(decoder=…)",),
-    "only": ("torch.utils.data.Subset(images, numpy.flatnonzero(images.labels == …))",),
-    "size": ("image_size",),
-    "transform": ("it in images(…)", _MAP),
+# What to write for other tools' names of options. Our options count for the functions that have
+# them; the first answer that a name has is given.
+_OPTIONS: Mapping[str, str] = {
+    "boxes": "bounding_box_format",
+    "columns": "names",
+    "drop_remainder": "drop_last",
+    "epochs": "num_epochs repeat",
+    "image_size": "size target_size",
+    "label_mode": "class_mode",
+    "layout": "channels_first data_format",
+    "method": "interpolation",
+    "scale": "dtype",
+    "schema": "input_schema",
+    "seed": "shuffle",
+    "shards": "num_shards",
+    "shard_mb": "num_shards",
+    "shard": "num_shards",
+    "split": "subset",
+    "threads": "num_workers",
+    "transform": "augment color_mode map_fn",
+    "vocabulary": "class_names",
+    # no names of options
+    "another seed for each pass": "epochs num_epochs repeat",
+    "boxes={'fields': …}": "fields",
+    "data.map(function)": "color_mode data_format layout map_fn",
+    "data['train'] or data['validation']": "subset",
+    "dataflow_options={'setup_file': …}": "tfrecorder_wheel",
+    "images(…).map(function)": "label_mode target_transform",
+    "it in images(…)": "image_size transform",
+    "it in images(…).batches(…) or in a DataLoader": "batch_size",
+    "nothing: it is detected": "as_supervised compression_type header",
+    "resize='center_crop'": "crop_to_aspect_ratio",
+    "resize='fit'": "pad_to_aspect_ratio",
+    "split='80,20,0' in recordgen.convert": "validation_split",
+    "the folder as the second argument": "output_dir",
+    "torch.utils.data.DataLoader(…, collate_fn=…)": "collate_fn",
+    "tuning=recordgen.reading.Tuning(decoder=…)": "interpolation method",
+    "tuning=recordgen.reading.Tuning(drop_remainder=True)": "drop_last drop_remainder",
+    "tuning=recordgen.reading.Tuning(num_parallel_calls=…)": "num_parallel_calls",
+    "tuning=recordgen.reading.Tuning(prefetch=…)": "prefetch",
+    "tuning=recordgen.reading.Tuning(shuffle_buffer=…)": "buffer_size shuffle_buffer_size",
+    "tuning=recordgen.reading.Tuning(threads=…)": "num_workers",
 }
 
 # Other tools' functions.
@@ -70,7 +55,6 @@ _FUNCTIONS: Mapping[str, str] = {
     "create_tfrecords": "recordgen.convert(source, output)",
     "image_dataset_from_directory": "recordgen.convert(folder, out), then recordgen.load(out)",
     "inspect": "recordgen.source(output)[0], or the command recordgen inspect OUTPUT",
-    "load_dataset": "recordgen.load(output)",
 }
 
 
@@ -79,11 +63,9 @@ def our_name(name: str, known: Collection[str]) -> str:
 
     ``"size"``, ``["image_size"]`` → ``"; write image_size=…"``
     """
-    for word in _OPTIONS.get(name, ()):
-        if word in known:
-            return f"; write {word}=…"
-        if not word.isidentifier():
-            return f"; write {word}"
+    for answer, names in _OPTIONS.items():
+        if name in names.split() and (answer in known or not answer.isidentifier()):
+            return f"; write {answer}=…" if answer in known else f"; write {answer}"
     return ""
 
 
