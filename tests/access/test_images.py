@@ -191,20 +191,6 @@ def test_images_without_labels(tmp_path):
     assert images.batch([0, 0]).shape == (2, 12, 16, 3)
 
 
-def test_batches(photos):
-    """Images and labels are stacked, in the order of the seed, also by several threads."""
-    images = recordgen.source(photos).images(16)
-    found = list(images.batches(7, seed=3, threads=4))
-    assert [pixels.shape for pixels, _ in found] == [(7, 16, 16, 3)] * 3 + [(3, 16, 16, 3)]
-    labels = np.concatenate([label for _, label in found])
-    assert sorted(labels) == sorted(label for _, label in images)
-    for (pixels, label), (again, same) in zip(
-        list(images.batches(7, seed=3, start=2)), found[2:], strict=True
-    ):
-        np.testing.assert_array_equal(pixels, again)
-        np.testing.assert_array_equal(label, same)
-
-
 def test_pickles_and_texts(photos):
     """Images are pickled as their source and their options, which their text shows."""
     images = recordgen.source(photos).images((16, 20), method="area")

@@ -5,9 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 import recordgen
 from recordgen.core.records import RECORDS
@@ -27,26 +25,6 @@ def test_workers_read_each_example_once(numbers, context):
     found = seen(loader)
     assert sorted(found) == list(range(1000))
     assert found != sorted(found)
-
-
-def test_processes_share_an_epoch(numbers):
-    """With DistributedSampler, two processes together read each example once."""
-    source = recordgen.source(numbers)
-    shares = []
-    for rank in range(2):
-        sampler = DistributedSampler(source, num_replicas=2, rank=rank, seed=3)
-        shares.append(seen(DataLoader(source, 50, sampler=sampler, num_workers=2)))
-    assert [len(share) for share in shares] == [500, 500]
-    assert sorted(chain.from_iterable(shares)) == list(range(1000))
-
-
-def test_an_epoch_goes_on_where_it_stopped(numbers):
-    """The order is PyTorch's own: the rest of a permutation is the rest of the epoch."""
-    source = recordgen.source(numbers)
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5))
-    whole = seen(DataLoader(source, 32, sampler=order, num_workers=2))
-    assert whole == [int(source[at]["number"]) for at in order]
-    assert seen(DataLoader(source, 32, sampler=order[7 * 32 :], num_workers=2)) == whole[7 * 32 :]
 
 
 def test_batches_of_images(photos):
@@ -80,19 +58,6 @@ def test_dtypes_of_columns(tmp_path):
     }
 
 
-def boxes(folder):
-    """Return the output of images with no, one and two boxes."""
-    rows = []
-    for number in range(3):
-        name = f"{number}.png"
-        Image.new("RGB", (40, 20), (9, 99, number)).save(folder / name)
-        found = [f"{x / 10},0.1,,,{x / 10 + 0.3},0.9,," for x in range(number)] or [",,,,,,,"]
-        rows += [f"TRAIN,{name},{'cat' if number else ''},{box}\n" for box in found]
-    (folder / "boxes.csv").write_text("".join(rows))
-    recordgen.convert(str(folder / "boxes.csv"), folder / "out", task="object_detection")
-    return recordgen.source(folder / "out")
-
-
 def flipped(pixels):
     return torch.from_numpy(pixels).flip(1)
 
@@ -100,17 +65,20 @@ def flipped(pixels):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_boxes_need_no_function(tmp_path, workers):
     """PyTorch's default collation pads boxes as ``collate`` does, also of transformed images."""
-    images = boxes(tmp_path).images(8, boxes="xyxy", layout="CHW", dtype=torch.float32)
+    recordgen.convert(f"{ROOT}/examples/object_detection/", tmp_path / "out")
+    source = recordgen.source(tmp_path / "out", "test")
+    images = source.images(8, boxes="xyxy", layout="CHW", dtype=torch.float32)
     wanted, targets = images.collate(images[:])
-    for some in (images, images.map(itself), images.source.images(8, transform=flipped)):
-        [(pixels, found)] = DataLoader(some, 3, num_workers=workers)
+    assert 1 < len(targets["count"]) < targets["count"].sum()
+    for some in (images, images.map(itself), source.images(8, transform=flipped)):
+        [(pixels, found)] = DataLoader(some, 99, num_workers=workers)
         assert {name: each.dtype for name, each in found.items()} == {
             **{"boxes": torch.float32, "labels": torch.int64, "count": torch.int64}
         }
         np.testing.assert_array_equal(found["labels"], targets["labels"])
         assert isinstance(pixels, torch.Tensor)
-    np.testing.assert_array_equal(next(iter(DataLoader(images, 3)))[0], wanted)
-    [items] = DataLoader(images, 3, collate_fn=list)
+    np.testing.assert_array_equal(next(iter(DataLoader(images, 99)))[0], wanted)
+    [items] = DataLoader(images, 99, collate_fn=list)
     assert [len(target["labels"]) for _, target in items] == targets["count"].tolist()
 
 

@@ -45,11 +45,7 @@ _OPTIONS = (
     *(EntityOptions, TableOptions),
 )
 
-takes_options = takes(
-    ReadKeywords,
-    *_OPTIONS,
-    shuffle=Depends("True for train, else False"),
-)
+takes_options = takes(ReadKeywords, *_OPTIONS, shuffle=Depends("True for train, else False"))
 
 
 @takes_options

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.boxes import (
-    CORNERS,
-    formatted,
-)
+from recordgen.access.boxes import CORNERS, formatted
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
 from recordgen.reading.classes import ClassPlan

@@ -15,13 +15,7 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
-from recordgen.reading.files import (
-    DamagedFiles,
-    end_quietly,
-    read_file,
-    read_piece,
-    slices_of,
-)
+from recordgen.reading.files import DamagedFiles, end_quietly, read_file, read_piece, slices_of
 from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
