@@ -65,20 +65,20 @@ def flipped(pixels):
 @pytest.mark.parametrize("workers", [0, 1])
 def test_boxes_need_no_function(tmp_path, workers):
     """PyTorch's default collation pads boxes as ``collate`` does, also of transformed images."""
-    recordgen.convert(f"{ROOT}/examples/object_detection/", tmp_path / "out")
-    source = recordgen.source(tmp_path / "out", "test")
+    recordgen.convert(f"{ROOT}/examples/object_detection/digits.csv", tmp_path / "out")
+    source = recordgen.source(tmp_path / "out")
     images = source.images(8, boxes="xyxy", layout="CHW", dtype=torch.float32)
     wanted, targets = images.collate(images[:])
     assert 1 < len(targets["count"]) < targets["count"].sum()
     for some in (images, images.map(itself), source.images(8, transform=flipped)):
-        [(pixels, found)] = DataLoader(some, 99, num_workers=workers)
+        [(pixels, found)] = DataLoader(some, len(images), num_workers=workers)
         assert {name: each.dtype for name, each in found.items()} == {
             **{"boxes": torch.float32, "labels": torch.int64, "count": torch.int64}
         }
         np.testing.assert_array_equal(found["labels"], targets["labels"])
         assert isinstance(pixels, torch.Tensor)
-    np.testing.assert_array_equal(next(iter(DataLoader(images, 99)))[0], wanted)
-    [items] = DataLoader(images, 99, collate_fn=list)
+    np.testing.assert_array_equal(next(iter(DataLoader(images, len(images))))[0], wanted)
+    [items] = DataLoader(images, len(images), collate_fn=list)
     assert [len(target["labels"]) for _, target in items] == targets["count"].tolist()
 
 

@@ -137,7 +137,10 @@ def together(
     if all(isinstance(value, bool | int | float) for value in values):
         return np.array(values)
     if not isinstance(first, np.ndarray | np.generic):
-        return _stacked_tensors(values)
+        torch = sys.modules.get("torch")
+        are_tensors = torch is not None and all(isinstance(it, torch.Tensor) for it in values)
+        is_one_shape = are_tensors and len({value.shape for value in values}) == 1
+        return torch.stack(list(values)) if torch and is_one_shape else list(values)
     is_one_shape = len({np.shape(each) for each in values}) == 1
     if is_one_shape and (not first.ndim or first.shape[0] >= least):
         return np.stack(values)
@@ -188,15 +191,6 @@ def _collated(items: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     from torch.utils.data import default_convert
 
     return default_convert(items[0].collate(items))
-
-
-def _stacked_tensors(values: Sequence[Any]) -> Any:
-    """Return PyTorch's tensors of one shape as one; other values as a list."""
-    torch = sys.modules.get("torch")
-    if torch is None or not all(isinstance(value, torch.Tensor) for value in values):
-        return list(values)
-    is_one_shape = len({value.shape for value in values}) == 1
-    return torch.stack(list(values)) if is_one_shape else list(values)
 
 
 def _parts(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:

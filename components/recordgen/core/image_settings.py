@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any
 
 from recordgen.errors import PayloadError, UsageError, did_you_mean
@@ -235,21 +234,16 @@ class Encoding:
         return ":".join(map(str, [*words, *([] if self.quality is None else [self.quality])]))
 
 
-def image_size_of(size: object) -> tuple[int, int]:
+def image_size_of(size: Any) -> tuple[int, int]:
     """Return the height and width of ``image_size``: 224, ``(224, 320)`` or ``"224x320"``.
 
     Raises: UsageError: it has another form.
     """
-    sizing = None
-    is_number = isinstance(size, Integral) and not isinstance(size, bool)
-    numbers = size if isinstance(size, Sequence) and not isinstance(size, str) else ()
-    are_two = len(numbers) == 2 and all(isinstance(it, Integral) for it in numbers)
-    if isinstance(size, str) or is_number or (are_two and bool not in map(type, numbers)):
-        with suppress(UsageError):
-            sizing = ImageSizing.of(size)  # type: ignore[arg-type]  # NumPy's integers are alike
-    if sizing is None or sizing.rule != "shape":
-        raise UsageError(
-            f"image_size must be height and width, each at least 1, or one number for a square "
-            f"(got {size!r})"
-        )
-    return sizing.height, sizing.width
+    with suppress(UsageError, ValueError):  # the latter by arrays
+        sizing = ImageSizing.of(size)
+        if sizing.rule == "shape":
+            return sizing.height, sizing.width
+    raise UsageError(
+        f"image_size must be height and width, each at least 1, or one number for a square "
+        f"(got {size!r})"
+    )
