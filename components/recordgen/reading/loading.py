@@ -126,7 +126,9 @@ def load(
 def _shards_of(source: Place) -> dict[str, ShardSet]:
     """Return the shards by split; files are one split: ``train``, if no output says another."""
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    several = isinstance(paths, Iterable) and [_splits_in(os.fspath(path)) for path in paths]
+    several = isinstance(paths, Iterable) and [
+        _splits_in(storage.normal(os.fspath(path))) for path in paths
+    ]
     if several and all(several):
         return {name: find_shards(source, name) for name in dict.fromkeys(chain(*several))}
     shards = find_shards(source, splits.TRAIN)
