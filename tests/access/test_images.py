@@ -312,7 +312,7 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
         (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
         (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
         (lambda source: recordgen.write([], output_dir="out"), "second"),
-        (lambda source: recordgen.source("out", batch_size=2), "batches"),
+        (lambda source: source.images(8, batch_size=2), "batches"),
         (lambda source: recordgen.load("out", data_format="channels_first"), "map"),
         (lambda source: recordgen.load("out", drop_last=True), "drop_remainder=True"),
     ],

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recordgen.messages.signatures import names_checked
-
 if TYPE_CHECKING:
     from recordgen.access.shards import Place
     from recordgen.access.source import Source
 
 
-@names_checked
 def source(place: Place, split: str = "train", *, cache_bytes: int | None = None) -> Source:
     """Return the records of a split as a sequence of dicts, for PyTorch, JAX and Grain.
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from recordgen.core.ordered import map_in_order
-from recordgen.errors import UsageError
-from recordgen.messages.signatures import names_checked
+from recordgen.errors import UsageError, names_checked
 
 if TYPE_CHECKING:
     import numpy.typing as npt

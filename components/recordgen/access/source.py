@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.access.records import Records
 from recordgen.core.task.stored import is_image
-from recordgen.errors import UsageError
-from recordgen.messages.signatures import names_checked
+from recordgen.errors import UsageError, names_checked
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs

@@ -10,10 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields
-from functools import wraps
-from typing import Any, TypeVar, cast, get_type_hints
-
-from recordgen.errors import check_names
+from typing import Any, TypeVar, get_type_hints
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -63,20 +60,6 @@ def takes(keywords: Any, *configs: type[Any], **defaults: Any) -> Callable[[_Fun
         return function
 
     return decorate
-
-
-def names_checked(function: _Function) -> _Function:
-    """Let a function answer an unknown keyword with a UsageError that names the known ones."""
-    code = function.__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    known = [name for name in parameters if name != "self"]
-
-    @wraps(function)
-    def checked(*values: Any, **options: Any) -> Any:
-        check_names(options, known)
-        return function(*values, **options)
-
-    return cast("_Function", checked)
 
 
 def _default(option: Field[Any]) -> Any:

@@ -44,12 +44,11 @@ from recordgen.core.ordered import default_threads
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
+from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError, names_checked
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
 from recordgen.messages import Shown
-from recordgen.messages.signatures import names_checked
 from recordgen.options import COMPRESSIONS
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
