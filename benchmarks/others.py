@@ -8,13 +8,14 @@ input there is one shuffled pass over uint8 batches and a line of JSON: images p
 milliseconds and waits per image, with all worker processes. ``--installed`` prints the pipelines
 for which PYTHON has the packages.
 
-All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``image_folder``:
+All decode and resize with :class:`recordgen.access.decode.Decoder`, by PyTorch if PYTHON has it,
+except ``image_folder``:
 
     bare               the same bytes from memory, one after the other, in one thread
     bare_torch         the same bytes from memory in a DataLoader: what PyTorch's queue costs
     bare_grain         the same bytes from memory in Grain: what its threads cost
     source_batches     recordgen.source(…).images(…).batches(…): a thread per core
-    source_area        the same with method="area", by OpenCV: the pixels of recordgen.load
+    source_area        the same with method="area": the pixels of recordgen.load
     source_torch       the same images in a DataLoader, a worker process per core
     source_grain       the same images in Grain, a thread per core
     source_grain_batches  their numbers shuffled and batched in Grain, each read as a whole
@@ -42,6 +43,8 @@ from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
 
+METHOD = "torch" if find_spec("torch") else "bilinear"
+
 Pass = Callable[[], Iterable[Any]]
 
 
@@ -58,7 +61,7 @@ class Photos:
     def images(self) -> Any:
         import recordgen
 
-        return recordgen.source(self.records).images(self.size)
+        return recordgen.source(self.records).images(self.size, method=METHOD)
 
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
@@ -74,7 +77,7 @@ class Photos:
 
         from recordgen.access.decode import Decoder
 
-        decoder = Decoder(self.size)
+        decoder = Decoder(self.size, method=METHOD)
         return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 
@@ -111,8 +114,6 @@ def source_batches(photos: Photos) -> Pass:
 
 
 def source_area(photos: Photos) -> Pass:
-    import cv2  # noqa: F401 -- it resizes, if it is loaded
-
     images = photos.images.source.images(photos.size, method="area")
     return lambda: images.batches(photos.batch_size, seed=0)
 
@@ -234,7 +235,7 @@ PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
     "bare_torch": (bare_torch, ("torch",)),
     "bare_grain": (bare_grain, ("grain",)),
     "source_batches": (source_batches, ()),
-    "source_area": (source_area, ("cv2",)),
+    "source_area": (source_area, ()),
     "source_torch": (source_torch, ("torch",)),
     "source_grain": (source_grain, ("grain",)),
     "source_grain_batches": (source_grain_batches, ("grain",)),
@@ -272,7 +273,7 @@ def main() -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print, too
     if find_spec("torch"):
-        import torch  # resizes for all pipelines, if it is here
+        import torch
 
         torch.set_num_threads(1)
     start = PIPELINES[name][0](photos)

@@ -80,7 +80,9 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _load(_MODULES[name], name)
     if name not in _EXPORTS:
-        raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
+        from recordgen.messages.other_names import our_function  # only for this message
+
+        raise AttributeError(f"module 'recordgen' has no attribute {name!r}{our_function(name)}")
     value = getattr(_load(_EXPORTS[name], name), name)
     globals()[name] = value
     return value

@@ -28,15 +28,19 @@ NotUnderstoodError and DataError are also RemediedErrors: they may know options 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from recordgen.messages import MESSAGE_CHARACTERS, shortened
 from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _shown(text: str) -> str:
@@ -300,3 +304,17 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
 
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
             raise UsageError(f"unknown option {name!r}{our_name(name, known) or hint}")
+
+
+def names_checked(function: _Function) -> _Function:
+    """Let a function answer an unknown keyword with a UsageError that names the known ones."""
+    code = function.__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = [name for name in parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*values: Any, **options: Any) -> Any:
+        check_names(options, known)
+        return function(*values, **options)
+
+    return cast("_Function", checked)

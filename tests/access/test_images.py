@@ -1,7 +1,10 @@
 """Images of a source have the pixels, labels and boxes that ``recordgen.load`` gives."""
 
+import importlib
 import io
 import pickle
+import re
+import sys
 
 import numpy as np
 import pytest
@@ -90,6 +93,18 @@ def test_levels_are_as_loaded(photos, method, resize, size):
     assert levels(images, expected) <= 1
 
 
+@pytest.mark.parametrize("method", ["area", "bilinear"])
+def test_other_libraries_change_no_pixel(photos, monkeypatch, method):
+    """Pixels are the same and writable whatever a program has imported."""
+    images = recordgen.source(photos).images(24, method=method)
+    expected = images.batch(range(24))[0]
+    for name in ("torch", "cv2"):
+        monkeypatch.setitem(sys.modules, name, object())
+    np.testing.assert_array_equal(images.batch(range(24))[0], expected)
+    for each in (images, images.source.images(), images.source.images(layout="CHW")):
+        assert all(pixels.flags.writeable for pixels, _ in each)
+
+
 def test_center_crops_by_area(photos):
     """Only the colours at the edges of a window depend on the decoder."""
     images = recordgen.source(photos).images(48, resize="center_crop", method="area")
@@ -106,6 +121,7 @@ def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
     source = recordgen.source(tmp_path / "out")
     for example, (pixels, _) in zip(source, source.images(), strict=True):
         assert pixels.shape == (example["image/height"], example["image/width"], 3)
+        assert pixels.flags.writeable
         data = example["image/encoded"].tobytes()
         if encode == "raw":
             assert pixels.tobytes() == data
@@ -175,20 +191,6 @@ def test_images_without_labels(tmp_path):
     assert images.batch([0, 0]).shape == (2, 12, 16, 3)
 
 
-def test_batches(photos):
-    """Images and labels are stacked, in the order of the seed, also by several threads."""
-    images = recordgen.source(photos).images(16)
-    found = list(images.batches(7, seed=3, threads=4))
-    assert [pixels.shape for pixels, _ in found] == [(7, 16, 16, 3)] * 3 + [(3, 16, 16, 3)]
-    labels = np.concatenate([label for _, label in found])
-    assert sorted(labels) == sorted(label for _, label in images)
-    for (pixels, label), (again, same) in zip(
-        list(images.batches(7, seed=3, start=2)), found[2:], strict=True
-    ):
-        np.testing.assert_array_equal(pixels, again)
-        np.testing.assert_array_equal(label, same)
-
-
 def test_pickles_and_texts(photos):
     """Images are pickled as their source and their options, which their text shows."""
     images = recordgen.source(photos).images((16, 20), method="area")
@@ -216,7 +218,12 @@ def test_a_size_of_any_integers_is_one_size(photos):
 
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
     source = recordgen.source(photos)
-    for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
+    for options in (
+        {"resize": "random_crop"},
+        {"method": "cubic"},
+        {"dtype": "float64"},
+        {"scale": "-1..1:uint8"},
+    ):
         with pytest.raises(UsageError):
             source.images(8, **options)
     with pytest.raises(UsageError, match=r"^image_size "):
@@ -228,6 +235,37 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     recordgen.write([{"x": 1}], tmp_path / "out")
     with pytest.raises(UsageError, match="image/encoded"):
         recordgen.source(tmp_path / "out").images(8)
+
+
+@pytest.mark.parametrize("name", ["convert_and_load", "inspect"])
+def test_another_tools_function_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=r"recordgen\.(convert|source)\("):
+        getattr(recordgen, name)
+
+
+@pytest.mark.parametrize(
+    ("options", "scale"),
+    [
+        # options of source.images, scale of load
+        (dict(dtype=np.uint8), "uint8"),
+        (dict(dtype=np.dtype("float32")), "0..1"),
+        (dict(scale="-1..1"), "-1..1"),
+        (dict(scale="-1..1", dtype=np.float16), "-1..1:float16"),
+        (dict(scale="0..255"), "0..255"),
+        (dict(scale="ResNet50", image_size="48x48"), "ResNet50"),
+        (dict(scale="0..255:uint8", image_size=np.int64(48)), "uint8"),
+    ],
+)
+def test_ranges_and_sizes_have_the_words_of_load(photos, options, scale):
+    """Pixels have the range and the type that ``load`` gives for the same words."""
+    given = {"image_size": (48, 48), **options}
+    images = recordgen.source(photos).images(**given, method="area")
+    expected = loaded(photos, image_size=given["image_size"], scale=scale)
+    for (pixels, _), (wanted, _) in zip(images, expected, strict=True):
+        assert (pixels.dtype, pixels.shape) == (wanted.dtype, wanted.shape)
+        assert pixels.flags.c_contiguous
+        levels = 1.01 if wanted.max() > 2 else 0.01
+        np.testing.assert_allclose(pixels.astype(float), wanted.astype(float), atol=levels)
 
 
 def halved(pixels):
@@ -265,7 +303,6 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
     ("call", "ours"),
     [
         (lambda source: source.images(size=8), "image_size"),
-        (lambda source: source.images(scale="uint8"), "dtype"),
         (lambda source: source.images(8, data_format="channels_first"), "layout"),
         (lambda source: source.batches(8, shuffle=True), "seed="),
         (lambda source: recordgen.load("out", size=8), "image_size"),
@@ -274,9 +311,15 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
         (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
         (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
         (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
+        (lambda source: recordgen.write([], output_dir="out"), "second"),
+        (lambda source: source.images(8, batch_size=2), "batches"),
+        (lambda source: recordgen.load("out", data_format="channels_first"), "map"),
+        (lambda source: recordgen.load("out", drop_last=True), "drop_remainder=True"),
     ],
 )
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
     monkeypatch.chdir(photos.parent)
-    with pytest.raises(UsageError, match=ours):
+    with pytest.raises(UsageError, match=ours) as error:
         call(recordgen.source(photos))
+    for module, name in re.findall(r"(recordgen(?:\.\w+)*)\.(\w+)", str(error.value)):
+        assert hasattr(importlib.import_module(module), name)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -201,23 +202,23 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
         ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
         ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
         ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
-        ({"image/encoded": b""}, {}, DataError, r"a\.rec.*record 0"),
+        ({"image/encoded": b""}, {}, DataError, r"a\.rec.*image/class/label"),
         (
             {"image/encoded": b"", "image/class/label": 1},
             dict(vocabulary=["a"]),
             DataError,
-            r"a\.rec.*record 0",
+            r"a\.rec.*image/class/text",
         ),
         (
             {"image/encoded": b"", "image/class/label": 1},
             dict(columns=["nothing"]),
             UsageError,
-            r"columns.*record 0",
+            r"columns.*a\.rec.*'nothing'",
         ),
     ],
 )
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
-    """A feature that the first record lacks is an error before training."""
+    """A feature that the first records lack is an error before training."""
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
@@ -234,6 +235,8 @@ OF_TEXTS = dict(task="text_classification")
     [
         # features of records, options, the columns that name them; "": known names
         (NUMBERED, SIZE, ""),
+        ([{"image": IMAGE}, *NUMBERED], SIZE, ""),
+        ([{"image": IMAGE, "label": []}, *NUMBERED], SIZE, ""),
         (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),
         (NAMED, dict(SIZE, vocabulary=["a", "b", "c"]), "image=jpg,label=kind"),
         (NAMED, dict(SIZE, vocabulary=["a", "b", "c"], cache="memory"), "image=jpg,label=kind"),
@@ -241,7 +244,10 @@ OF_TEXTS = dict(task="text_classification")
     ],
 )
 def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options, columns):
-    """Other tools' records are read by known names or ``columns``; a refusal names the columns."""
+    """Other tools' records are read by known names or ``columns``; a refusal names the columns.
+
+    The first record may lack its label.
+    """
     path = write_records(tmp_path / "a.rec", map(example, records))
     if columns:
         with pytest.raises(NotUnderstoodError) as error:
@@ -251,13 +257,19 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
     assert found == [0, 1, 2] * 2
     assert steps_per_epoch(path, 4, **{k: v for k, v in options.items() if k not in SIZE}) == 2
+    for place in (path, [path], f"{tmp_path}/*.rec"):
+        [(split, batches)] = load(place, **options).items()
+        assert (split, sum(len(labels) for _, labels in batches)) == ("train", 6)
     (tmp_path / "Split-eval").mkdir()
     shutil.copy(path, tmp_path / "Split-eval/a")
     loaded = load(tmp_path, **options)["validation"]
     assert [int(label) for _, labels in loaded for label in labels] == found
-    if "vocabulary" not in options:
-        pairs = source(path).pairs(columns=columns, task=options.get("task", "auto"))
-        assert [int(label) for _, label in pairs] == found
+    pairs = partial(source(path).pairs, columns=columns, task=options.get("task", "auto"))
+    if "vocabulary" in options:  # nothing numbers the texts
+        with pytest.raises(UsageError, match="kind"):
+            pairs()
+    else:
+        assert [int(label) for _, label in pairs() if label >= 0] == found
 
 
 def test_a_tfrecord_of_other_content_is_an_error(tmp_path):

@@ -34,7 +34,7 @@ WRONG = {
     "cache": (True, ""),
     "shard": ((1, 1), "ab", 1, (0,), (-1, 2), (0.0, 1)),
     "only": (3, "cat", [], [1]),
-    "image_size": (0, (4, 0), (4, 4, 3), "44"),
+    "image_size": (0, (4, 0), (4, 4, 3), "44max"),
     "scale": ("0..1:int8", "int8", "0-255", "mobilenet_v2", "-1..1:uint8", 3),
     "resize": ("crop",),
     "label_mode": ("onehot",),

@@ -28,33 +28,16 @@ def test_a_share_is_whole_files_and_parts_or_a_part_of_each_file(share, counts, 
 @pytest.mark.parametrize("share", [consecutive_share, even_share])
 @given(counts=COUNTS, workers=WORKERS)
 def test_shares_are_disjoint_complete_and_equal(share, counts, workers):
-    shares = [
-        [
-            (piece.file, piece.start + n)
-            for piece in share(counts, index, workers)
-            for n in range(piece.count)
-        ]
-        for index in range(workers)
+    """Two shares meet in a file at most once, or else each worker has a part of every file."""
+    shares = [share(counts, index, workers) for index in range(workers)]
+    records = [(p.file, p.start + n) for pieces in shares for p in pieces for n in range(p.count)]
+    assert sorted(records) == [(file, n) for file, count in enumerate(counts) for n in range(count)]
+    sizes = [
+        [sum(piece.count for piece in pieces if piece.file == file) for file in range(len(counts))]
+        for pieces in shares
     ]
-    everything = [(file, record) for file, count in enumerate(counts) for record in range(count)]
-    assert sorted(record for records in shares for record in records) == everything
-    sizes = [len(records) for records in shares]
-    assert max(sizes) - min(sizes) <= 1
-
-
-@given(counts=COUNTS, workers=WORKERS)
-def test_a_file_is_opened_twice_only_if_two_shares_meet_in_it(counts, workers):
-    pieces = [
-        piece for index in range(workers) for piece in consecutive_share(counts, index, workers)
-    ]
-    assert len(pieces) <= len(counts) + workers - 1
-
-
-@given(counts=COUNTS, workers=WORKERS)
-def test_every_worker_has_a_part_of_every_file(counts, workers):
-    for file in range(len(counts)):
-        sizes = []
-        for index in range(workers):
-            mine = [piece for piece in even_share(counts, index, workers) if piece.file == file]
-            sizes.append(sum(piece.count for piece in mine))
-        assert max(sizes) - min(sizes) <= 1
+    assert max(map(sum, sizes)) - min(map(sum, sizes)) <= 1
+    if share is consecutive_share:
+        assert sum(map(len, shares)) <= len(counts) + workers - 1
+    else:
+        assert all(max(parts) - min(parts) <= 1 for parts in zip(*sizes, strict=True))

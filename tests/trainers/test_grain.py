@@ -33,12 +33,6 @@ def test_whole_batches_of_shuffled_numbers_are_the_same_examples(numbers):
     assert sorted(found) == list(range(1000))
 
 
-def test_two_processes_share_an_epoch(numbers):
-    shares = [seen(shuffled(numbers)[index::2].batch(50).to_iter_dataset()) for index in range(2)]
-    assert [len(share) for share in shares] == [500, 500]
-    assert sorted(chain.from_iterable(shares)) == list(range(1000))
-
-
 def test_an_epoch_goes_on_where_it_stopped(numbers):
     """A state of some bytes is enough for another process."""
     iterator = iter(shuffled(numbers).batch(32).to_iter_dataset(grain.ReadOptions(num_threads=4)))

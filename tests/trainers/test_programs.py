@@ -33,6 +33,26 @@ right = [
 print(f"accuracy {np.concatenate(right).mean():.4f}")
 """
 
+UNET = """
+import sys, torch, recordgen
+from torch import nn
+torch.manual_seed(0)
+images = recordgen.source(sys.argv[1], "train").images(32, layout="CHW", dtype=torch.float32)
+first, second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 32, 4, 2, 1)
+up, last = nn.ConvTranspose2d(32, 16, 2, 2), nn.Conv2d(32, len(images.class_names), 1)
+model = nn.ModuleList([first, second, up, last])
+def scores(pixels):
+    fine = first(pixels).relu()
+    return last(torch.cat([fine, up(second(fine).relu()).relu()], 1))
+optimizer = torch.optim.Adam(model.parameters(), 0.01)
+for pixels, masks in torch.utils.data.DataLoader(images, 4, sampler=[*range(len(images))] * 10):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(scores(pixels), masks.long(), ignore_index=255).backward()
+    optimizer.step()
+right = (scores(pixels).argmax(1) == masks)[masks < 255]
+print(f"accuracy {right.float().mean():.4f}")
+"""
+
 
 def run(*command, **variables):
     """Run Python to a good end, without a traceback; return its output."""
@@ -61,6 +81,12 @@ def test_examples(photos, example):
 def test_keras(photos, backend):
     """``model.fit`` takes a DataLoader, or batches of NumPy arrays."""
     assert accuracy("-c", KERAS, photos, KERAS_BACKEND=backend) > 0.85
+
+
+def test_a_u_net(tmp_path):
+    """Images and masks become tensors of one batch, and a U-Net learns the masks."""
+    recordgen.convert(f"{ROOT}/examples/image_segmentation/shapes.csv", tmp_path / "out")
+    assert accuracy("-c", UNET, str(tmp_path / "out")) > 0.85
 
 
 def test_the_page(photos, tmp_path, monkeypatch):

@@ -1,15 +1,15 @@
 """A source is a map-style dataset of PyTorch."""
 
-import sys
 from itertools import chain
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 import recordgen
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
 from tests.pages import ROOT
 
 
@@ -27,26 +27,6 @@ def test_workers_read_each_example_once(numbers, context):
     assert found != sorted(found)
 
 
-def test_processes_share_an_epoch(numbers):
-    """With DistributedSampler, two processes together read each example once."""
-    source = recordgen.source(numbers)
-    shares = []
-    for rank in range(2):
-        sampler = DistributedSampler(source, num_replicas=2, rank=rank, seed=3)
-        shares.append(seen(DataLoader(source, 50, sampler=sampler, num_workers=2)))
-    assert [len(share) for share in shares] == [500, 500]
-    assert sorted(chain.from_iterable(shares)) == list(range(1000))
-
-
-def test_an_epoch_goes_on_where_it_stopped(numbers):
-    """The order is PyTorch's own: the rest of a permutation is the rest of the epoch."""
-    source = recordgen.source(numbers)
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5))
-    whole = seen(DataLoader(source, 32, sampler=order, num_workers=2))
-    assert whole == [int(source[at]["number"]) for at in order]
-    assert seen(DataLoader(source, 32, sampler=order[7 * 32 :], num_workers=2)) == whole[7 * 32 :]
-
-
 def test_batches_of_images(photos):
     """The default collation gives tensors of pixels and of classes."""
     images = recordgen.source(photos).images(32)
@@ -59,13 +39,12 @@ def test_batches_of_images(photos):
     np.testing.assert_array_equal(labels.numpy(), numbers)
 
 
-def test_torch_interpolates_as_pillow(photos, monkeypatch):
-    """With PyTorch loaded, pixels differ by at most one level from Pillow's."""
-    images = recordgen.source(photos).images((20, 45))
-    by_torch = images.batch(range(20))[0].astype(int)
-    monkeypatch.delitem(__import__("sys").modules, "torch")
-    by_pillow = images.batch(range(20))[0].astype(int)
-    assert 0 < np.abs(by_torch - by_pillow).max() <= 1
+def test_pixels_by_torch(photos):
+    """PyTorch's pixels differ by at most one level from those that need no PyTorch."""
+    source = recordgen.source(photos)
+    pixels = source.images((20, 45)).batch(range(20))[0].astype(int)
+    by_torch = source.images((20, 45), method="torch").batch(range(20))[0].astype(int)
+    assert 0 < np.abs(by_torch - pixels).max() <= 1
 
 
 def test_dtypes_of_columns(tmp_path):
@@ -79,16 +58,45 @@ def test_dtypes_of_columns(tmp_path):
     }
 
 
-@pytest.mark.parametrize("size", [(24, 24), (50, 120), (224, 300)])
-def test_areas_by_opencv(photos, monkeypatch, size):
-    """With OpenCV loaded, no level differs by more than one from the means that NumPy computes."""
-    import cv2  # noqa: F401 -- it computes if it is loaded
+def flipped(pixels):
+    return torch.from_numpy(pixels).flip(1)
 
-    images = recordgen.source(photos).images(size, method="area")
-    by_opencv = images.batch(range(20))[0].astype(int)
-    monkeypatch.delitem(sys.modules, "cv2")
-    by_numpy = images.batch(range(20))[0].astype(int)
-    assert np.abs(by_opencv - by_numpy).max() <= 1
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_boxes_need_no_function(tmp_path, workers):
+    """PyTorch's default collation pads boxes as ``collate`` does, also of transformed images."""
+    recordgen.convert(f"{ROOT}/examples/object_detection/digits.csv", tmp_path / "out")
+    source = recordgen.source(tmp_path / "out")
+    images = source.images(8, boxes="xyxy", layout="CHW", dtype=torch.float32)
+    wanted, targets = images.collate(images[:])
+    assert 1 < len(targets["count"]) < targets["count"].sum()
+    for some in (images, images.map(itself), source.images(8, transform=flipped)):
+        [(pixels, found)] = DataLoader(some, len(images), num_workers=workers)
+        assert {name: each.dtype for name, each in found.items()} == {
+            **{"boxes": torch.float32, "labels": torch.int64, "count": torch.int64}
+        }
+        np.testing.assert_array_equal(found["labels"], targets["labels"])
+        assert isinstance(pixels, torch.Tensor)
+    np.testing.assert_array_equal(next(iter(DataLoader(images, len(images))))[0], wanted)
+    [items] = DataLoader(images, len(images), collate_fn=list)
+    assert [len(target["labels"]) for _, target in items] == targets["count"].tolist()
+
+
+def itself(item):
+    return item
+
+
+def test_records_that_differ(tmp_path, monkeypatch):
+    """A feature that only some records have is in the batch of a DataLoader, in any order."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    records = [{"a": [1]}, {"a": [2], "b": [3, 4]}]
+    for some in (records, records[::-1]):
+        path = tmp_path / "a.tfrecord"
+        frames = (RECORDS.frame(serialize_example(each)) for each in some)
+        path.write_bytes(b"".join(chain.from_iterable(frames)))
+        [batch] = DataLoader(recordgen.source(str(path)), 2)
+        assert [each.tolist() for each in batch["b"]] == [it.get("b", []) for it in some]
+        assert batch["a"].tolist() == [it["a"] for it in some]
 
 
 def test_texts_and_entities_are_collated(tmp_path):

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from recordgen.core.ordered import map_in_order
-from recordgen.errors import UsageError, check_names
+from recordgen.errors import UsageError, names_checked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _Item = TypeVar("_Item", covariant=True)
-
-
-def names_checked(function: _Function) -> _Function:
-    """Let a function answer an unknown keyword with a UsageError that names the known ones."""
-    code = function.__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    known = [name for name in parameters if name != "self"]
-
-    @wraps(function)
-    def checked(*values: Any, **options: Any) -> Any:
-        check_names(options, known)
-        return function(*values, **options)
-
-    return cast("_Function", checked)
 
 
 def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArray[np.int64]:
@@ -64,13 +49,12 @@ class BatchedSequence(Sequence[_Item]):
         return together(items)
 
     def __getitems__(self, indexes: Iterable[int]) -> list[_Item]:
-        """Return several items; PyTorch calls it with the indexes of a batch."""
-        found: list[_Item] = self[list(indexes)]
-        return found
+        """Return the items of a batch of PyTorch, whose default collation knows dicts of them."""
+        return known_to_torch(self[list(indexes)], self.collate)
 
     def batch(self, indexes: Iterable[int]) -> Any:
         """Return the items with these indexes as one batch. Raises: as ``[index]``."""
-        return self.collate(self.__getitems__(indexes))
+        return self.collate(self[list(indexes)])
 
     @names_checked
     def batches(
@@ -124,8 +108,8 @@ def together(
 ) -> Any:
     """Return values of several items as one; tuples and dicts are joined part by part.
 
-    Numbers and arrays of one shape are stacked; other values are a list. A part that an item lacks
-    is an empty array.
+    Numbers, arrays and tensors of one shape are stacked; other values are a list. A part that an
+    item lacks is an empty array.
 
     Args:
         values: at least one.
@@ -149,8 +133,13 @@ def together(
         return {
             name: together(_parts(values, name), padding, least, several, name) for name in names
         }
+    if all(isinstance(value, bool | int | float) for value in values):
+        return np.array(values)
     if not isinstance(first, np.ndarray | np.generic):
-        return list(values)
+        torch = sys.modules.get("torch")
+        are_tensors = torch is not None and all(isinstance(it, torch.Tensor) for it in values)
+        is_one_shape = are_tensors and len({value.shape for value in values}) == 1
+        return torch.stack(list(values)) if torch and is_one_shape else list(values)
     is_one_shape = len({np.shape(each) for each in values}) == 1
     if is_one_shape and (not first.ndim or first.shape[0] >= least):
         return np.stack(values)
@@ -164,6 +153,43 @@ def together(
     for at, each in enumerate(values):
         found[at, : len(each)] = each
     return found
+
+
+class _TupleItem(tuple[Any, ...]):
+    """A tuple that its sequence collates, also if PyTorch's default collation is asked."""
+
+    collate: Callable[[Sequence[Any]], Any]
+
+
+class _DictItem(dict[str, Any]):
+    """A dict that its sequence collates, also if PyTorch's default collation is asked."""
+
+    collate: Callable[[Sequence[Any]], Any]
+
+
+def known_to_torch(items: list[Any], collate: Callable[[Sequence[Any]], Any]) -> list[Any]:
+    """Let PyTorch's default collation call ``collate`` for items with dicts.
+
+    It stacks values of one shape only, and takes the names in the first dict for those of all.
+    """
+    torch_collate = sys.modules.get("torch.utils.data._utils.collate")
+    parts = items[:1] if items and not isinstance(items[0], tuple) else [*chain(*items[:1])]
+    if torch_collate is None or not any(isinstance(part, dict) for part in parts):
+        return items
+    for kind in (_TupleItem, _DictItem):
+        torch_collate.default_collate_fn_map[kind] = _collated
+    found: list[Any] = []
+    for item in items:
+        found.append(_TupleItem(item) if isinstance(item, tuple) else _DictItem(item))
+        found[-1].collate = collate
+    return found
+
+
+def _collated(items: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Return items as one batch of tensors; the arguments are those that PyTorch gives."""
+    from torch.utils.data import default_convert
+
+    return default_convert(items[0].collate(items))
 
 
 def _parts(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:

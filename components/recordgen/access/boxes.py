@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen import features
+from recordgen.core.records.class_masks import seen_through
 from recordgen.core.records.run_lengths import pixels_of
 from recordgen.features import AREA, FLAGS, KEYPOINTS, MASKS
 
@@ -81,6 +82,28 @@ def formatted(
     return left + across / 2, top + down / 2, across, down
 
 
+def shown_keypoints(
+    points: Floats, frames: Floats, flip: Sequence[int] = (), scale: Sequence[float] = (1, 1)
+) -> Floats:
+    """Return keypoints as images show them; 0, 0, 0 if they are outside or not labelled.
+
+    Args:
+        points: x and y in shares of the stored image, and visibility (float32 [n, keypoints, 3]).
+        frames: what is shown of the image of each box: top, left, height and width in shares
+            (float32 [n, 4]); a negative width is mirrored.
+        flip: for each keypoint the one that it becomes in a mirrored image, if it differs.
+        scale: the width and height of the image in the unit of the result.
+    """
+    if flip:
+        points = np.where(frames[:, 3, None, None] < 0, points[:, list(flip)], points)
+    starts, extents = frames[:, None, 1::-1], frames[:, None, :1:-1]
+    places = (points[..., :2] - starts) / extents
+    is_in = ((places >= -KEYPOINT_TOLERANCE) & (places <= 1 + KEYPOINT_TOLERANCE)).all(-1)
+    inside = np.clip(places, 0, 1) * np.array(scale, np.float32)
+    found = np.concatenate([inside, points[..., 2:]], -1)
+    return np.where((is_in & points.any(-1))[..., None], found, np.float32(0))
+
+
 def object_masks(
     points: Floats,
     polygons: Integers,
@@ -117,7 +140,7 @@ def object_masks(
         if len(part):
             height, width = map(int, stored_sizes[owner])
             pixels = pixels_of(part.tolist(), height, width)
-            masks[owner] |= _sampled(pixels, views[owner], image_size)
+            masks[owner] |= seen_through(pixels, views[owner], image_size, outside=0)
     return masks
 
 
@@ -134,17 +157,6 @@ def filled(points: Floats, size: tuple[int, int]) -> Masks:
     np.add.at(changes, (np.nonzero(crosses)[1], first[crosses]), 1)
     inside: Masks = np.cumsum(changes, 1, dtype=np.uint8)[:, :width] & np.uint8(1)
     return inside
-
-
-def _sampled(pixels: Masks, view: Floats, size: tuple[int, int]) -> Masks:
-    """Return the nearest pixel of each pixel that is shown."""
-    places, are_there = [], []
-    for axis in (0, 1):
-        shares = (np.arange(size[axis], dtype=np.float32) + np.float32(0.5)) / size[axis]
-        place = np.floor((view[axis] + view[2 + axis] * shares) * pixels.shape[axis])
-        are_there.append((place >= 0) & (place < pixels.shape[axis]))
-        places.append(np.clip(place, 0, pixels.shape[axis] - 1).astype(np.intp))
-    return pixels[np.ix_(*places)] * np.logical_and.outer(*are_there)
 
 
 def _parts(values: Any, counts: Integers) -> list[Any]:

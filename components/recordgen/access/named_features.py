@@ -5,7 +5,7 @@ image=jpg,label=kind   →   {"image/encoded": "jpg", "image/class/label": "kind
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recordgen import features
@@ -22,10 +22,23 @@ _ENDS = {
     **{side: (f"bbox/{side}",) for side in ("xmin", "ymin", "xmax", "ymax")},
 }
 
+#: So many records show which features other tools' files have.
+SHOWN = 16
+
 _PICTURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM")
 _LABELS = ("label", "class", "category", "target")
 
 _Record: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def shown_features(records: Iterable[_Record]) -> dict[str, Sequence[Any]]:
+    """Return the features of records, each with its values in the first record that has some."""
+    found: dict[str, Sequence[Any]] = {}
+    for record in records:
+        for name, values in record.items():
+            if not len(found.get(name, ())):
+                found[name] = values
+    return found
 
 
 def named_features(columns: str, task: str, first: _Record, path: str) -> dict[str, str]:
@@ -35,7 +48,7 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
         columns: pairs of a role and a feature, such as ``image=jpg,label=kind``; "": features
             ``image``, ``text`` and ``label`` have the roles of their names.
         task: a name of :data:`recordgen.tasks.TASKS`.
-        first: the features of the first record, as lists by name.
+        first: the features of the first records, see :func:`shown_features`.
         path: its file, for messages.
 
     Raises:
@@ -58,10 +71,10 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
             raise UsageError(f"columns: {task} has no role {role!r}; roles: {', '.join(_ENDS)}")
         if name not in first:
             raise UsageError(
-                f"columns: {path}: record 0 has no feature {name!r}, only "
+                f"columns: {path}: the first records have no feature {name!r}, only "
                 f"{listed(sorted(first), str)}"
             )
-        is_text = isinstance(first[name][0], bytes)
+        is_text = len(first[name]) and isinstance(first[name][0], bytes)
         found[known[-1] if role != "label" or is_text else known[0]] = name
     return found
 

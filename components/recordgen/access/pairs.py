@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,15 +13,14 @@ import numpy as np
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.decode import Decoder
-from recordgen.access.named_features import named_features
+from recordgen.access.named_features import SHOWN, named_features, shown_features
 from recordgen.access.records import Example, Records
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
-# Records that show which features other tools' files have; records that are read for their labels.
-_TRIED = 16
+# Records that are read together for their labels.
 _AT_ONCE = 256
 
 
@@ -126,8 +124,7 @@ class Pairs(BatchedSequence[Any]):
         self._changes = tuple(changes)
         known = source.dataset
         # The first record of other tools may lack what others have.
-        first = source[:_TRIED] if not source.features else []
-        there: Mapping[str, Any] = source.features or dict(ChainMap(*first))
+        there: Mapping[str, Any] = source.features or shown_features(source[:SHOWN])
         is_ours = known is not None and known.task != EXAMPLES
         named = OF_OTHER_RECORDS if task == "auto" else task
         name = known.task if known is not None and is_ours else named
@@ -142,6 +139,12 @@ class Pairs(BatchedSequence[Any]):
         self._pairing = make(source, there, decoder)
         if (decoder.fields or decoder.boxes != BOX_FORMATS[0]) and not self._pairing.several:
             raise UsageError(f"fields and boxes are for boxes, which {name} has not; remove them")
+        for each, own in stored.items():
+            if each not in self._pairing.features:
+                raise UsageError(
+                    f"{source!r}: the feature {own!r} holds texts, which nothing numbers; convert "
+                    f"the records, name other columns, or read source[i]"
+                )
         self.names = [each for each in self._pairing.features if each in there]
         if self._pairing.names[0] not in there:
             raise UsageError(

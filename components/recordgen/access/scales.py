@@ -64,6 +64,9 @@ _TORCH = PixelScale(
     (1 / 0.229, 1 / 0.224, 1 / 0.225), (-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225)
 )
 
+#: The types of pixels; ``uint8`` has the range 0..255.
+DTYPES = ("float32", "float16", "bfloat16", "uint8")
+
 #: The default scale: ``0..1`` for float pixels, ``0..255`` for ``uint8``.
 AUTO = "auto"
 
@@ -105,6 +108,25 @@ def scale_of(name: str) -> PixelScale:
         f"scale must be {', '.join(RANGES)}, or the name of a model in keras.applications, such as "
         f"MobileNetV2 (got {name!r}){hint}"
     )
+
+
+def parse_scale(text: str) -> tuple[str, str]:
+    """Return the range and the type of pixels: ``"-1..1:float16"`` → ``("-1..1", "float16")``.
+
+    Raises: UsageError: one of them is unknown, or they do not fit.
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"scale must be a text (got {text!r})")
+    name, _, dtype = text.partition(":")
+    if name in DTYPES and not dtype:
+        name, dtype = AUTO, name
+    dtype = dtype or "float32"
+    if dtype not in DTYPES:
+        raise UsageError(
+            f"the type in scale or dtype must be one of {', '.join(DTYPES)} (got {dtype!r})"
+        )
+    scale_for(name, dtype)  # checks both
+    return name, dtype
 
 
 def scale_for(name: str, dtype: str) -> PixelScale:

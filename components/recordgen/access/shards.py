@@ -242,7 +242,7 @@ def find_shards(source: Place, split: str) -> ShardSet:
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
         paths = [storage.normal(os.fspath(path)) for path in source]
-        if len(paths) > 1 and all(map(_holds_dataset, paths)):
+        if paths and all(map(_holds_dataset, paths)):
             return _split_of([_read(path) for path in paths], split)
         return _named(paths)
     source = storage.normal(source)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any
 
 from recordgen.errors import PayloadError, UsageError, did_you_mean
@@ -234,8 +234,16 @@ class Encoding:
         return ":".join(map(str, [*words, *([] if self.quality is None else [self.quality])]))
 
 
-def check_image_size(size: object, name: str = "image_size") -> None:
-    """Check the height and width in pixels of an option. Raises: UsageError."""
-    sides = size if isinstance(size, Sequence) and bool not in map(type, size) else ()
-    if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
-        raise UsageError(f"{name} must be height and width, each at least 1 (got {size!r})")
+def image_size_of(size: Any) -> tuple[int, int]:
+    """Return the height and width of ``image_size``: 224, ``(224, 320)`` or ``"224x320"``.
+
+    Raises: UsageError: it has another form.
+    """
+    with suppress(UsageError, ValueError):  # the latter by arrays
+        sizing = ImageSizing.of(size)
+        if sizing.rule == "shape":
+            return sizing.height, sizing.width
+    raise UsageError(
+        f"image_size must be height and width, each at least 1, or one number for a square "
+        f"(got {size!r})"
+    )

@@ -1,26 +1,60 @@
-"""The names that other tools give to options, answered with ours."""
+"""The names that other tools give to options and functions, answered with ours."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-# Other tools' names of options, and what to write for them: an option, or else the last text.
-_OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "class_mode": ("label_mode",),
-    "class_names": ("vocabulary",),
-    "data_format": ("layout",),
-    "dtype": ("scale",),
-    "input_schema": ("schema",),
-    "num_shards": ("shards", "shard_mb", "shard"),
-    "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
-    "output_dir": ("the folder as the second argument",),
-    "scale": ("dtype",),
-    "shuffle": ("seed",),
-    "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "size": ("image_size",),
-    "target_size": ("image_size",),
-    "validation_split": ("split='80,20,0' in recordgen.convert",),
+# What to write for other tools' names of options. Our options count for the functions that have
+# them; the first answer that a name has is given.
+_OPTIONS: Mapping[str, str] = {
+    "boxes": "bounding_box_format",
+    "columns": "names",
+    "drop_remainder": "drop_last",
+    "epochs": "num_epochs repeat",
+    "image_size": "size target_size",
+    "label_mode": "class_mode",
+    "layout": "channels_first data_format",
+    "method": "interpolation",
+    "scale": "dtype",
+    "schema": "input_schema",
+    "seed": "shuffle",
+    "shards": "num_shards",
+    "shard_mb": "num_shards",
+    "shard": "num_shards",
+    "split": "subset",
+    "threads": "num_workers",
+    "transform": "augment color_mode map_fn",
+    "vocabulary": "class_names",
+    # no names of options
+    "another seed for each pass": "epochs num_epochs repeat",
+    "boxes={'fields': …}": "fields",
+    "data.map(function)": "color_mode data_format layout map_fn",
+    "data['train'] or data['validation']": "subset",
+    "dataflow_options={'setup_file': …}": "tfrecorder_wheel",
+    "images(…).map(function)": "label_mode target_transform",
+    "it in images(…)": "image_size transform",
+    "it in images(…).batches(…) or in a DataLoader": "batch_size",
+    "nothing: it is detected": "as_supervised compression_type header",
+    "resize='center_crop'": "crop_to_aspect_ratio",
+    "resize='fit'": "pad_to_aspect_ratio",
+    "split='80,20,0' in recordgen.convert": "validation_split",
+    "the folder as the second argument": "output_dir",
+    "torch.utils.data.DataLoader(…, collate_fn=…)": "collate_fn",
+    "tuning=recordgen.reading.Tuning(decoder=…)": "interpolation method",
+    "tuning=recordgen.reading.Tuning(drop_remainder=True)": "drop_last drop_remainder",
+    "tuning=recordgen.reading.Tuning(num_parallel_calls=…)": "num_parallel_calls",
+    "tuning=recordgen.reading.Tuning(prefetch=…)": "prefetch",
+    "tuning=recordgen.reading.Tuning(shuffle_buffer=…)": "buffer_size shuffle_buffer_size",
+    "tuning=recordgen.reading.Tuning(threads=…)": "num_workers",
+}
+
+# Other tools' functions.
+_FUNCTIONS: Mapping[str, str] = {
+    "DataLoader": "torch.utils.data.DataLoader(recordgen.source(…).images(…))",
+    "convert_and_load": "recordgen.convert(source, output), then recordgen.load(output)",
+    "create_tfrecords": "recordgen.convert(source, output)",
+    "image_dataset_from_directory": "recordgen.convert(folder, out), then recordgen.load(out)",
+    "inspect": "recordgen.source(output)[0], or the command recordgen inspect OUTPUT",
 }
 
 
@@ -29,6 +63,12 @@ def our_name(name: str, known: Collection[str]) -> str:
 
     ``"size"``, ``["image_size"]`` → ``"; write image_size=…"``
     """
-    words = _OTHER_NAMES.get(name, ())
-    ours = [f"{word}=…" for word in words if word in known]
-    return f"; write {(ours or words[-1:])[0]}" if words else ""
+    for answer, names in _OPTIONS.items():
+        if name in names.split() and (answer in known or not answer.isidentifier()):
+            return f"; write {answer}=…" if answer in known else f"; write {answer}"
+    return ""
+
+
+def our_function(name: str) -> str:
+    """Return the end of a message about an unknown function that another tool has; else ""."""
+    return f"; write {_FUNCTIONS[name]}" if name in _FUNCTIONS else ""

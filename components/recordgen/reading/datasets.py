@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-ImageSize = int | tuple[int, int]
+ImageSize = int | tuple[int, int] | str
 
 # The option classes of all tasks.
 _OPTIONS = (
@@ -45,11 +45,7 @@ _OPTIONS = (
     *(EntityOptions, TableOptions),
 )
 
-takes_options = takes(
-    ReadKeywords,
-    *_OPTIONS,
-    shuffle=Depends("True for train, else False"),
-)
+takes_options = takes(ReadKeywords, *_OPTIONS, shuffle=Depends("True for train, else False"))
 
 
 @takes_options
@@ -72,8 +68,8 @@ def input_fn(
         split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
             name it themselves.
         batch_size: examples per batch; with ``input_context`` the sum over all replicas.
-        image_size: height and width of images, in pixels, or one number for a square; None: 224 by
-            224.
+        image_size: height and width of images in pixels, one number for a square, or a text such as
+            ``224x320``; None: 224 by 224.
         input_context: from ``strategy.distribute_datasets_from_function``; selects this worker's
             share.
         **options: the fields of the task's option class, such as

@@ -539,7 +539,7 @@ def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
 
 def decode_images(
     encoded: tf.Tensor | Sequence[bytes],
-    image_size: int | tuple[int, int],
+    image_size: int | tuple[int, int] | str,
     *,
     scale: str = AUTO,
     resize: str = "stretch",

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.boxes import (
-    CORNERS,
-    formatted,
-)
+from recordgen.access.boxes import CORNERS, formatted
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
 from recordgen.reading.classes import ClassPlan
@@ -24,13 +21,13 @@ from recordgen.reading.objects import (
     are_largest,
     are_visible,
     clipped,
+    drawn_keypoints,
     drawn_masks,
     fields_of,
     framed,
     mirrored,
     mirrored_frames,
     moved,
-    shown_keypoints,
 )
 from recordgen.reading.options import RAGGED, ReadOptions
 from recordgen.reading.parsing import to_parsing_spec
@@ -218,7 +215,7 @@ class BoxTargets:
             height, width = self._options.image_size
             is_share = self._options.box_form.format.startswith("rel_")
             details[KEYPOINTS] = found.numbers.with_values(
-                shown_keypoints(
+                drawn_keypoints(
                     details[KEYPOINTS].values,
                     found.details[FRAME].values,
                     self.fields.flip,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from recordgen.access.named_features import SHOWN
 from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
@@ -15,7 +16,7 @@ from recordgen.messages import listed
 from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
 from recordgen.reading.files import with_lengths_checked
-from recordgen.reading.foreign import check_first, first_record
+from recordgen.reading.foreign import check_first, first_records
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
@@ -186,10 +187,10 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
             raise UsageError("feature_spec must have at least one feature")
         return {name: _checked(name, spec) for name, spec in given.items()}
     if shards.dataset is None:
-        path, first = first_record([file.path for file in shards.files])
+        path, first = first_records([file.path for file in shards.files], SHOWN)
         raise UsageError(
             f"{path}: no dataset.json lists its features; give feature_spec={{…}} "
-            f"(its first record has: {listed(sorted(first), str) or 'none'})"
+            f"(its first records have: {listed(sorted(first), str) or 'none'})"
         )
     known = shards.dataset.features or TASKS[shards.dataset.task].features
     return {name: _from_ours(spec) for name, spec in known.items()}

@@ -1,8 +1,8 @@
-"""Check the first record of other tools' files, before training starts."""
+"""Check the first records of other tools' files, before training starts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.named_features import named_features
+from recordgen.access.named_features import SHOWN, named_features, shown_features
 from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_record
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
@@ -35,24 +35,32 @@ _TRIED = 100
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
 
-def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
-    """Return the file of the first record that can be read, and its features as lists by name.
+def first_records(paths: Sequence[str], count: int) -> tuple[str, Mapping[str, Sequence[Any]]]:
+    """Return the first file with a record that can be read, and the features of its first records.
+
+    ``count`` records are read, see :func:`recordgen.access.named_features.shown_features`.
 
     Raises:
         RecordError: the first records are damaged or not ``tf.train.Example``.
         DataError: all files are empty.
     """
-    problem: RecordError | None = None
+    problems: list[RecordError] = []
     for path in paths:
-        for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
-            if isinstance(record, RecordError):
-                problem = problem or record
-                continue
-            try:
-                return path, parse_example(record)
-            except ValueError as exc:
-                problem = problem or RecordError(f"{path}: record {number}: {exc}")
-    raise problem or DataError(f"{paths[0]}: no record in {len(paths)} files")
+        if records := list(islice(_readable(path, problems), count)):
+            return path, shown_features(records)
+    raise next(iter(problems), DataError(f"{paths[0]}: no record in {len(paths)} files"))
+
+
+def _readable(path: str, problems: list[RecordError]) -> Iterator[Mapping[str, Sequence[Any]]]:
+    """Yield the first records of a file that can be read, and add the others to the problems."""
+    for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
+        if isinstance(record, RecordError):
+            problems.append(record)
+            continue
+        try:
+            yield parse_record(record, f"{path}: record {number}")
+        except RecordError as exc:
+            problems.append(exc)
 
 
 def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
@@ -62,15 +70,14 @@ def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> Non
         DataError: there is no record, or it lacks a feature.
         RecordError: the first file is damaged.
     """
-    path, first = first_record(paths)
+    path, first = first_records(paths, 1)
     for name in needed:
         if name not in first:
-            raise _missing(path, first, name, remedy)
+            raise DataError(f"{path}: record 0 has {_no_feature(name, first)}; {remedy}")
 
 
-def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataError:
-    there = listed(sorted(first), str) or "none"
-    return DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
+def _no_feature(name: str, first: Iterable[str]) -> str:
+    return f"no feature {name!r}, only {listed(sorted(first), str) or 'none'}"
 
 
 def is_ours(shards: ShardSet) -> bool:
@@ -92,8 +99,8 @@ def check_record(
 
     Raises:
         NotUnderstoodError: no feature is known to hold the payload.
-        DataError: there is no record, or the first lacks a label.
-        UsageError: an extra is not a feature of the first record, or has a value for each box.
+        DataError: there is no record, or the first ones lack a label.
+        UsageError: an extra is not a feature of the first records, or has a value for each box.
         RecordError: a file is damaged.
     """
     task, extras = plan.task, options.extras
@@ -108,17 +115,17 @@ def check_record(
     known = parsing_spec(extras, task=task)
     if is_ours(shards) and len(known) == len(set(extras)):
         return known, {}
-    path, first = first_record(plan.files)
+    path, first = first_records(plan.files, SHOWN)
     stored = {} if is_ours(shards) else named_features(options.roles, task, first, path)
     # The first record may be an image without objects, which has no features of boxes.
     has_labels = not has_boxes(task) or any(name.startswith(_OBJECT) for name in first)
     for name in labels if has_labels and not is_ours(shards) else ():
         if stored.get(name, name) not in first:
-            raise _missing(path, first, name, _remedy(name, {*first, *stored}))
+            remedy = _remedy(name, {**{name: name for name in first}, **stored})
+            raise DataError(f"{path}: the first records have {_no_feature(name, first)}; {remedy}")
     for name in extras:
         if not first.get(name):
-            there = listed(sorted(first), str) or "none"
-            raise UsageError(f"columns: {path}: record 0 has no feature {name!r}, only {there}")
+            raise UsageError(f"columns: {path}: the first records have {_no_feature(name, first)}")
         if isinstance(known.get(name), tf.io.RaggedFeature):
             continue
         count = len(first[name])
@@ -127,9 +134,10 @@ def check_record(
     return known, stored
 
 
-def _remedy(name: str, there: Collection[str]) -> str:
+def _remedy(name: str, there: Mapping[str, str]) -> str:
+    """Return what to write if a feature is missing; ``there`` are features by our names."""
     if (text := name.replace("class/label", "class/text")) != name and text in there:
-        return f"vocabulary=[…] numbers {text}"
+        return f"vocabulary=[…] numbers {there[text]}"
     if name.startswith(_OBJECT):
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
     if features.IMAGE_OBJECT_XMIN in there:
@@ -169,13 +177,13 @@ def _predicate_spec(
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of the features that a predicate gets: all but the image.
 
-    For other tools' files, these are the features of the first record. ``lists`` are features that
+    For other tools' files, these are the features of the first records. ``lists`` are features that
     may have several values in a record.
     """
     spec = parsing_spec(task=plan.task)
     if not is_ours:
-        _, first = first_record(plan.files)
-        # The first record may lack a list that other records have.
+        _, first = first_records(plan.files, SHOWN)
+        # The first records may lack a list that other records have.
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.shards import find_shards
+from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
@@ -70,7 +70,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
 
 @takes_options
 def load(
-    source: str | os.PathLike[str],
+    source: Place,
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -82,8 +82,9 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or a folder of other tools'
-            records in folders ``Split-train``, ….
+        source: an output folder, an Examples uri or a ``dataset.json``, or several; a folder of
+            other tools' records in folders ``Split-train``, …; or files of records or patterns:
+            one split, ``train`` if no output says another.
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -98,21 +99,17 @@ def load(
     """
     if "split" in options:
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
-    if not isinstance(source, str | os.PathLike):
-        raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    given, where = given_options(options, batch_size, image_size), storage.normal(os.fspath(source))
-    parts = _splits_of(where)
-    has_task = not any(
-        dataset is not None and dataset.task == EXAMPLES for dataset in parts.values()
-    )
+    given = given_options(options, batch_size, image_size)
+    parts = _shards_of(source)
+    known = [shards.dataset for shards in parts.values() if shards.dataset is not None]
+    has_task = not any(dataset.task == EXAMPLES for dataset in known)
     found = {}
-    for name, dataset in parts.items():
+    for name, shards in parts.items():
         is_training = name == splits.TRAIN
-        shards = find_shards(source, name)
         if not has_task:
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
-        elif dataset is not None and not _has_labels(dataset, dataset.splits[name], given):
+        elif shards.dataset is not None and not _has_labels(shards.dataset, name, given):
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -123,22 +120,34 @@ def load(
             found[name] = dataset_of(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(where, found, names)
+    return Splits(str(source), found, names)
 
 
-def _splits_of(where: str) -> dict[str, Dataset | None]:
-    """Return the splits of an output, or those of other tools' records, without a dataset."""
-    folders = storage.list_folders(where, SPLIT_PREFIX)
-    if folders and not storage.exists(storage.join(where, DATASET_FILE)):
-        return dict.fromkeys(folder.removeprefix(SPLIT_PREFIX) for folder in folders)
-    dataset = read_dataset(where)
-    return dict.fromkeys(dataset.splits, dataset)
+def _shards_of(source: Place) -> dict[str, ShardSet]:
+    """Return the shards by split; files are one split: ``train``, if no output says another."""
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    several = isinstance(paths, Iterable) and [
+        _splits_in(storage.normal(os.fspath(path))) for path in paths
+    ]
+    if several and all(several):
+        return {name: find_shards(source, name) for name in dict.fromkeys(chain(*several))}
+    shards = find_shards(source, splits.TRAIN)
+    return {shards.split or splits.TRAIN: shards}
 
 
-def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:
+def _splits_in(path: str) -> Sequence[str]:
+    """Return the names of an output's splits, or of those of other tools' records; else none."""
+    if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
+        return list(read_dataset(path).splits)
+    folders = storage.list_folders(path, SPLIT_PREFIX)
+    return [folder.removeprefix(SPLIT_PREFIX) for folder in folders]
+
+
+def _has_labels(dataset: Dataset, split: str, given: Mapping[str, Any]) -> bool:
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
     # Rows have labels only if their target is a class.
     is_class = kind_for(dataset.task).has_target and dataset.labels
-    return bool(split.labels) or not (TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class)
+    needs_labels = TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class
+    return bool(dataset.splits[split].labels) or not needs_labels

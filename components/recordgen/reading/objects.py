@@ -13,8 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.boxes import FIELD_FEATURES, KEYPOINT_TOLERANCE, SIDES, object_masks
-from recordgen.core.rows.details import KEYPOINT
+from recordgen.access.boxes import FIELD_FEATURES, SIDES, object_masks, shown_keypoints
 from recordgen.errors import UsageError
 from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
 
@@ -191,16 +190,10 @@ def for_each_box(
     message = "a record's features image/object/… do not all have values for each box"
     are_whole = tf.reduce_all((lengths == expected) | (lengths == 0))
     with tf.control_dependencies([tf.debugging.Assert(are_whole, [message])]):
-        rows = boxes.value_rowids()
-    index = boxes.row_splits.dtype  # int32 or int64, as the features were parsed
-    place = tf.range(tf.size(rows, index)) - tf.gather(boxes.row_starts(), rows)
-    first = tf.gather(values.row_starts(), rows) + place * each
-    end = tf.size(values.values, index)
-    first = tf.where(tf.gather(lengths, rows) > 0, first, end)
-    flat = tf.concat([values.values, tf.zeros([each], values.dtype)], 0)
-    if not count:
-        return boxes.with_values(tf.gather(flat, first))
-    return boxes.with_values(tf.gather(flat, first[:, None] + tf.range(each, dtype=index)))
+        found = tf.reshape(values.values, (-1, each))
+    places = tf.where(tf.gather(lengths > 0, boxes.value_rowids()))
+    whole = tf.scatter_nd(places, found, tf.stack([tf.size(boxes.values, tf.int64), each]))
+    return boxes.with_values(whole if count else whole[:, 0])
 
 
 def whole_frames(boxes: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -225,24 +218,13 @@ def mirrored_frames(frames: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
     return tf.where(chosen[:, None], turned, frames)
 
 
-def shown_keypoints(
+def drawn_keypoints(
     points: tf.Tensor, frames: tf.Tensor, flip: Sequence[int], scale: Sequence[float]
 ) -> tf.Tensor:
-    """Return keypoints as the images show them; 0, 0, 0 if they are outside or not labelled.
-
-    Points (float32 [n, keypoints, 3]: x, y, visibility) are in shares of the stored image,
-    ``flip`` has for each the one that it becomes in a mirrored image, ``scale`` width and height
-    in the unit of the boxes.
-    """
-    if flip:
-        is_mirrored = frames[:, 3] < 0
-        points = tf.where(is_mirrored[:, None, None], tf.gather(points, list(flip), axis=1), points)
-    starts, extents = frames[:, None, 1::-1], frames[:, None, :1:-1]
-    places = (points[..., :2] - starts) / extents
-    is_in = tf.reduce_all((places >= -KEYPOINT_TOLERANCE) & (places <= 1 + KEYPOINT_TOLERANCE), -1)
-    is_shown = is_in & tf.reduce_any(points != 0, -1)
-    found = tf.concat([tf.clip_by_value(places, 0.0, 1.0) * scale, points[..., KEYPOINT - 1 :]], -1)
-    return tf.where(is_shown[..., None], found, 0.0)
+    """Return keypoints as the images show them; see :func:`shown_keypoints`."""
+    shown = partial(shown_keypoints, flip=flip, scale=scale)
+    found = tf.numpy_function(shown, [points, frames], tf.float32, stateful=False)
+    return tf.ensure_shape(found, points.shape)
 
 
 def drawn_masks(

@@ -10,8 +10,8 @@ from numbers import Integral, Real
 from typing import Any, Final, Literal
 
 from recordgen.access.boxes import BOX_FORMATS
-from recordgen.access.scales import scale_for
-from recordgen.core.image_settings import check_image_size
+from recordgen.access.scales import parse_scale
+from recordgen.core.image_settings import image_size_of
 from recordgen.errors import UsageError, check_names
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
 from recordgen.registry import TASK_CHOICES
@@ -131,9 +131,6 @@ class Tuning:
             check_type(bool, "True, False or None", deterministic=self.deterministic)
         check_one_of("decoder", self.decoder, DECODERS)
 
-
-#: The types of pixels; ``uint8`` has the range 0..255.
-DTYPES = ("float32", "float16", "bfloat16", "uint8")
 
 #: Keras's words, and ``multi_hot`` for examples with any number of labels.
 LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
@@ -398,7 +395,8 @@ class ReadOptions(LabelOptions):
     """How images and labels are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
-        image_size: height and width of the returned images, in pixels; one number for a square.
+        image_size: height and width of the returned images in pixels, one number for a square, or a
+            text such as ``224x320``.
         scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or a model in
             ``keras.applications``, for the range of its pretrained weights; and their type, if it
             is not float32: ``uint8``, or ``-1..1:float16``, ``-1..1:bfloat16``.
@@ -427,7 +425,7 @@ class ReadOptions(LabelOptions):
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
-        check_image_size(self.image_size)
+        image_size_of(self.image_size)
         parse_scale(self.scale)
         check_one_of("resize", self.resize, RESIZES)
         if isinstance(self.padding, str):
@@ -572,26 +570,11 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
     """
     check_names(values, [field.name for field in fields(kind)])
     decoded = {name: _plain(value) for name, value in values.items()}
-    if is_integer(decoded.get("image_size")):
-        decoded["image_size"] = (decoded["image_size"],) * 2
+    if "image_size" in decoded:
+        decoded["image_size"] = image_size_of(decoded["image_size"])
     if decoded.get("augment") == PHOTO:
         decoded["resize"] = "random_crop"
     return kind(**decoded)
-
-
-def parse_scale(text: str) -> tuple[str, str]:
-    """Return the range and the type of pixels: ``"-1..1:float16"`` → ``("-1..1", "float16")``.
-
-    Raises: UsageError: one of them is unknown, or they do not fit.
-    """
-    check_type(str, "a text", scale=text)
-    name, _, dtype = text.partition(":")
-    if name in DTYPES and not dtype:
-        name, dtype = AUTO, name
-    dtype = dtype or "float32"
-    check_one_of("the type of scale", dtype, DTYPES)
-    scale_for(name, dtype)  # checks both
-    return name, dtype
 
 
 def _of_fields(kind: type[Any], option: str, values: Mapping[str, Any]) -> Any:

@@ -15,13 +15,7 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
-from recordgen.reading.files import (
-    DamagedFiles,
-    end_quietly,
-    read_file,
-    read_piece,
-    slices_of,
-)
+from recordgen.reading.files import DamagedFiles, end_quietly, read_file, read_piece, slices_of
 from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
@@ -224,10 +218,14 @@ class BatchReading:
 
 
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:
-    """Return the arguments of ``map`` for parallel calls."""
+    """Return the arguments of ``map`` for parallel calls.
+
+    Between epochs, no batch may overtake another one: it would be in the wrong epoch.
+    """
+    is_free = options.tuning.deterministic is False or options.passes == 1
     return {
         "num_parallel_calls": options.tuning.num_parallel_calls,
-        "deterministic": options.is_ordered,
+        "deterministic": options.is_ordered or not is_free,
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
-from recordgen.core.image_settings import check_image_size
+from recordgen.core.image_settings import image_size_of
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
@@ -179,6 +179,8 @@ class TrainingConfig:
     )
 
     def __post_init__(self) -> None:
+        if self.image_size is not None:
+            object.__setattr__(self, "image_size", image_size_of(self.image_size))
         for each in TRAINING_OPTIONS.values():
             check_value(each, getattr(self, each.name))
         for name in ("batch_size", "epochs", "top_k", "frames", "accumulate"):
@@ -253,11 +255,6 @@ class TrainingConfig:
             if not str(name).startswith(_OTHER_PREFIXES)
         }
         check_keys("custom_config", given, [field.name for field in fields(cls)])
-        size = given.get("image_size")
-        if size is not None:
-            given["image_size"] = (
-                tuple(size) if isinstance(size, list) else (size,)
-            )  # no JSON tuple
         return cls(**given)
 
     def to_custom_config(self) -> dict[str, Any]:
@@ -276,15 +273,14 @@ def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None
 def check_value(setting: Option, value: object) -> None:
     """Check a value's type, and that it is one of the choices. Raises: UsageError."""
     name = setting.name
-    if value is None and setting.default is None:
+    is_size = setting.metavar == "H W"  # which is checked before
+    if is_size or (value is None and setting.default is None):
         return
     if setting.choices and value not in setting.choices:
         raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
-    if setting.metavar == "H W":
-        check_image_size(value)
-    elif setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
+    if setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
         raise UsageError(f"{name} must be a whole number (got {value!r})")
-    elif setting.kind is float:
+    if setting.kind is float:
         if isinstance(value, bool) or not (isinstance(value, int | float) and math.isfinite(value)):
             raise UsageError(f"{name} must be a number (got {value!r})")
     elif setting.kind is str and not isinstance(value, str):

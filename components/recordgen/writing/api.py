@@ -44,7 +44,7 @@ from recordgen.core.ordered import default_threads
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
+from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError, names_checked
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
@@ -69,6 +69,7 @@ class WriteResult(Shown):
     seconds: float
 
 
+@names_checked
 def write(
     examples: Iterable[Mapping[str, Any]],
     output: str | os.PathLike[str],

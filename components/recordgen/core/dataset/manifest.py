@@ -284,7 +284,8 @@ def read_dataset(
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not "
-            f"finish; convert {root} first, or name the files of other tools' records: {root}/*"
+            f"finish; convert {root} first, or name the files of other tools' records: "
+            f"{storage.join(root, '*')}"
         ) from exc
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc

@@ -37,10 +37,13 @@ def background_of(record: Mapping[str, Sequence[Any]]) -> int:
     return int(named.get(BACKGROUND.encode(), 0))
 
 
-def seen_through(mask: Mask, view: Sequence[float], size: Sequence[int]) -> Mask:
+def seen_through(
+    mask: Mask, view: Sequence[float], size: Sequence[int], outside: int = IGNORED
+) -> Mask:
     """Return the part of a mask that a view shows, resized by taking the nearest pixel.
 
-    The view is top, left, height and width in shares of the mask; pixels beyond it are ignored.
+    The view is top, left, height and width in shares of the mask, beyond which pixels are
+    ``outside``; a negative width is mirrored.
     """
     found = mask
     for axis in (0, 1):
@@ -50,5 +53,5 @@ def seen_through(mask: Mask, view: Sequence[float], size: Sequence[int]) -> Mask
         is_inside = (at >= 0) & (at < mask.shape[axis])
         found = found.take(at.clip(0, mask.shape[axis] - 1), axis)
         if not is_inside.all():
-            found[(slice(None), ~is_inside) if axis else ~is_inside] = IGNORED
+            found[(slice(None), ~is_inside) if axis else ~is_inside] = outside
     return found

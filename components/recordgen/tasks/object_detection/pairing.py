@@ -11,10 +11,10 @@ from recordgen import features
 from recordgen.access.boxes import (
     CORNERS,
     FIELD_FEATURES,
-    KEYPOINT_TOLERANCE,
     SIDES,
     formatted,
     object_masks,
+    shown_keypoints,
 )
 from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
@@ -146,12 +146,7 @@ def keypoints(values: Values, count: int, each: int, view: Floats) -> Floats:
     """
     columns = [for_each_box(values[name], count, each) for name in FIELD_FEATURES[KEYPOINTS]]
     points = np.stack(columns, -1).astype(np.float32)
-    places = (points[..., :2] - view[1::-1]) / view[:1:-1]
-    is_in = ((places >= -KEYPOINT_TOLERANCE) & (places <= 1 + KEYPOINT_TOLERANCE)).all(
-        -1
-    ) & points.any(-1)
-    found = np.concatenate([np.clip(places, 0, 1), points[..., 2:]], -1)
-    return np.where(is_in[..., None], found, np.float32(0))
+    return shown_keypoints(points, np.tile(view, (count, 1)))
 
 
 def masks(values: Values, count: int, view: Floats, size: tuple[int, int]) -> Masks:
