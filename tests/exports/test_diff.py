@@ -123,7 +123,7 @@ def found(images):
 
 
 @pytest.fixture
-def run(capsys, as_loud_as_before):
+def run(capsys):
     """Return a function that runs the command: exit code, stdout, stderr."""
 
     def run(*args):

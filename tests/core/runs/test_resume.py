@@ -683,7 +683,6 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         assert storage.read_bytes(f"{bucket}/{name}") == data
 
 
-@pytest.mark.usefixtures("as_loud_as_before")
 def test_the_command(source, left_by, tmp_path, capsys, caplog):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
     output = tmp_path / "out"
