@@ -50,6 +50,7 @@ from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy, to_error
 from recordgen.storage.terms import may_retry
+from tests.clusters import free_port
 from tests.conftest import encoded, noise
 from tests.servers import cut, drip, self_signed, serving
 
@@ -280,9 +281,7 @@ def by_path(**answers):
 
 def refusing():
     """Return a URL at which no server listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 FAULTS = {
