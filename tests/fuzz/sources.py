@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import random
 import re
 import resource
@@ -208,21 +209,18 @@ def changed(rng, data):
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def fuzz(name, seconds, seed, found):
-    """Check changed sources of a format in this process; return how they ended.
-
-    The first one is the sound source.
-    """
+def fuzz(name, times, seed, found):
+    """Check a sound source of a format, then a changed one each time; return how they ended."""
     rng = random.Random(f"{name} {seed}")
     ended = Counter()
     with tempfile.TemporaryDirectory() as folder:
         sample, source = Path(folder, "sample"), Path(folder, "source")
         sample.mkdir()
         SAMPLES[name](sample)
-        documents = [path for path in sample.rglob("*.*") if path.suffix not in (".jpg", ".png")]
-        documents = documents or list(sample.rglob("masks/*"))
-        end = time.monotonic() + seconds
-        while not ended or time.monotonic() < end:
+        files = sorted(sample.rglob("*.*"))
+        documents = [path for path in files if path.suffix not in (".jpg", ".png")]
+        documents = documents or sorted(sample.rglob("masks/*"))
+        for _ in itertools.chain([None], times):
             shutil.rmtree(source, ignore_errors=True)
             shutil.copytree(sample, source)
             path = source / rng.choice(documents).relative_to(sample)
@@ -241,6 +239,12 @@ def fuzz(name, seconds, seed, found):
                 shutil.copytree(source, kept)
                 print(f"{name}: {outcome}, task {task}: {kept}", flush=True)
     return ended
+
+
+def until(end):
+    """Yield until the clock has reached a time."""
+    while time.monotonic() < end:
+        yield
 
 
 def _checked(source, task):
@@ -266,7 +270,8 @@ def main():
     if len(given.formats) == 1:
         warnings.simplefilter("ignore")
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        ended = fuzz(given.formats[0], given.seconds, given.seed, found)
+        times = until(time.monotonic() + given.seconds)
+        ended = fuzz(given.formats[0], times, given.seed, found)
         print(f"{given.formats[0]:16} {sum(ended.values()):6,}  {dict(ended.most_common())}")
         raise SystemExit(not ended.keys().isdisjoint(FAILURES))
     failed = 0
