@@ -42,7 +42,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import run_apart
+from benchmarks.measuring import run_apart
 
 SHORT_SIDE = 256  # pixels
 
@@ -115,7 +115,7 @@ def limit_short_side(paths: list[str], _: str) -> float:
 
 def recordgen(paths: list[str], output: str, **options: Any) -> float:
     """Return the seconds of a whole conversion, from the CSV to the commit."""
-    from benchmarks.growth import import_first
+    from benchmarks.measuring import import_first
     from recordgen.conversion.api import convert
 
     import_first()

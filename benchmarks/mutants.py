@@ -33,8 +33,7 @@ from typing import Any
 
 from PIL import Image
 
-from benchmarks.structures import changes_of
-from benchmarks.structures.parts import Change
+from benchmarks.structures import Change, changes_of
 from recordgen.conversion.settings import payloads_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError

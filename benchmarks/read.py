@@ -48,7 +48,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import PeakMemory, run_apart
+from benchmarks.measuring import PeakMemory, run_apart
 from benchmarks.others import PIPELINES
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}

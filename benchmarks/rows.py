@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.growth import import_first, measure_growth
+from benchmarks.measuring import import_first, measure_growth
 
 FOLDER_IMAGES = 10_000  # file systems allow some 65,000 links to a file, and folders stay fast
 LABELS = 10

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.growth import import_first, measure_growth
+from benchmarks.measuring import import_first, measure_growth
 
 HEADER = "ml_use,id,age,children,balance,score,duration,job,city,deposit"
 JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "services")

@@ -6,6 +6,7 @@ Each ends with its ``with`` block.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -32,11 +33,15 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nothing takes before a server that is started now listens on it.
+
+    The system gives the servers and connections of other tests ports above 32,767, at any time.
+    """
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

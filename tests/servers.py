@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
-import subprocess
-import sys
 import threading
-import time
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -30,6 +26,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from tests.clusters import free_port, process
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -59,12 +57,12 @@ def serving(
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the faults are intended
     thread = threading.Thread(target=asyncio.run, args=[serve()], daemon=True)
     thread.start()
-    port, loop, done = ready.result(10)
+    port, loop, done = ready.result(60)
     try:
         yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     finally:
         loop.call_soon_threadsafe(done.set)
-        thread.join(10)
+        thread.join(60)
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
@@ -261,23 +259,6 @@ def emulated_s3() -> Iterator[str]:
 @contextmanager
 def _process(module: str, *args: str) -> Iterator[str]:
     """Run a server that takes ``--port`` in its own process, and so on its own core."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", module, *args, "--port", str(port)]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while not _answers(port):
-                assert process.poll() is None, f"{module} ended"
-                assert time.monotonic() < deadline, f"{module} does not answer"
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    port = free_port()
+    with process(["-m", module, *args, "--port", str(port)], port):
+        yield f"http://127.0.0.1:{port}"

@@ -2,7 +2,7 @@
 
 from PIL import Image
 
-from benchmarks.lint_precision import small_jpeg as small_jpeg
+from benchmarks.lint import small_jpeg as small_jpeg
 from tests.conftest import noise
 
 

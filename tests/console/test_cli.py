@@ -16,7 +16,7 @@ from tests.conftest import interrupt_convert, run_python, tree_bytes
 
 
 @pytest.fixture
-def recordgen(capfd, caplog, as_loud_as_before):
+def recordgen(capfd, caplog):
     """Return a function that runs a command: exit code, stdout, stderr and log."""
 
     def run(*args):

@@ -27,7 +27,7 @@ def source(make_images, make_csv):
 
 
 @pytest.fixture
-def printed(capsys, as_loud_as_before):
+def printed(capsys):
     """Return a function that runs a command and returns its stdout, without times."""
 
     def run(*words):

@@ -114,7 +114,7 @@ def test_warnings_without_a_code(make_images, make_csv, caught):
         assert [item for item in caught if str(item.message).endswith(expected)]
 
 
-def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught, as_loud_as_before):
+def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught):
     """They print or log the same."""
     flags = ("--max-reject-fraction=1", "-q")
     assert main(["convert", source, str(tmp_path / "out"), *flags]) == 0

@@ -1,10 +1,12 @@
 """`recordgen diff`: changes, moves and leaks between two datasets, as text and JSON."""
 
+import hashlib
 import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -14,18 +16,70 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import recordgen
-from benchmarks.diff import Example, write_dataset
 from recordgen import storage
 from recordgen.cli import main
 from recordgen.conversion.texts.differences import difference_summary
-from recordgen.core.dataset.counts import Split
+from recordgen.core.dataset.counts import RowCounts, Split
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset
+from recordgen.core.facts.columns import of_shard, to_parquet, whole
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import LabelDrift
+from recordgen.version import __version__
 from tests.conftest import encoded, noise
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+class Example(NamedTuple):
+    """A row: its split, the uri, annotation and source of the bytes of its payload."""
+
+    split: str
+    uri: str
+    annotation: str | None
+    payload: str
+
+
+def write_dataset(root, rows, task="image_classification"):
+    """Write ``dataset.json`` and ``examples.parquet`` of rows that no conversion wrote."""
+    split, uri, annotation, payload = zip(*rows, strict=True)
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in payload)
+    table = pa.table(
+        {
+            "split": split,
+            "source": pa.array(["rows.csv"] * len(uri)).dictionary_encode(),
+            "line": pa.array(range(1, len(uri) + 1), pa.int64()),
+            "uri": uri,
+            "annotation": pa.array(annotation, pa.string()),
+            "content": pa.array([int.from_bytes(d, "big") for d in digests], pa.uint64()),
+        }
+    )
+    examples = Counter(split)
+    parts = [
+        of_shard(name, f"Split-{name}/data_tfrecord-00000-of-00001", whole(mine.drop(["split"])))
+        for name in examples
+        for mine in [table.filter(pa.compute.equal(table["split"], name))]
+    ]
+    labels = tuple(sorted(filter(None, {*annotation})))
+    dataset = Dataset(
+        task=task,
+        recordgen_version=__version__,
+        source=("rows.csv",),
+        seed=0,
+        options={},
+        compression="none",
+        label_kind="text",
+        labels=labels if task == "image_classification" else (),
+        splits={name: Split(count, 0, {}, ()) for name, count in examples.items()},
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="",
+    )
+    root.mkdir(parents=True)
+    (root / EXAMPLES_FILE).write_bytes(b"".join(to_parquet(parts)))
+    (root / DATASET_FILE).write_text(json.dumps(dataset.to_json()))
 
 
 def converted(folder, name, lines, **options):
@@ -69,7 +123,7 @@ def found(images):
 
 
 @pytest.fixture
-def run(capsys, as_loud_as_before):
+def run(capsys):
     """Return a function that runs the command: exit code, stdout, stderr."""
 
     def run(*args):
@@ -83,7 +137,7 @@ def run(capsys, as_loud_as_before):
 def compared(folder, task, old, new):
     """Compare rows that no conversion wrote."""
     for name, rows in (("old", old), ("new", new)):
-        write_dataset(folder / name, iter(rows), task)
+        write_dataset(folder / name, rows, task)
     return recordgen.diff(folder / "old", folder / "new")
 
 
@@ -443,7 +497,7 @@ def test_the_exit_code_says_whether_datasets_differ_or_leak(images, tmp_path, ru
         "clean": [row],
         "cleaner": [row, row._replace(uri="c", payload="new")],
     }.items():
-        write_dataset(tmp_path / name, iter(rows))
+        write_dataset(tmp_path / name, rows)
     leaking, clean, cleaner = (str(tmp_path / name) for name in ("leaking", "clean", "cleaner"))
     expected = {
         (old, old): 0,

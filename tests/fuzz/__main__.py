@@ -21,7 +21,8 @@ with atheris.instrument_imports(include=["recordgen"]):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seconds", type=int, default=60, help="at most; 0: no limit")
+    parser.add_argument("--runs", type=int, default=-1, help="inputs at most; -1: no limit")
     parser.add_argument("--seed", type=int, default=0, help="0: a different one each time")
     parser.add_argument("--found", help="folder for new inputs; default: a temporary folder")
     given = parser.parse_args()
@@ -36,9 +37,10 @@ def main():
         found,
         *corpus,
         f"-max_total_time={given.seconds}",
+        f"-runs={given.runs}",
         f"-seed={given.seed}",
         f"-artifact_prefix={found.rstrip('/')}-",
-        "-timeout=10",
+        "-timeout=30",
         "-rss_limit_mb=4096",
         "-print_final_stats=1",
     ]

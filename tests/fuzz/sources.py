@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
 import random
 import re
@@ -236,10 +237,10 @@ class Taken(NamedTuple):
     bytes: int
 
 
-def fuzz(name, seconds, seed, found):
-    """Check changed sources of a format in this process; return how they ended, and what they took.
+def fuzz(name, times, seed, found):
+    """Check a sound source of a format, then a changed one each time.
 
-    The first one is the sound source.
+    Returns: how they ended, and the most that one of them took.
     """
     rng = random.Random(f"{name} {seed}")
     ended, most = Counter(), Taken(0, 0)
@@ -248,8 +249,7 @@ def fuzz(name, seconds, seed, found):
         sample.mkdir()
         SAMPLES[name](sample)
         documents = _documents(sample)
-        end = time.monotonic() + seconds
-        while not ended or time.monotonic() < end:
+        for _ in itertools.chain([None], times):
             shutil.rmtree(source, ignore_errors=True)
             shutil.copytree(sample, source)
             path = source / rng.choice(documents).relative_to(sample)
@@ -269,14 +269,20 @@ def fuzz(name, seconds, seed, found):
 
 
 def _documents(folder):
-    found = [path for path in folder.rglob("*.*") if path.suffix not in (".jpg", ".png")]
-    return found or list(folder.rglob("masks/*"))
+    found = [path for path in sorted(folder.rglob("*.*")) if path.suffix not in (".jpg", ".png")]
+    return found or sorted(folder.rglob("masks/*"))
 
 
 def source_of(folder):
     """Return what is passed of the sample in a folder: its only document, or the folder."""
     documents = _documents(folder)
     return documents[0] if len(documents) == 1 else folder
+
+
+def until(end):
+    """Yield until the clock has reached a time."""
+    while time.monotonic() < end:
+        yield
 
 
 def _checked(source, options):
@@ -320,7 +326,7 @@ def main():
         [name] = given.samples
         warnings.simplefilter("ignore")
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        ended, most = fuzz(name, given.seconds, given.seed, found)
+        ended, most = fuzz(name, until(time.monotonic() + given.seconds), given.seed, found)
         took = f"≤ {most.seconds:.1f} s, {most.bytes / 1e6:,.0f} MB"
         print(f"{name:16} {sum(ended.values()):6,}  {took}  {dict(ended.most_common())}")
         raise SystemExit(not ended.keys().isdisjoint(FAILURES))

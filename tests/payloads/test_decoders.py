@@ -210,12 +210,6 @@ _PICTURE, _OTHER = noise(20, 12), noise(20, 12, seed=1)
 _PALETTE = _PICTURE.quantize(16)
 # More images than those that benchmarks/mutants.py damages.
 FURTHER = {
-    "transparent gif": encoded(_PALETTE, "GIF", transparency=3),
-    "interlaced gif": encoded(_PALETTE, "GIF", interlace=1),
-    "transparent palette png": encoded(_PALETTE, "PNG", transparency=3),
-    "animated png": encoded(_PICTURE, "PNG", save_all=True, append_images=[_OTHER]),
-    "animated webp": encoded(_PICTURE, "WEBP", save_all=True, append_images=[_OTHER]),
-    "tiff with a further page": encoded(_PICTURE, "TIFF", save_all=True, append_images=[_OTHER]),
     "tiff with separate planes": encoded(_PICTURE, "TIFF", tiffinfo={284: 2}),
     "palette tiff": encoded(_PALETTE, "TIFF"),
 }

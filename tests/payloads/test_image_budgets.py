@@ -112,11 +112,11 @@ def test_threads_together_hold_at_most_the_budget():
         with budget.hold(size, most):
             order.append(name)
             inside.set()
-            leave.wait(10)
+            leave.wait(60)
 
     first = threading.Thread(target=hold, args=("first", 60))
     first.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     inside.clear()
     others = [
         threading.Thread(target=hold, args=("fits", 40)),
@@ -124,11 +124,11 @@ def test_threads_together_hold_at_most_the_budget():
     ]
     for thread in others:
         thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     assert order == ["first", "fits"]
     leave.set()
     for thread in (first, *others):
-        thread.join(10)
+        thread.join(60)
     assert order == ["first", "fits", "more than all"]
 
 

@@ -11,11 +11,6 @@ from tests.preloaded import WITH_TFX
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def restored_loggers(as_loud_as_before):
-    """Restore the loggers that commands change in the process of these tests."""
-
-
 @pytest.fixture(scope="session")
 def command():
     """Run ``python -m pipelines.<name>`` from the repository, as users do."""

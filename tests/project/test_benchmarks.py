@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bombs, lint_precision, mutants, results
+from benchmarks import bombs, lint, mutants, results
 from benchmarks.convert import CONTENDERS
-from benchmarks.memory import PeakMemory, pss_bytes, tree
-from recordgen import convert
+from benchmarks.measuring import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -31,6 +30,7 @@ def benchmark(name, *args):
 
 
 def test_memory_of_grandchildren_counts_until_they_end():
+    """The peak includes what a process's own processes hold; an ended process holds nothing."""
     hold = "data = b'x' * 80_000_000; print(flush=True); input()"
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
     with subprocess.Popen(
@@ -56,14 +56,16 @@ def photos(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", CONTENDERS)
-def test_every_contender_converts(name, photos, tmp_path):
+@pytest.mark.parametrize("name", ["limit", "limit_short_side", "recordgen_near", "naive", "tfx"])
+def test_contenders_convert(name, photos, tmp_path):
+    """Each way of converting runs, and writes unless it only measures a limit."""
     paths = sorted(map(str, photos.iterdir()))
     assert CONTENDERS[name](paths, str(tmp_path / "out")) > 0
     assert any(tmp_path.iterdir()) == (name != "limit_short_side")
 
 
 def test_convert_measures_contenders(photos):
+    """The contenders that ``--only`` names have rates and peaks."""
     names = ["limit", "recordgen_none"]
     done = benchmark(
         "convert", "--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names
@@ -77,6 +79,7 @@ def test_convert_measures_contenders(photos):
 
 
 def test_read_measures_contenders(photos, tmp_path):
+    """Pipelines of this process and of another interpreter have figures of each round."""
     other = tmp_path / "python"
     installed = '[ "$2" != --installed ] || { echo \'["source_torch"]\'; exit; }'
     other.write_text(f"#!/bin/sh\n{installed}\nwhile read -r _; do echo '[1.0, 2.0, 3.0]'; done\n")
@@ -94,38 +97,29 @@ def test_read_measures_contenders(photos, tmp_path):
     assert all(rate > 0 for rate in found["examples_per_s"].values())
 
 
-def test_learning_compares_contenders_on_the_same_images(tmp_path):
-    for number in range(44):
-        path = tmp_path / "data" / "ab"[number % 2] / f"{number}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(noise(40, 40, number), "JPEG"))
-    few = ["--train", 36, "--test", 8, "--epochs", 1, "--seeds", 5, "--json"]
-    given = ("--only", "--data", tmp_path / "data", *few)
-    done = WITH_TENSORFLOW.run("-m", "benchmarks.learning", *map(str, given))
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [score["contender"] for score in found] == ["recordgen", "Keras", "Keras, changed"]
-    assert all(score["size"] == [40, 40] and 0 <= score["accuracy"] <= 1 for score in found)
-
-
-@pytest.mark.parametrize("name", ["diff", "rows"])
-def test_growth_is_measured(name):
-    done = benchmark(name, "--rows", 200, 100, "--json")
+def test_growth_is_measured():
+    """Numbers of rows are measured in order, with memory, and nothing is written to stderr."""
+    done = benchmark("rows", "--rows", 200, 100, "--json")
     found = json.loads(done.stdout)
     assert [item["rows"] for item in found] == [100, 200]
     assert all(item["peak_mb"] > 10 for item in found)
     assert done.stderr == ""
 
 
-def test_lint_precision_plants_every_fault(photos, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["lint_precision", "--images", str(photos)])
-    lint_precision.main()
-    copies, looks, cost = capsys.readouterr().out.split("\n\n")
-    assert [line[:17].strip() for line in copies.splitlines()[1:]] == list(lint_precision.COPIES)
+def test_lint_plants_every_fault(photos, monkeypatch, capsys):
+    """Each fault of pictures and texts has a line; exact copies are always found."""
+    few = ["--images", str(photos), "--count-texts", "9"]
+    texts = photos.parent / "texts.txt"
+    texts.write_text("".join(f"the text number {number} of nine\n" for number in range(9)))
+    monkeypatch.setattr(sys, "argv", ["lint", *few, "--texts", str(texts)])
+    lint.main()
+    copies, looks, cost, *_ = capsys.readouterr().out.split("\n\n")
+    assert [line[:17].strip() for line in copies.splitlines()[1:]] == list(lint.COPIES)
     assert copies.splitlines()[1].split() == ["exact", "copy", "100%"]
-    assert len(looks.splitlines()) == 1 + len(lint_precision.LOOKS)
+    assert len(looks.splitlines()) == 1 + len(lint.LOOKS)
     assert looks.splitlines()[-2].endswith("100%")
     assert cost.count("of the decode at 1/8") == 2
+    assert {line.partition("  ")[0] for line in cost.splitlines()} >= {*lint.TEXT_COPIES}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's warnings about metadata
@@ -143,26 +137,18 @@ def test_no_mutant_is_judged_wrongly():
 
 
 def test_bombs_are_measured(capsys):
+    """A line has the bomb's size, time, peak memory and outcome."""
     name = "tiff of 3 million strips"
     bombs.main(["--only", name])
     _, line = capsys.readouterr().out.splitlines()
-    kilobytes, seconds, peak_mb, outcome = line.removeprefix(name).split(maxsplit=3)
-    assert (kilobytes, float(seconds) < 5, float(peak_mb) < 200) == ("24000", True, True)
+    kilobytes, _, peak_mb, outcome = line.removeprefix(name).split(maxsplit=3)
+    assert (kilobytes, float(peak_mb) < 200) == ("24000", True)
     assert outcome.startswith("too_many_parts: ")
 
 
 def test_every_contender_answers():
+    """Recordgen and every hand-written script predict the same examples."""
     contest = results.CONTESTS["wine"]
     scores = list(results.run("wine", seed=0, count=44, epochs=1))
     assert [score.contender for score in scores] == ["recordgen", *contest.rivals]
     assert all(0 <= score.score <= 1 and score.cpu_seconds > 0 for score in scores)
-
-
-def test_rivals_find_boxes_in_the_pictures_that_are_converted(tmp_path):
-    contest = results.CONTESTS["boxes"]
-    examples = contest.make(0, 44)
-    dataset = convert(examples.write(tmp_path), tmp_path / "out").dataset
-    assert (dataset.task, dataset.examples) == ("object_detection", 44)
-    assert dataset.labels == tuple(sorted(examples.labels))
-    for learn in contest.rivals.values():
-        assert 0 <= learn(examples, contest.training._replace(epochs=1)).score <= 1

@@ -270,7 +270,7 @@ def folders():
 
 
 @pytest.fixture
-def run(samples, folders, tmp_path_factory, monkeypatch, as_loud_as_before):
+def run(samples, folders, tmp_path_factory, monkeypatch):
     """Return a function that runs a page once and returns its folder."""
 
     def run(page, replaced=None, **variables):

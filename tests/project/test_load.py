@@ -129,7 +129,7 @@ def test_an_interrupt_waits_for_no_further_image(source, tmp_path, monkeypatch):
         calls.append(time.monotonic())
         if len(calls) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)  # the main thread receives the signal
+        time.sleep(0.5)  # the main thread receives the signal
         raise ValueError
 
     monkeypatch.setattr(simplejpeg, "decode_jpeg", slow)

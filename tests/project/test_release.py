@@ -1,7 +1,5 @@
 """What a release holds: ``scripts/release``, and the metadata of the package."""
 
-import importlib.machinery
-import importlib.util
 import io
 import re
 import runpy
@@ -14,18 +12,12 @@ import setuptools
 import recordgen
 from recordgen.cli import build_parser
 from recordgen.version import __version__
-from tests.conftest import ROOT
+from tests.conftest import ROOT, load_script
 
 
 @pytest.fixture(scope="module")
 def script():
-    """Return scripts/release as a module; its file has no suffix."""
-    loader = importlib.machinery.SourceFileLoader("release", str(ROOT / "scripts/release"))
-    spec = importlib.util.spec_from_loader("release", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return load_script("release")
 
 
 def test_the_version_is_read_from_its_file(script):

@@ -142,7 +142,6 @@ def comparable(tree):
 
 
 @pytest.mark.parametrize(("source", "target"), [("gs", "s3"), ("s3", "gs")])
-@pytest.mark.usefixtures("as_loud_as_before")
 def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp_path):
     """`recordgen convert gs://… s3://…`: the same bytes, and no other files."""
     there, back = new_store(source), new_store(target)

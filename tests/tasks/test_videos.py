@@ -203,24 +203,6 @@ def test_videos_are_gated_as_payloads_are(tmp_path, make_csv):
     ]
 
 
-def test_a_video_is_in_one_split(make_csv, tmp_path):
-    """A split that one line names applies to all segments; a contradicting line is rejected."""
-    lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
-    lines += ["TEST,0.mp4,x,500,501", "TRAIN,0.mp4,x,600,601", "0.mp4,x,500,501"]
-    lines += ["7.mp4,y,7,8", "7.mp4,x,7,8.0"]  # another label; a duplicate
-    result = recordgen.convert(
-        make_csv(lines), tmp_path / "out", task=TASK, max_reject_fraction=0.1
-    )
-    found = segments(tmp_path / "out")
-    splits = {}
-    for split, uri, *_ in found:
-        splits.setdefault(Path(uri).name, set()).add(split)
-    assert {len(names) for names in splits.values()} == {1}
-    assert (splits["0.mp4"], len({*map(tuple, splits.values())}) > 1) == ({"test"}, True)
-    assert [(item.code, item.line) for item in result.rejects] == [("conflicting_splits", 122)]
-    assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
-
-
 def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path):
     """Different paths of one video are one video; a copy elsewhere gets the same splits."""
     splits = []

@@ -29,7 +29,7 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
     assert not (tmp_path / "logs").exists()
 
 
-def test_without_a_job_the_model_needs_a_folder(tmp_path, as_loud_as_before, caplog):
+def test_without_a_job_the_model_needs_a_folder(tmp_path, caplog):
     assert main([str(tmp_path)]) == 2
     assert "--model-dir" in caplog.text
 

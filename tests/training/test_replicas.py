@@ -1,9 +1,7 @@
 """Training on several devices and machines: every example once, equal weights, one writer."""
 
 import json
-import socket
 import textwrap
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.training import TrainingConfig
 from recordgen.training.replicas import Replicas, find_replicas
+from tests.clusters import free_port
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
 from tests.trainer import records_of
@@ -110,11 +109,7 @@ TRAIN = textwrap.dedent("""
 
 def train(examples, root, workers, killed_at=0, **settings):
     """Train in a number of processes; return the reports of all."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
-        for each in sockets:
-            each.bind(("", 0))
-        ports = [each.getsockname()[1] for each in sockets]
+    ports = [free_port() for _ in range(workers)]
     words = json.dumps([examples, str(root), {**SETTINGS, **settings}, ports, killed_at])
     done = WITH_TENSORFLOW.run("-c", TRAIN, words)
     assert bool(done.returncode) == bool(killed_at), done.stderr

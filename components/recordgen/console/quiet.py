@@ -26,7 +26,7 @@ _ALIVE_SECONDS = 5.0
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
 
-_LIBRARIES = (
+LIBRARIES = (
     "PIL",  # warns of images that the check rejects anyway, or of metadata that no decoder reads
     _ABSL,
     "apache_beam",
@@ -68,7 +68,7 @@ def quiet_libraries() -> None:
     # cuFFT factory"); real failures are raised in Python.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    for name in set(_LIBRARIES) - {_ABSL}:
+    for name in set(LIBRARIES) - {_ABSL}:
         logging.getLogger(name).setLevel(logging.ERROR)
     for name in _TWICE:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -79,7 +79,7 @@ def quiet_libraries() -> None:
 
 
 def _ignore_warnings() -> None:
-    warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
+    warnings.filterwarnings("ignore", module=rf"({'|'.join(LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
 

@@ -18,7 +18,7 @@ from recordgen.measures.pictures import SIGNATURE_SIDE, PictureFacts, Pixels
 
 _Floats: TypeAlias = "npt.NDArray[np.float32]"
 
-# The following numbers come from the table of `python -m benchmarks.lint_precision`.
+# The following numbers come from the table of `python -m benchmarks.lint`.
 
 #: The least correlation of the signatures of near-duplicates.
 LEAST_CORRELATION = 0.97
@@ -48,8 +48,7 @@ def find_alike(
     """Group pictures that are nearly the same, or nearly each other's mirror images.
 
     Pictures that look like very many others are compared with some hundred of them each: with
-    all other checks, a picture takes four microseconds, and thirty in such a crowd
-    (``python -m benchmarks.launcher``).
+    all other checks, a picture takes four microseconds, and thirty in such a crowd.
 
     Args:
         facts: facts about all pictures.

@@ -344,10 +344,10 @@ def test_rows_are_told_while_planning_and_images_after(tmp_path):
     with watching(folder, recorder, "image"):
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
-        assert recorder.all_read.wait(10)
+        assert recorder.all_read.wait(60)
         plan = plan_of((), read=RowCounts(20_100), options=DECIDED)
         folder.write_plan(plan, [])
-        assert recorder.is_writing.wait(10)
+        assert recorder.is_writing.wait(60)
     assert recorder.planned is not None
     assert (recorder.planned.rows, recorder.planned.rejects) == (7_000, 11)
     assert (recorder.written.rows_read, recorder.written.rows) == (20_100, 0)
