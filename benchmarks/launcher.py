@@ -55,8 +55,7 @@ from recordgen.core.flow.runner import Count, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.measures.likeness import same_in_band
-from recordgen.measures.perceptual_hash import SIDE
-from recordgen.measures.pictures import Looks, PictureFacts, measured
+from recordgen.measures.pictures import SIDE, Looks, PictureFacts, measured
 from recordgen.options import make_options
 
 # What a picture weighs: its row in an import file, its record, and the shard it is in.

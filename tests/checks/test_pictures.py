@@ -9,10 +9,17 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.measures.likeness import are_alike, find_alike, has_hash
-from recordgen.measures.neighbours import count_bits
-from recordgen.measures.perceptual_hash import SIDE, mirrored_hashes, perceptual_hashes
-from recordgen.measures.pictures import Looks, PictureFacts, look_at, measured, signatures
+from recordgen.measures.likeness import are_alike, count_bits, find_alike, has_hash
+from recordgen.measures.pictures import (
+    SIDE,
+    Looks,
+    PictureFacts,
+    look_at,
+    measured,
+    mirrored_hashes,
+    perceptual_hashes,
+    signatures,
+)
 from recordgen.registry import CHECKS
 from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded

@@ -9,9 +9,8 @@ import pytest
 import recordgen
 from recordgen.checks.near_pairs import group_texts
 from recordgen.core.facts.columns import SIGNATURE_BYTES
-from recordgen.measures.minhash import MOST_BYTES, similarity, words_of
-from recordgen.measures.neighbours import group_by_keys
-from recordgen.measures.texts import SeenText
+from recordgen.measures.likeness import group_by_keys
+from recordgen.measures.texts import MOST_BYTES, SeenText, similarity, words_of
 from tests.checks.facts import findings
 from tests.checks.test_lint import about_rows
 

@@ -9,8 +9,8 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageFilter
 
-from recordgen.measures.perceptual_hash import SIDE
 from recordgen.measures.pictures import (
+    SIDE,
     Looks,
     SmallPicture,
     bounded,

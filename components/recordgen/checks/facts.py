@@ -22,8 +22,8 @@ from recordgen.core.facts.columns import (
 )
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.rows.row import is_content_uri
-from recordgen.measures.minhash import Signatures, similarity
 from recordgen.measures.pictures import PictureFacts, picture_facts
+from recordgen.measures.texts import Signatures, similarity
 from recordgen.rejects import place_of
 
 #: Import file, line, shard and record of an example: examples are in this order.

@@ -14,8 +14,8 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.measures import likeness, minhash
-from recordgen.measures.neighbours import BANDS, Indices, group_by_keys
+from recordgen.measures import likeness, texts
+from recordgen.measures.likeness import BANDS, Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
@@ -82,7 +82,7 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
 
 def divisions_of(task: CheckedTask) -> range:
     """Return the divisions of :func:`divided` with pictures or with texts."""
-    return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + minhash.BANDS)
+    return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + texts.BANDS)
 
 
 def divided(
@@ -95,15 +95,15 @@ def divided(
     rows, looks = facts.looks
     usable = likeness.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
     rows, hashes = rows[usable], looks.perceptual_hash[usable]
-    texts, signatures = facts.signatures
+    worded, signatures = facts.signatures
     if buckets == 1:
-        every = np.concatenate([rows, texts])
+        every = np.concatenate([rows, worded])
         yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
         return
     for band in range(BANDS):
         yield band, rows, likeness.same_in_band(hashes, band)
-    for band, keys in enumerate(minhash.bands(signatures)):
-        yield BANDS + band, texts, keys.astype(np.uint64)
+    for band, keys in enumerate(texts.bands(signatures)):
+        yield BANDS + band, worded, keys.astype(np.uint64)
 
 
 def alike_groups(
@@ -130,7 +130,7 @@ def alike_groups(
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
-        bands = range(minhash.BANDS) if band is None else [band - BANDS]
+        bands = range(texts.BANDS) if band is None else [band - BANDS]
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY, bands)]
     return numbers.astype(np.uint64)
 
@@ -206,12 +206,12 @@ def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.
 
 
 def group_texts(
-    signatures: minhash.Signatures, least: float, bands: Iterable[int] = range(minhash.BANDS)
+    signatures: texts.Signatures, least: float, bands: Iterable[int] = range(texts.BANDS)
 ) -> Indices:
     """Group texts that are nearly the same.
 
     Args:
-        signatures: signatures of all texts, see :mod:`recordgen.measures.minhash`.
+        signatures: signatures of all texts, see :mod:`recordgen.measures.texts`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
         bands: the parts of signatures of which two such texts have one in common.
 
@@ -220,7 +220,7 @@ def group_texts(
     """
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
-        shared = minhash.similarity(signatures[first], signatures[second])
+        shared = texts.similarity(signatures[first], signatures[second])
         return shared >= least
 
-    return group_by_keys(minhash.bands(signatures, bands), len(signatures), alike)
+    return group_by_keys(texts.bands(signatures, bands), len(signatures), alike)

@@ -25,7 +25,7 @@ from recordgen.conversion.examination import (
 )
 from recordgen.core.facts.columns import Columns
 from recordgen.core.planning.messages import FoundTexts
-from recordgen.measures.neighbours import Forest, Indices
+from recordgen.measures.likeness import Forest, Indices
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20
