@@ -37,10 +37,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.memory import run_apart
-from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER
+from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER, run_checks
+from recordgen.checks.copies import NEAR_COLUMNS, divisions_of
 from recordgen.checks.facts import GROUP, ExampleFacts
-from recordgen.checks.near_pairs import NEAR_COLUMNS, divisions_of
-from recordgen.checks.run import run_checks
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.examination import NEAR, UNITE, Examination, Rows, Stage, examination_of
 from recordgen.conversion.examining import ExamineGroups, JoinKeys, NoteKeys, examine

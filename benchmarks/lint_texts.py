@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.lint_precision import best_times, print_table, share_in_groups
-from recordgen.checks.near_pairs import LEAST_SIMILARITY, group_texts
+from recordgen.checks.copies import LEAST_SIMILARITY, group_texts
 from recordgen.core.facts.columns import SIGNATURE_BYTES
 from recordgen.measures.texts import SeenText
 
@@ -121,7 +121,7 @@ GARBLED: Mapping[str, Callable[[str], str]] = {
 
 
 def facts_of(texts: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-    return SeenText.columns([SeenText(text.encode(), len(text), ()) for text in texts])
+    return SeenText.columns([SeenText(text.encode(), len(text)) for text in texts])
 
 
 def share_of_copies(texts: Sequence[str], fault: Fault) -> str:

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows
+from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows, checks_of
+from recordgen.checks.copies import alike_groups
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.near_pairs import alike_groups
-from recordgen.checks.run import checks_of
 from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
@@ -72,9 +71,6 @@ def random_facts(task, lines, random, payloads):
         found |= {
             "characters": random.integers(1, 9, count) ** 4,
             "garbled": [None if each else "Ã©" for each in random.integers(0, 9, count)],
-            "named_labels": [
-                [name] if each else None for name, each in zip(labels, content % 3, strict=True)
-            ],
         }
     else:
         found |= {
@@ -140,7 +136,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
-    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20")})
+    options = make_options({"task": task, "lint": ("few_examples=1", "tiny=15")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
         files = stage(staging, task, sizes, np.random.default_rng(seed))
@@ -230,7 +226,7 @@ def test_a_large_bucket_is_divided_and_loses_no_pair(tmp_path, monkeypatch):
     pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
     shards = {"train": pictures_of(pixels, np.arange(count))}
     at_once = found_in(tmp_path / "at once", shards)
-    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", 60)
+    monkeypatch.setattr("recordgen.checks.copies.MOST_COMPARED", 60)
     assert found_in(tmp_path / "divided", shards) == at_once
     assert len(at_once[0]["NEAR_DUPLICATE"]) > pairs / 2
 
@@ -249,8 +245,8 @@ def crowd(contents):
 
 def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     """A portion takes over the first pictures of the one before."""
-    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", CROWD)
-    monkeypatch.setattr("recordgen.checks.near_pairs._CROWD", CROWD)
+    monkeypatch.setattr("recordgen.checks.copies.MOST_COMPARED", CROWD)
+    monkeypatch.setattr("recordgen.checks.copies._CROWD", CROWD)
     found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
     assert len(found["NEAR_LEAK"]) == 2 * CROWD
     assert len(remarks) == 1
@@ -266,7 +262,7 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
-    monkeypatch.setattr("recordgen.checks.contents.CopyCheck.most_together", 20)
+    monkeypatch.setattr("recordgen.checks.copies.CopyCheck.most_together", 20)
     monkeypatch.setattr("recordgen.conversion.examination._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
     parts = 3 * CROWD // 20

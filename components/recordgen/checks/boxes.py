@@ -1,4 +1,4 @@
-"""Checks of boxes: tiny boxes, boxes of whole images, double boxes, too many."""
+"""Checks of boxes: tiny boxes, boxes of whole images, double boxes, and changed ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.check import EACH, Check, Examined, FoundRows
+from recordgen.checks.labels import LineCheck
 from recordgen.core.facts import BOXES
 from recordgen.core.facts.kept_rows import RowIndices
 
@@ -81,16 +82,25 @@ class DoubleBox(_BoxCheck):
         yield self.about(examined, twice, "is nearly the same as another box with its label")
 
 
-class ManyBoxes(_BoxCheck):
-    """An image with very many boxes."""
+class BoxInverted(LineCheck):
+    """Corners of a box that were swapped."""
 
-    code = "MANY_BOXES"
-    threshold = 500
+    code = "BOX_INVERTED"
+    counted_as = "boxes_swapped"
 
-    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
-        rows, counts = np.unique(examined.shared(_all_boxes).rows, return_counts=True)
-        many = counts > examined.thresholds[self.code]
-        yield FoundRows(rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
+
+class BoxOutside(LineCheck):
+    """A box that was clipped at the border of its image."""
+
+    code = "BOX_OUTSIDE"
+    counted_as = "boxes_clipped"
+
+
+class BoxEmpty(LineCheck):
+    """A box without area that was dropped."""
+
+    code = "BOX_EMPTY"
+    counted_as = "boxes_dropped"
 
 
 def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:

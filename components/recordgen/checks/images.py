@@ -7,15 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows, Tally
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
 from recordgen.core.facts import IMAGES, MEASURES
-from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.measures.pictures import PictureFacts
-
-# The format of each suffix, as in ``image/format``. Other suffixes are not checked.
-_FORMATS = {**dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "jpeg"), ".png": "png"}
 
 
 class PictureCheck(Check):
@@ -140,59 +135,6 @@ class OddRatio(_ImageCheck):
         sizes = examined.shared(_sizes)
         shorter, longer = sizes.min(axis=0), sizes.max(axis=0)
         yield _with_size(examined, longer > examined.thresholds[self.code] * shorter)
-
-
-class Suffix(_ImageCheck):
-    """A file whose name has the suffix of another format."""
-
-    code = "SUFFIX"
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
-        uris = examined.facts.columns["uri"]
-        names = pc.utf8_lower(uris)
-        formats = examined.facts.columns["format"].cast("string")
-        is_odd = np.zeros(len(examined.facts), np.bool_)
-        for suffix, expected in _FORMATS.items():
-            is_other = pc.and_(pc.ends_with(names, suffix), pc.not_equal(formats, expected))
-            is_odd |= is_other.fill_null(False).to_numpy()
-        rows = np.flatnonzero(is_odd)
-
-        def message(at: int) -> str:
-            row = int(rows[at])
-            return f"{uris[row].as_py()} is stored as {formats[row].as_py()}"
-
-        yield FoundRows(rows, message)
-
-
-class Gray(_ImageCheck):
-    """A few gray images among many in colour, or the opposite."""
-
-    code = "GRAY"
-    threshold = 5
-
-    def part(self, examined: Examined[CheckedTask]) -> Mapping[str, Tally]:
-        """Return the numbers of gray images and of those in colour."""
-        gray, colour = _by_gray(examined)
-        return {"all": Tally((len(gray), len(colour)))}
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
-        """Yield the rarer kind if its share, in percent, is at most the threshold."""
-        gray, colour = examined.total(self)["all"].sums
-        is_gray_rare = gray <= colour
-        few, many = (gray, colour) if is_gray_rare else (colour, gray)
-        rows = _by_gray(examined)[not is_gray_rare]
-        if few > examined.thresholds[self.code] / 100 * (few + many):
-            rows = rows[:0]
-        what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
-        text = f"the image is stored {what} ({few:,} images); {many:,} are {others}"
-        yield FoundRows(rows, lambda at: text)
-
-
-def _by_gray(examined: Examined[CheckedTask]) -> Sequence[RowIndices]:
-    """Return the gray images and those in colour."""
-    known = examined.facts.columns["gray"]
-    is_kind = (pc.equal(known, value).fill_null(False).to_numpy() for value in (True, False))
-    return [np.flatnonzero(kind) for kind in is_kind]
 
 
 class ColourProfile(_ImageCheck):

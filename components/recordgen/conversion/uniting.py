@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen.checks.near_pairs import crowd_remarks
+from recordgen.checks.copies import crowd_remarks
 from recordgen.conversion.examination import (
     BATCH,
     FOUND,

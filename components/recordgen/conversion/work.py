@@ -14,9 +14,8 @@ from itertools import islice
 from typing import Any
 
 from recordgen import storage
-from recordgen.checks.check import Examined
+from recordgen.checks.check import Examined, run_checks
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import run_checks
 from recordgen.checks.selection import Selection
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine

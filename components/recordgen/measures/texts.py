@@ -1,7 +1,7 @@
 r"""The facts that a worker collects about texts, many at a time, and the similarity of two texts.
 
-SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16, ("good", "bad"))
-  ─columns─▶  characters [16], garbled ["The cafÃ© is good"], named_labels [["good"]], signature
+SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16)
+  ─columns─▶  characters [16], garbled ["The cafÃ© is good"], signature
 
 MinHash estimates the similarity of two texts from 64 bytes of each, their signatures:
 
@@ -56,17 +56,6 @@ class Words(NamedTuple):
     hashes: Hashes  # uint64: the hash of each word
     texts: Counts  # the index of each word's text
     counts: Counts  # the number of words in each text
-
-    def runs(self, length: int) -> tuple[Hashes, npt.NDArray[np.bool_]]:
-        """Return the hash of each run of ``length`` words, and whether all are in one text.
-
-        There are at least ``length`` words.
-        """
-        count = len(self.hashes) - length + 1
-        hashes = self.hashes[:count]
-        for step in range(1, length):
-            hashes = mixed(hashes * np.uint64(_NEXT) + self.hashes[step : step + count])
-        return hashes, self.texts[:count] == self.texts[length - 1 :]
 
 
 def chunks(texts: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
@@ -186,12 +175,6 @@ _KINDS = _kinds_of_bytes()
 _LOWER = np.frombuffer(bytes(range(256)).lower(), np.uint8)
 
 
-# Labels with more words are not searched.
-_MOST_WORDS = 4
-
-# Bits of a hash that quickly exclude words that cannot begin a label.
-_SIEVE_BITS = 16
-
 #: The character that decoders write for invalid bytes.
 REPLACEMENT = "\ufffd"
 
@@ -208,30 +191,23 @@ class SeenText(NamedTuple):
 
     data: bytes  # the text in UTF-8
     characters: int  # its number of characters
-    labels: tuple[str, ...]  # all labels of the dataset; the same tuple for all its texts
 
     @staticmethod
     def columns(seen: Sequence[SeenText]) -> Mapping[str, Sequence[Any]]:
         """Return the measures of texts, as columns of facts.
 
         A ``signature`` (64 bytes, see above) is None without words, ``garbled`` (a part that was
-        decoded wrongly) and ``named_labels`` (the labels in the text, in any order) without any.
+        decoded wrongly) without any.
         """
         signed: list[bytes | None] = [None] * len(seen)
-        named: list[list[str] | None] = [None] * len(seen)
-        labels = seen[0].labels if seen else ()
         for start, chunk in chunks([text.data for text in seen]):
-            words = words_of(chunk)
-            found, rows = signatures(words)
+            found, rows = signatures(words_of(chunk))
             for row, signature in zip(rows.tolist(), found, strict=True):
                 signed[start + row] = signature.tobytes()
-            for at, label in _labels_in(words, labels):
-                named[start + at] = [*(named[start + at] or ()), label]
         return {
             "signature": signed,
             "characters": [text.characters for text in seen],
             "garbled": [_garbled(each.data) for each in seen],
-            "named_labels": named,
         }
 
 
@@ -253,40 +229,3 @@ def _garbled(data: bytes) -> str | None:
 
 def _around(data: bytes, at: int) -> str:
     return data[max(0, at - _AROUND) : at + _AROUND].decode("utf-8", "ignore")
-
-
-class _LabelIndex(NamedTuple):
-    """Labels with the same number of words."""
-
-    sieve: npt.NDArray[np.bool_]  # bool [65536]: whether a label's hash has these lowest bits
-    by_hash: Mapping[int, str]  # the labels by the hash of their words
-
-
-def _labels_in(words: Words, labels: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Yield the index of a text and a label that it contains word by word, for all such pairs."""
-    for length, index in _by_length(labels).items() if labels else ():
-        if length > len(words.hashes):
-            continue
-        hashes, is_whole = words.runs(length)
-        low = hashes.astype(np.uint16)
-        places = np.flatnonzero(index.sieve[low] & is_whole)
-        texts, by_hash = words.texts[places].tolist(), index.by_hash
-        found = {*zip(texts, map(by_hash.get, hashes[places].tolist()), strict=True)}
-        yield from sorted((text, label) for text, label in found if label is not None)
-
-
-@lru_cache(maxsize=4)
-def _by_length(labels: tuple[str, ...]) -> Mapping[int, _LabelIndex]:
-    by_length: dict[int, dict[int, str]] = {}
-    for label in labels:
-        words = words_of([label.encode()[:1000]])
-        length = len(words.hashes)
-        if 0 < length <= _MOST_WORDS:
-            [whole] = words.runs(length)[0].tolist()
-            by_length.setdefault(length, {}).setdefault(whole, label)
-    found = {}
-    for length, by_hash in sorted(by_length.items()):
-        sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
-        sieve[np.array(list(by_hash), np.uint64).astype(np.uint16)] = True
-        found[length] = _LabelIndex(sieve, by_hash)
-    return found

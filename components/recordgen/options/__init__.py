@@ -555,9 +555,7 @@ class ConvertOptions:
     @cached_property
     def selection(self) -> Selection:
         """The checks of the data. Raises: UsageError."""
-        # If the user chose the format, the suffixes of the files do not matter.
-        words = (*self.lint, "-SUFFIX") if self.encode.is_chosen else self.lint
-        return Selection.of(words, self.fail_on)
+        return Selection.of(self.lint, self.fail_on)
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that affect the output, as ``dataset.json`` has them."""

@@ -47,7 +47,6 @@ LOOK_COLUMNS = {
 _READ = {
     "characters": pa.int32(),
     "garbled": pa.string(),
-    "named_labels": pa.list_(pa.string()),
 }
 
 NOTED = pa.schema({"content": pa.uint64(), **IMAGE_COLUMNS, **LOOK_COLUMNS, **_READ})

@@ -193,7 +193,7 @@ class TextEntities(TextTask):
             b"".join(record),
             sorted(by_label),
             content=hashlib.sha256(data).digest(),
-            seen=self.seen(text, data, None, settings),
+            seen=self.seen(text, data, settings),
         )
 
     @classmethod

@@ -136,7 +136,7 @@ class LabelledText(TextTask):
             _digested(text, labels, row.uri),
             labels,
             content=hashlib.sha256(text).digest(),
-            seen=self.seen(own, text, vocabulary, settings),
+            seen=self.seen(own, text, settings),
         )
 
     @classmethod

@@ -27,7 +27,6 @@ from recordgen.rejects import RejectCode
 from recordgen.tasks.lines import either
 
 if TYPE_CHECKING:
-    from recordgen.core.dataset.vocabulary import Vocabulary
     from recordgen.measures.texts import SeenText
 
 #: The key of text in a line of JSONL.
@@ -94,20 +93,16 @@ class TextTask(Task):
         contents = map(TextContent.decode, annotations.to_pylist())
         return [content._replace(text=None).encode() for content in contents]
 
-    def seen(
-        self, text: str, data: bytes, vocabulary: Vocabulary | None, settings: PayloadSettings
-    ) -> SeenText | None:
+    def seen(self, text: str, data: bytes, settings: PayloadSettings) -> SeenText | None:
         """Return the text for the checks, or None if no selected check reads texts.
 
-        ``data`` is the text in UTF-8; ``vocabulary`` has the labels, None if they label parts of
-        texts.
+        ``data`` is the text in UTF-8.
         """
         if not settings.needs_looks:
             return None
         from recordgen.measures.texts import SeenText  # reading rows does not need numpy
 
-        has_names = vocabulary is not None and vocabulary.kind == "text"
-        return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())
+        return SeenText(data, len(text))
 
 
 def inline(text: str, said: Any) -> RowContent:

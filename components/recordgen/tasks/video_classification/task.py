@@ -25,7 +25,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.facts import SEGMENTS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.planned import PlannedRow
@@ -110,7 +109,6 @@ class VideoClassification(Task):
     batch_rows = 256
     by_address = True
     details_noun = "segment"
-    facts = (SEGMENTS,)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         subject, shown = super().preview(uri, annotation)
@@ -162,10 +160,6 @@ class VideoClassification(Task):
                 RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
             )
         return super().check_uri(uri)
-
-    def segment(self, annotation: str | None) -> Segment:
-        """Return the part of a video that an annotation is about."""
-        return Segment.decode(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         label = Segment.decode(annotation).label
