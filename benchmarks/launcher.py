@@ -42,9 +42,15 @@ from recordgen.checks.copies import NEAR_COLUMNS, divisions_of
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.examination import NEAR, UNITE, Examination, Rows, Stage, examination_of
-from recordgen.conversion.examining import ExamineGroups, JoinKeys, NoteKeys, examine
+from recordgen.conversion.examining import (
+    ExamineGroups,
+    JoinKeys,
+    NoteKeys,
+    Size,
+    UniteGroups,
+    examine,
+)
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.counts import RowCounts, Shard
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.manifest import Dataset, shard_file

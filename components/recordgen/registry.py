@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 #: The import paths of Recordgen's own tasks, in the order in which they are listed.
 OWN: Mapping[str, str] = {
-    "image_classification": "recordgen.tasks.images.labelled_images:ImageClassification",
-    "image_multi_label": "recordgen.tasks.images.labelled_images:ImageMultiLabel",
+    "image_classification": "recordgen.tasks.images.task:ImageClassification",
+    "image_multi_label": "recordgen.tasks.images.task:ImageMultiLabel",
     "object_detection": "recordgen.tasks.object_detection.task:ObjectDetection",
     "image_segmentation": "recordgen.tasks.image_segmentation.task:ImageSegmentation",
-    "text_classification": "recordgen.tasks.texts.labelled_text:TextClassification",
-    "text_multi_label": "recordgen.tasks.texts.labelled_text:TextMultiLabel",
-    "text_sentiment": "recordgen.tasks.texts.labelled_text:TextSentiment",
+    "text_classification": "recordgen.tasks.texts.task:TextClassification",
+    "text_multi_label": "recordgen.tasks.texts.task:TextMultiLabel",
+    "text_sentiment": "recordgen.tasks.texts.task:TextSentiment",
     "text_entities": "recordgen.tasks.text_entities.task:TextEntities",
     "tabular": "recordgen.tasks.tables.tabular:Tabular",
     "video_classification": "recordgen.tasks.video_classification.task:VideoClassification",

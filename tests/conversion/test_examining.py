@@ -17,9 +17,8 @@ from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows, checks_of
 from recordgen.checks.copies import alike_groups
 from recordgen.checks.facts import ExampleFacts
 from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
-from recordgen.conversion.examining import examine
+from recordgen.conversion.examining import Size, UniteGroups, examine
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
@@ -289,7 +288,7 @@ def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, mo
 
 def test_groups_are_united_in_a_file(tmp_path, monkeypatch):
     """Memory does not hold all examples, of which the last is in a group with the first."""
-    monkeypatch.setattr("recordgen.conversion.uniting._AT_ONCE", 1 << 12)
+    monkeypatch.setattr("recordgen.conversion.examining._AT_ONCE", 1 << 12)
     options, batches, size = make_options({"task": "image_classification"}), 64, 1 << 14
     shared = Examination(conversion_of(options), options.selection, Staging(str(tmp_path)), "", 1)
     [name] = (group.name for group in shared.groups() if group.scope == ALIKE)

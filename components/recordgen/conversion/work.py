@@ -35,8 +35,7 @@ from recordgen.core.progress import CHECKS, SHARDS, Phases
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import SplitSum
-from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import GAP, HAS, INEXACT, MEASURED, PSNR, Task
 from recordgen.errors import RunnerError
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.source import Source

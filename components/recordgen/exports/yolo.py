@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.objects import StoredBox
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word

@@ -22,7 +22,7 @@ from recordgen.formats.json_values import mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.texts.task import CONTENT_KEY
 
 #: The column of the spans of a text.
 ENTITIES = "entities"

@@ -19,8 +19,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args, get_origin, get
 
 from recordgen import storage
 from recordgen.checks.selection import Selection
-from recordgen.core.dataset.fractions import SplitFractions, SplitRule
-from recordgen.core.dataset.splits import EvalFrom, GroupBy
+from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
 from recordgen.core.image_settings import (
     JPEG,
     KEEP,

@@ -22,9 +22,8 @@ from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.core import strip_protocol, url_to_fs
 
 from recordgen.errors import StorageError, UnknownSchemeError, install
-from recordgen.storage.failures import TRANSIENT_STATUS, TransientFailure
 from recordgen.storage.paths import is_chained, scheme_of
-from recordgen.storage.retries import RetryPolicy
+from recordgen.storage.retries import TRANSIENT_STATUS, RetryPolicy, TransientFailure
 from recordgen.version import __version__
 
 if TYPE_CHECKING:

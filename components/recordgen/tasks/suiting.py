@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.core.facts import BOXES, IMAGES, MASKS, MEASURES
 from recordgen.core.settings import TaskSettings
-from recordgen.core.task.annotations import ONE
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.registry import CHECKS, OWN, TASKS

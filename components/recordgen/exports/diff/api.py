@@ -24,7 +24,7 @@ from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.rows.columns import mixed
-from recordgen.core.task.annotations import ADDING
+from recordgen.core.task.task import ADDING
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import (
     ChangedRow,

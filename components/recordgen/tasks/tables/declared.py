@@ -36,10 +36,16 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.annotations import ONE, Texts
-from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import (
+    GAP,
+    INEXACT,
+    ONE,
+    BuiltExample,
+    Task,
+    Texts,
+    each_row,
+    psnr_changes,
+)
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import RejectCode

@@ -26,10 +26,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
-from recordgen.core.task.annotations import PARTS
-from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import PARTS, BuiltExample, Task, each_row
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
@@ -47,11 +44,13 @@ from recordgen.tasks.text_entities.tags import (
     tag_number,
     tokenize,
 )
-from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
-from recordgen.tasks.texts.text_task import (
+from recordgen.tasks.texts.task import (
+    NAME_KEYS,
+    OLDER_KEY,
     TextContent,
     TextTask,
     inline,
+    objects_in,
     payload_of_line,
     stored,
     text_of,

@@ -31,10 +31,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
-from recordgen.core.task.annotations import ONE, Texts
-from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Sizes, Task
+from recordgen.core.task.task import ONE, BuiltExample, Sizes, Task, Texts, each_row
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
