@@ -101,7 +101,7 @@ def _looks_of_forms(form: Any, count: int, random: Any) -> PictureFacts:
     filled = random.integers(-12, 13, (count, SIDE // 4, SIDE // 4), np.int16)
     pixels = filled.repeat(4, axis=1).repeat(4, axis=2) + form.astype(np.int16)
     level = np.full(count, 20.0)
-    return measured(Looks(pixels.astype(np.uint8), level, level))
+    return measured(Looks(pixels.astype(np.uint8), level))
 
 
 def _random_looks(count: int, random: Any) -> PictureFacts:

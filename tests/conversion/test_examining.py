@@ -80,7 +80,7 @@ def random_facts(task, lines, random, payloads):
             "frames": random.integers(1, 3, count),
             "perceptual_hash": hashes,
             "contrast": contrast,
-            **{name: random.integers(0, 256, count) for name in ("brightness", "entropy")},
+            "brightness": random.integers(0, 256, count),
             **{name: random.integers(0, 256, count) for name in ("darkest", "lightest")},
             "sharpness": random.random(count),
         }
@@ -178,7 +178,7 @@ def test_every_scope_has_a_check():
 def pictures_of(pixels, contents):
     """Return the facts of pictures: uint8 [n, 32, 32]."""
     count, level = len(pixels), np.full(len(pixels), 40.0)
-    seen = measured(Looks(pixels.astype(np.uint8), level, level))._asdict()
+    seen = measured(Looks(pixels.astype(np.uint8), level))._asdict()
     seen["signature"] = [each.tobytes() for each in seen["signature"]]
     values = {"source": ["a.csv"] * count, "line": np.arange(count), "uri": ["a"] * count}
     return facts_of({**values, "annotation": ["cat"] * count, "content": contents, **seen})

@@ -105,9 +105,6 @@ class Looks(NamedTuple):
     # levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges blurred by s pixels of
     # the small picture (Gaussian); 1 for an edge as sharp as its pixels can show; at most 4.
     sharpness: _Floats
-    # float64: mean of the largest minus the smallest channel, 0 (gray) to 255; NaN if the small
-    # picture is gray, so that it is unknown.
-    colourfulness: _Floats
 
 
 def jpeg_factor(height: int, width: int) -> int:
@@ -154,7 +151,7 @@ def bounded(picture: SmallPicture) -> SmallPicture:
 def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     """Measure pictures; many at once cost far less than one by one."""
     count = len(pictures)
-    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
+    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count))
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, picture in enumerate(pictures):
         by_shape[picture.pixels.shape].append(place)
@@ -165,26 +162,23 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     )
     for places in blocks:
         alike = [pictures[place] for place in places]
-        gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
+        gray = _gray_of(np.stack([each.pixels for each in alike]))
         looks.thumbnail[places] = _thumbnails(gray, alike)
         looks.sharpness[places] = _sharpness(gray)
     return looks
 
 
-def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
-    """Return brightness (ITU-R BT.601), uint8 [n, h, w], and colourfulness; see :class:`Looks`."""
+def _gray_of(pixels: Pixels) -> Pixels:
+    """Return brightness (ITU-R BT.601), uint8 [n, h, w]."""
     if pixels.shape[3:] != (3,):
-        return pixels.reshape(pixels.shape[:3]), float("nan")
+        return pixels.reshape(pixels.shape[:3])
     red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
-    spread = np.maximum(np.maximum(red, green), blue)
-    spread -= np.minimum(np.minimum(red, green), blue)
     gray = np.multiply(red, 77, dtype=np.uint16)  # the factors add up to 256
     gray += np.multiply(green, 150, dtype=np.uint16)
     gray += np.multiply(blue, 29, dtype=np.uint16)
     gray += 128
     gray >>= 8
-    _, height, width = spread.shape
-    return gray.astype(np.uint8), spread.sum(axis=(1, 2), dtype=np.uint64) / (height * width)
+    return gray.astype(np.uint8)
 
 
 def _sharpness(gray: Pixels) -> _Floats | float:
@@ -253,9 +247,7 @@ class PictureFacts(NamedTuple):
     contrast: _Singles  # float32: standard deviation, 0 to 127.5
     darkest: Pixels  # uint8: 1 % of the picture is at this level or below
     lightest: Pixels  # uint8: 1 % of the picture is at this level or above
-    entropy: _Singles  # float32: entropy of the levels in steps of 4, 0 to 6 bits
     sharpness: _Singles  # float32: see Looks
-    colourfulness: _Singles  # float32: likewise; NaN if unknown
 
 
 def picture_facts(seen: Columns) -> PictureFacts:
@@ -281,9 +273,7 @@ def measured(looks: Looks) -> PictureFacts:
         contrast,
         (below <= few).sum(axis=1).astype(np.uint8),
         (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
-        _entropy(histograms),
         looks.sharpness.astype(np.float32),
-        looks.colourfulness.astype(np.float32),
     )
 
 
@@ -300,13 +290,6 @@ def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Singles, _Singles]:
     sums, squares = histograms @ levels, histograms @ (levels * levels)
     spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
     return (sums / size).astype(np.float32), spread.astype(np.float32)
-
-
-def _entropy(histograms: npt.NDArray[np.int64]) -> _Singles:
-    """Return the entropy of the levels in steps of 4, in bits."""
-    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
 
 
 def signatures(thumbnails: Pixels) -> Pixels:

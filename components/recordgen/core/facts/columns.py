@@ -36,9 +36,7 @@ LOOK_COLUMNS = {
     "contrast": pa.float32(),
     "darkest": pa.uint8(),
     "lightest": pa.uint8(),
-    "entropy": pa.float32(),
     "sharpness": pa.float32(),
-    "colourfulness": pa.float32(),
 }
 
 # Only texts have these columns, if checks read them. The similarity of two texts is estimated from

@@ -52,7 +52,6 @@ class Declaration(ABC):
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
-        page: the page of the documentation, or its URL.
     """
 
     name: ClassVar[str]
@@ -63,7 +62,6 @@ class Declaration(ABC):
     trainer: ClassVar[str | None] = None
     measure: ClassVar[str | None] = None
     sample: ClassVar[str | None] = None
-    page: ClassVar[str] = ""
 
     @classmethod
     def declared(cls, what: str) -> Any:

@@ -83,7 +83,6 @@ class ImageSegmentation(ImageTask):
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
     measure = "recordgen.training.measures:MaskAccumulator"
     sample = "pipelines.samples.shapes:SHAPES"
-    page = "docs/tasks/image_segmentation.md"
 
     orientation: str = "stored"
 

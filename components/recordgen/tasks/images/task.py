@@ -230,7 +230,6 @@ class ImageClassification(LabelledImage):
     trainer = "recordgen.tasks.images.training:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.digits:DIGITS"
-    page = "docs/tasks/image_classification.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
@@ -276,7 +275,6 @@ class ImageMultiLabel(LabelledImage):
     trainer = "recordgen.tasks.images.training:ManyImageLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"
-    page = "docs/tasks/image_multi_label.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return self.encoded(map(check_label, fields))

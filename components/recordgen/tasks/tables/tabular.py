@@ -52,7 +52,6 @@ class TableTask(Task):
     features: ClassVar = {}
     trainer = "recordgen.tasks.tables.training:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
-    page = "docs/tasks/tables.md"
 
     table: Table
 

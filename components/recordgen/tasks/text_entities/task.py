@@ -93,7 +93,6 @@ class TextEntities(TextTask):
     trainer = "recordgen.tasks.text_entities.training:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
-    page = "docs/tasks/text_entities.md"
 
     offsets: str = CODEPOINTS
 

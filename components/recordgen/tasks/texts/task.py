@@ -256,7 +256,6 @@ class LabelledText(TextTask):
     """A task that gives each text labels."""
 
     columns: ClassVar = {"label": LABEL_COLUMNS | {"sentiment"}}
-    page = "docs/tasks/text_classification.md"
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:

@@ -102,7 +102,6 @@ class VideoClassification(Task):
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
-    page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
     details_noun = "segment"
