@@ -111,7 +111,7 @@ def _random_looks(count: int, random: Any) -> PictureFacts:
     return PictureFacts(
         random.integers(0, 2**64, count, dtype=np.uint64),
         random.integers(0, 256, (count, 8, 8), dtype=np.uint8),
-        *(level, level, numbers, numbers, level, level, level),
+        *(level, level, numbers, numbers, level),
     )
 
 
