@@ -146,15 +146,6 @@ class ExampleFacts:
         (sources, files), lines, (shards, names), records = self._addresses
         return files[sources[row]], int(lines[row]), names[shards[row]], int(records[row])
 
-    def row_at(self, address: Address) -> int | None:
-        """Return the row of an example; None if its facts are elsewhere."""
-        _, _, (shards, names), records = self._addresses
-        *_, shard, record = address
-        if shard not in names:
-            return None
-        rows = np.flatnonzero((shards == names.index(shard)) & (records == record))
-        return int(rows[0]) if len(rows) else None
-
     def place(self, row: int) -> str:
         """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""
         source, line, uri = self._origin(row)

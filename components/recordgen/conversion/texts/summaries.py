@@ -217,10 +217,6 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
-    if dataset.psnr:
-        mean, images = dataset.psnr["mean_db"], dataset.psnr["images"]
-        of = "of the encoded image" if images == 1 else f"the mean of {images:,} encoded images"
-        lines.append(f"PSNR       {mean} dB, {of}")
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 

@@ -198,21 +198,11 @@ class BuiltExample(NamedTuple):
     changes: Mapping[str, int] | None = None  # see BuiltBatch; None if there are none
 
 
-#: Names in :attr:`BuiltBatch.changes`.
-MEASURED = "measured"
-PSNR = "psnr_hundredths"
-
-
 #: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
 GAP = "gap:"
 INEXACT = "inexact:"
 #: Likewise before the name of a feature that not every dataset has.
 HAS = "has:"
-
-
-def psnr_changes(psnr: int | None) -> dict[str, int]:
-    """Return the changes that count the PSNR of an image, in hundredths of a decibel."""
-    return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
 
 
 @dataclass
@@ -235,8 +225,7 @@ class BuiltBatch:
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0  # payload bytes of all rows
-    # Effects of storing images: the number of MEASURED images, the sum of their PSNR (PSNR), and
-    # changed annotations by their name in `rows.adjusted` of `dataset.json`. For columns of whole
+    # Changed annotations by their name in `rows.adjusted` of `dataset.json`. For columns of whole
     # numbers, the number of missing values (GAP), and of values that float32 cannot hold (INEXACT).
     # The number of examples with a feature that not every dataset has (HAS).
     changes: Counter[str] = field(default_factory=Counter)

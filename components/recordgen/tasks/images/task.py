@@ -40,7 +40,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, Task, each_row, psnr_changes
+from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, Task, each_row
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -143,7 +143,7 @@ class ImageTask(Task):
 
         data, *others = payloads
         image = check_image(data, settings, row.uri)
-        changes = defaultdict(int, psnr_changes(image.psnr))
+        changes = defaultdict[str, int](int)
         said = _NOT_DESCRIBED
         if row.annotation is not None:
             stored = StoredImage(image, others, vocabulary, settings, changes)

@@ -44,7 +44,6 @@ from recordgen.core.task.task import (
     Task,
     Texts,
     each_row,
-    psnr_changes,
 )
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
@@ -176,7 +175,6 @@ class Declared(TableTask):
             stored = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
-            changes.update(psnr_changes(checked.psnr))
             if len(images) == 1:
                 image, picture = checked.note, checked.small
                 sha256 = hashlib.sha256(checked.data).hexdigest()
