@@ -45,7 +45,7 @@ def rewrite(**changes):
 
 
 def test_it_is_read_and_verified(written):
-    """Every record is as it was written, and can be read, whatever became of options and measures."""
+    """Every record is as it was written, and is read, whatever became of options and measures."""
     rewrite(options={**written.options, "check": "gone", "goes": "too"}, psnr={"images": 1})
     assert main(["check", "out"]) == 0
     counts = {name: len(recordgen.source("out", split=name)) for name in written.splits}
