@@ -32,7 +32,7 @@ import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
-from recordgen.checks.images import PICTURE_CHECKS
+from recordgen.checks.examples import PICTURE_CHECKS
 from recordgen.measures.likeness import find_alike
 from recordgen.measures.pictures import PictureFacts, SmallPicture, jpeg_factor, look_at, measured
 from recordgen.registry import CHECKS

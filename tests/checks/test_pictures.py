@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from recordgen.checks.images import PICTURE_CHECKS
+from recordgen.checks.examples import PICTURE_CHECKS
 from recordgen.measures.likeness import are_alike, count_bits, find_alike, has_hash
 from recordgen.measures.pictures import (
     SIDE,

@@ -31,7 +31,7 @@ from yarl import URL
 
 from recordgen.errors import NotAllowedError, ResponseError
 from recordgen.rejects import RejectCode
-from recordgen.storage.places import is_public, origin_of
+from recordgen.storage.paths import is_public, origin_of
 from recordgen.storage.retries import RetryPolicy, is_transient, retried, run_until
 from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 

@@ -79,7 +79,7 @@ class ImageSegmentation(ImageTask):
     facts = (*ImageTask.facts, MASKS)
     labelling = PARTS
     details_noun = "masks"
-    pairing = "recordgen.tasks.image_segmentation.pairing:masks"
+    pairing = "recordgen.tasks.pairing:masks"
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
     measure = "recordgen.training.measures:MaskAccumulator"
     sample = "pipelines.samples.shapes:SHAPES"
