@@ -40,16 +40,9 @@ from benchmarks.memory import run_apart
 from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER, run_checks
 from recordgen.checks.copies import NEAR_COLUMNS, divisions_of
 from recordgen.checks.facts import GROUP, ExampleFacts
+from recordgen.conversion import examining
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.examination import NEAR, UNITE, Examination, Rows, Stage, examination_of
-from recordgen.conversion.examining import (
-    ExamineGroups,
-    JoinKeys,
-    NoteKeys,
-    Size,
-    UniteGroups,
-    examine,
-)
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.counts import RowCounts, Shard
 from recordgen.core.dataset.index import write_index
@@ -204,7 +197,7 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
     with phase("checks", seconds):
         runner = LocalRunner()
         flow: Any = TimedFlow(runner.start("ListShards", files), steps)
-        examine(runner, flow, shared)
+        examining.examine(runner, flow, shared)
         runner.run(staging)
     with phase("findings", seconds):
         nothing, selection = shared.examined(ExampleFacts([])), shared.selection
@@ -316,7 +309,7 @@ def _one_batch(folder: str, rows: int) -> dict[str, float]:
     batch = [shard.file for each in staging.read_results().values() for shard in each.shards]
     facts = _size(folder)
     with phase("CPU s", seconds):
-        messages = sum(1 for _ in _begun(NoteKeys(shared)).process((0, batch)))
+        messages = sum(1 for _ in _begun(examining.NoteKeys(shared)).process((0, batch)))
     with phase("examples.parquet, CPU s", seconds):
         size = sum(map(len, to_parquet(map(staging.shard_facts, batch))))
     left = (_size(folder) - facts) / mine
@@ -332,7 +325,7 @@ def _parts(step: Stage, tables: Iterator[Any]) -> list[Rows]:
     return [rows for each in left for _, rows in each]
 
 
-def _join(step: Stage, name: str, messages: Sequence[Rows | Size]) -> dict[str, float]:
+def _join(step: Stage, name: str, messages: Sequence[Rows | examining.Size]) -> dict[str, float]:
     seconds = dict[str, float]()
     with phase("CPU s", seconds):
         found = sum(1 for _ in step.process(((name, 0), messages)))
@@ -341,7 +334,7 @@ def _join(step: Stage, name: str, messages: Sequence[Rows | Size]) -> dict[str, 
 
 def _one_equal_join(folder: str, rows: int) -> dict[str, float]:
     random, shared = np.random.default_rng(1), _shared(Staging(folder), rows)
-    count, step = rows // shared.buckets // shared.batches, _begun(JoinKeys(shared))
+    count, step = rows // shared.buckets // shared.batches, _begun(examining.JoinKeys(shared))
     keys = (random.integers(0, 2**63, count, dtype=np.uint64) for _ in range(shared.batches))
     tables = (pa.table({"row": np.arange(count, dtype=np.int32), "key": mine}) for mine in keys)
     name = next(group.name for group in shared.groups() if group.scope == KEYED)
@@ -353,7 +346,7 @@ def _one_near_join(folder: str, rows: int) -> dict[str, float]:
     random, shared = np.random.default_rng(2), _shared(Staging(folder), rows)
     drawn = (min(_DRAWN, rows - start) for start in range(0, rows, _DRAWN))
     hashes = np.concatenate([_of_one_bucket(shared, random, count) for count in drawn])
-    step = _begun(JoinKeys(shared))
+    step = _begun(examining.JoinKeys(shared))
 
     def table(mine: Any) -> Any:
         seen = _random_looks(len(mine), random)._replace(perceptual_hash=mine)
@@ -375,7 +368,7 @@ def _of_one_bucket(shared: Examination, random: Any, count: int) -> Any:
 def _crowd_join(folder: str, rows: int) -> dict[str, float]:
     """Join pictures of one bucket whose hashes differ in some bits of the last band."""
     random, shared = np.random.default_rng(4), _shared(Staging(folder), rows)
-    step, count = _begun(JoinKeys(shared)), _CROWD // SHARD_ROWS
+    step, count = _begun(examining.JoinKeys(shared)), _CROWD // SHARD_ROWS
     form = random.integers(12, 244, (8, 8))
 
     def table(batch: int) -> Any:
@@ -401,7 +394,7 @@ def _crowd_join(folder: str, rows: int) -> dict[str, float]:
 def _group_part(folder: str, rows: int) -> dict[str, float]:
     """Examine the largest part of a group of near-duplicates."""
     random, shared = np.random.default_rng(5), _shared(Staging(folder), rows)
-    step, size = _begun(ExamineGroups(shared)), MOST_TOGETHER // len(SPLITS)
+    step, size = _begun(examining.ExamineGroups(shared)), MOST_TOGETHER // len(SPLITS)
 
     def table(split: str) -> Any:
         contents = random.integers(0, 2**63, size, dtype=np.uint64)
@@ -424,7 +417,7 @@ def _joins(shared: Examination) -> int:
 def _union(folder: str, rows: int) -> dict[str, float]:
     """Unite the groups of all buckets; one picture in a hundred is like another one."""
     random, shared = np.random.default_rng(3), _shared(Staging(folder), rows)
-    step, mine = _begun(UniteGroups(shared)), rows // shared.batches
+    step, mine = _begun(examining.UniteGroups(shared)), rows // shared.batches
     name = next(group.name for group in shared.groups() if group.scope == ALIKE)
     count = rows // 100 // (_joins(shared) - shared.buckets)
 
@@ -435,7 +428,7 @@ def _union(folder: str, rows: int) -> dict[str, float]:
         )
 
     parts = _parts(step, (table() for _ in range(_joins(shared) - shared.buckets)))
-    sizes = [Size(batch, mine) for batch in range(shared.batches)]
+    sizes = [examining.Size(batch, mine) for batch in range(shared.batches)]
     return _join(step, f"{UNITE}{name}", [*parts, *sizes])
 
 

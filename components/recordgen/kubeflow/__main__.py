@@ -25,7 +25,7 @@ STEPS = {
     "statistics": "statistics:run",
     "train": "train:run",
     "evaluate": "evaluate:run",
-    "push": "push:run",
+    "push": "evaluate:push",
 }
 
 

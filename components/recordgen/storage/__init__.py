@@ -98,9 +98,9 @@ def is_known(path: str) -> bool:
     """Return whether there is a storage for the scheme of ``path``."""
     if is_local(path):
         return True
-    from recordgen.storage import filesystems
+    from recordgen.storage import remote
 
-    return filesystems.is_known(path)
+    return remote.is_known(path)
 
 
 def check_writable(path: str) -> None:
