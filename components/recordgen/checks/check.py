@@ -62,7 +62,6 @@ class Examined(Generic[TaskT]):
         vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
             of examples, which run before they are known.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
-        remarks: what checks had to leave out, for the user: checks add to it.
     """
 
     facts: ExampleFacts
@@ -72,7 +71,6 @@ class Examined(Generic[TaskT]):
     splits: Mapping[str, Split] = field(default_factory=dict)
     eval_from: str = ""
     are_numbers_given: bool = False
-    remarks: list[str] = field(default_factory=list)
     _shared: dict[Any, Any] = field(default_factory=dict)
 
     def shared(self, compute: Callable[..., _Shared], *args: Any) -> _Shared:
@@ -180,27 +178,26 @@ def run_checks(
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
-    remarks, about_all, lines = [*found.remarks], list[LintFinding](), LineSpool()
+    about_all, lines = list[LintFinding](), LineSpool()
     counts = Counter({code: adjusted.get(kind, 0) for kind, code in by_kind.items()})
     for code in (code for code in CHECKS if code in selection.codes):
         check, level = checks.get(code), CHECKS[code].level
         texts: list[str] = [*found.about_all.get(code, ())]
         if check is not None and check.scope == NONE:
             texts += map(str, check.findings(about_splits))
-        mine = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
-        about_all += mine
-        lines.add(code, (item.to_line().encode() for item in mine))
-        counts[code] += len(mine)
+        whole = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
+        about_all += whole
+        lines.add(code, (item.to_line().encode() for item in whole))
+        counts[code] += len(whole)
         if code in found.codes:
             counts[code] += lines.add(code, lines_of(code))
         fixed = (
             LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
         )
         lines.add(code, (item.to_line().encode() for item in fixed))
-    remarks += about_splits.remarks
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, about_all, lines.read, remarks)
+    return Lint(in_order, fatal, about_all, lines.read, found.remarks)
 
 
 def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:

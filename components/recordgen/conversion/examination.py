@@ -257,7 +257,7 @@ class Stage(Step):
             while some := list(islice(lines, _FILE_FINDINGS)):
                 placed = [((*((0,) if is_whole else at), n), line) for n, (at, line) in some]
                 yield FOUND, write_sorted(self.staging, check.code, placed)
-        yield FOUND, FoundTexts(name, about_all, examined.remarks)
+        yield FOUND, FoundTexts(name, about_all, ())
 
 
 def _lines(
