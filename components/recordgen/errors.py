@@ -28,44 +28,15 @@ NotUnderstoodError and DataError are also RemediedErrors: they may know options 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from recordgen.messages import MESSAGE_CHARACTERS, shortened
+from recordgen.messages import MESSAGE_CHARACTERS, our_name, shortened
 from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
-
-# Other tools' names of options, and what to write for them: an option, or else the last text.
-_OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "class_mode": ("label_mode",),
-    "class_names": ("vocabulary",),
-    "data_format": ("layout",),
-    "dtype": ("scale",),
-    "input_schema": ("schema",),
-    "num_shards": ("shards", "shard_mb", "shard"),
-    "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
-    "output_dir": ("the folder as the second argument",),
-    "scale": ("dtype",),
-    "shuffle": ("seed",),
-    "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "size": ("image_size",),
-    "target_size": ("image_size",),
-    "validation_split": ("split='80,20,0' in recordgen.convert",),
-}
-
-
-def our_name(name: str, known: Collection[str]) -> str:
-    """Return the end of a message about an unknown option that another tool has; else "".
-
-    ``"size"``, ``["image_size"]`` → ``"; write image_size=…"``
-    """
-    words = _OTHER_NAMES.get(name, ())
-    ours = [f"{word}=…" for word in words if word in known]
-    return f"; write {(ours or words[-1:])[0]}" if words else ""
 
 
 def _shown(text: str) -> str:
@@ -324,7 +295,5 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
     """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
     for name in given:
         if name not in known:
-            from recordgen.errors import our_name  # only for this message
-
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
             raise UsageError(f"unknown option {name!r}{our_name(name, known) or hint}")

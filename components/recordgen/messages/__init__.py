@@ -1,4 +1,4 @@
-"""What people read: input in messages, quoted in part, each item shortened; and sizes.
+"""What people read: input in messages, quoted in part, each item shortened; sizes; option names.
 
 Labels, columns, boxes and files come from the input, so neither their number nor their length may
 decide the length of a message: ten thousand rejects of one image that each quote all of its labels
@@ -11,7 +11,7 @@ signatures.py    signatures with all options, for editors and notebooks
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -38,6 +38,25 @@ UNSPACED = (
     "\u106e-\u1070\u1075-\u1081\u108e\u109e-\u109f\ua9e0-\ua9e4\ua9e6-\ua9ef"
     "\ua9fa-\ua9fe\uaa60-\uaa7a\uaa7e-\uaa7f"
 )
+
+# Other tools' names of options, and what to write for them: an option, or else the last text.
+_OTHER_NAMES: Mapping[str, Sequence[str]] = {
+    "buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
+    "class_mode": ("label_mode",),
+    "class_names": ("vocabulary",),
+    "data_format": ("layout",),
+    "dtype": ("scale",),
+    "input_schema": ("schema",),
+    "num_shards": ("shards", "shard_mb", "shard"),
+    "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
+    "output_dir": ("the folder as the second argument",),
+    "scale": ("dtype",),
+    "shuffle": ("seed",),
+    "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
+    "size": ("image_size",),
+    "target_size": ("image_size",),
+    "validation_split": ("split='80,20,0' in recordgen.convert",),
+}
 
 #: The longest message of an error, a reject or a finding, in characters.
 MESSAGE_CHARACTERS = 4_000
@@ -81,3 +100,13 @@ class Shown:
         import html
 
         return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def our_name(name: str, known: Collection[str]) -> str:
+    """Return the end of a message about an unknown option that another tool has; else "".
+
+    ``"size"``, ``["image_size"]`` → ``"; write image_size=…"``
+    """
+    words = _OTHER_NAMES.get(name, ())
+    ours = [f"{word}=…" for word in words if word in known]
+    return f"; write {(ours or words[-1:])[0]}" if words else ""
