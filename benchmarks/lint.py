@@ -39,8 +39,8 @@ import simplejpeg
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 from sklearn.datasets import load_digits, load_sample_images
 
-from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.checks.near_pairs import LEAST_SIMILARITY, group_texts
+from recordgen.checks.copies import LEAST_SIMILARITY, group_texts
+from recordgen.checks.examples import PICTURE_CHECKS
 from recordgen.core.facts.columns import SIGNATURE_BYTES
 from recordgen.measures.likeness import find_alike
 from recordgen.measures.pictures import PictureFacts, SmallPicture, jpeg_factor, look_at, measured
@@ -392,7 +392,7 @@ GARBLED: Mapping[str, Callable[[str], str]] = {
 
 
 def facts_of_texts(texts: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-    return SeenText.columns([SeenText(text.encode(), len(text), ()) for text in texts])
+    return SeenText.columns([SeenText(text.encode(), len(text)) for text in texts])
 
 
 def share_of_text_copies(texts: Sequence[str], fault: TextFault) -> str:

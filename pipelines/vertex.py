@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipelines.settings import Settings, add_pipeline_options, to_settings
 from pipelines.terminal import run_main
@@ -19,8 +19,6 @@ from recordgen import storage
 from recordgen.beam import runners
 from recordgen.console.quiet import load_tensorflow, quiet_libraries, waiting
 from recordgen.errors import UsageError
-
-_MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
 
 
 def compile_job(
@@ -87,65 +85,6 @@ def compile_job(
     return job
 
 
-class Machine(NamedTuple):
-    """The resources of a step."""
-
-    cpus: float
-    gigabytes: float
-    accelerator: str | None = None
-    accelerators: int = 1
-
-
-def parse_machine(text: str) -> tuple[str, Machine]:
-    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
-    step, _, values = text.partition("=")
-    try:
-        cpus, memory, *more = values.split(",")
-        [kind] = more or [""]
-        kind, _, count = kind.partition(":")
-        machine = Machine(float(cpus), float(memory), kind or None, int(count or 1))
-    except ValueError as exc:
-        raise UsageError(f"--machine must be {_MACHINE_FORM} (got {text!r})") from exc
-    if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
-        raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
-    return step, machine
-
-
-def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
-    """Write the resources of steps into a pipeline's specification.
-
-    TFX's ``with_platform_config`` does the same, but not for a file-based ExampleGen.
-
-    Raises: UsageError: there is no such step.
-    """
-    for step, machine in machines.items():
-        if step not in spec["components"]:
-            raise UsageError(
-                f"--machine needs one of the steps {', '.join(sorted(spec['components']))} "
-                f"(got {step!r})"
-            )
-        resources: dict[str, Any] = {"cpuLimit": machine.cpus, "memoryLimit": machine.gigabytes}
-        if machine.accelerator:
-            count = str(machine.accelerators)
-            resources["accelerator"] = {"type": machine.accelerator, "count": count}
-        executor = spec["deploymentSpec"]["executors"][spec["components"][step]["executorLabel"]]
-        executor["container"]["resources"] = resources
-
-
-def check_trainer_image(machine: Machine | None, image: str | None) -> None:
-    """Check that a Trainer with an accelerator has an image of its own.
-
-    The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
-
-    Raises: UsageError: the step has an accelerator and no image.
-    """
-    if machine is not None and machine.accelerator and not image:
-        raise UsageError(
-            f"{machine.accelerator} needs an image with CUDA's TensorFlow: --trainer-image IMAGE "
-            f'(build one with: make image ARGS="--build-arg ACCELERATOR=gpu")'
-        )
-
-
 def check_url(option: str, url: str) -> None:
     """Check that the service can reach ``url``. Raises: UsageError."""
     if not url.startswith("gs://") or not url.removeprefix("gs://").strip("/"):
@@ -166,14 +105,6 @@ def build_parser() -> argparse.ArgumentParser:
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
-    add(
-        "--machine",
-        action="append",
-        default=[],
-        metavar=_MACHINE_FORM,
-        help="cores, memory and accelerators of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may "
-        "be repeated",
-    )
     # The task is not detected: perhaps only the cloud's workers can reach the data.
     add_pipeline_options(parser, other_task="image_classification, or tabular with its options")
     add(
@@ -196,8 +127,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_url("--pipeline-root", args.pipeline_root)
         check_url("--serving-dir", serving_dir)
         settings = to_settings(args, args.data, args.pattern)
-        machines = dict(map(parse_machine, args.machine))
-        check_trainer_image(machines.get("Trainer"), args.trainer_image)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
         if args.beam_args:
             runners.check_flags(args.beam_args)
@@ -206,7 +135,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with waiting("loading TFX", partial(print, flush=True)):
             load_tensorflow()  # takes 10 s or more, so check the arguments first
             job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
-        set_machines(job["pipelineSpec"], machines)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")
         for name, value in sorted(job["runtimeConfig"]["parameterValues"].items()):

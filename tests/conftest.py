@@ -77,7 +77,7 @@ ABOUT_TFX = ("examplegen", "pipelines")
 # A test with the mark `once` stays on the first leg.
 LEGS = {
     "outside": """
-        access/test_source checks/test_boxes_and_videos checks/test_table_columns
+        access/test_source checks/test_boxes checks/test_table_columns
         conversion/test_conversion conversion/test_golden core/facts core/planning/test_decide
         core/records/test_records core/records/test_tfrecord core/rows/test_arrow_files
         formats/test_csv_records formats/test_frame_images formats/test_parquet fuzz kubeflow

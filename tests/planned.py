@@ -11,7 +11,7 @@ import numpy as np
 from recordgen.conversion.settings import shards_of, splits_of
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.planning.decide import decide, facts_of
 from recordgen.core.planning.plan import BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket

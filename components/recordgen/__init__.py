@@ -103,7 +103,7 @@ def _load(module: str, name: str) -> Any:
 
 
 def _summary(result: Any) -> str:
-    from recordgen.conversion.texts.any_result import text_of
+    from recordgen.conversion.texts.summaries import text_of
 
     return text_of(result)
 

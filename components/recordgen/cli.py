@@ -33,7 +33,7 @@ from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
-from recordgen.conversion.texts import events, inspected, planned, summaries
+from recordgen.conversion.texts import events, inspected, summaries
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -186,7 +186,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         progress=_progress(args),
         **options,
     )
-    _show(args, planned.plan_json(staged), planned.plan_summary(staged, args.output))
+    _show(args, summaries.plan_json(staged), summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
     events.planned(staged, time.monotonic() - started, code)
@@ -201,8 +201,8 @@ def _plan_parts(args: argparse.Namespace) -> int:
     started = time.monotonic()
     staged = plan(args.source, args.output, args.parts, **_way(args), **options)
     where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
-    values = {**where, **planned.plan_json(staged)}
-    _show(args, values, planned.parts_summary(staged))
+    values = {**where, **summaries.plan_json(staged)}
+    _show(args, values, summaries.parts_summary(staged))
     events.planned(staged, time.monotonic() - started, 0)
     return 0
 
@@ -211,7 +211,7 @@ def _work(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import work
 
     result = work(args.output, args.part, said=None if args.quiet else logs.said)
-    _show(args, asdict(result), planned.part_summary(result))
+    _show(args, asdict(result), summaries.part_summary(result))
     return 0
 
 
@@ -263,7 +263,7 @@ def _verify(args: argparse.Namespace) -> int:
             f"dataset.json; omit the options, which are for import files"
         )
     result = verify(args.source, None if args.quiet else logs.said)
-    _show(args, result.to_json(), planned.verification_summary(*result))
+    _show(args, result.to_json(), summaries.verification_summary(*result))
     return 1 if result.differences else 0
 
 

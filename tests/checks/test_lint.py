@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.checks.contents import Conflict, Duplicate, Leak
+from recordgen.checks.copies import Conflict, Duplicate, Leak
 from recordgen.cli import main
 from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.counts import Split
@@ -294,7 +294,7 @@ def test_levels_select_codes_and_a_dash_removes_them():
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
     assert ConvertOptions(lint=("-ALL",)).selection.codes == frozenset()
     assert ConvertOptions().selection.codes == CHECKS.keys()
-    assert "OVERLAP" in ConvertOptions(fail_on=("warning",)).selection.fatal
+    assert "TINY_BOX" in ConvertOptions(fail_on=("warning",)).selection.fatal
     assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
 
 

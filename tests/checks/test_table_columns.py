@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import recordgen
 from benchmarks import lint_tables
-from recordgen.checks.skew import distance_of_samples
-from recordgen.checks.target_leakage import codes_of, scoring
+from recordgen.checks.labels import distance_of_samples
+from recordgen.checks.tables import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
 from recordgen.tables.examples import contents_of

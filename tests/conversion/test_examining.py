@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows
+from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows, checks_of
+from recordgen.checks.copies import alike_groups
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.near_pairs import alike_groups
-from recordgen.checks.run import checks_of
 from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
-from recordgen.conversion.examining import examine
+from recordgen.conversion.examining import Size, UniteGroups, examine
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
@@ -72,9 +70,6 @@ def random_facts(task, lines, random, payloads):
         found |= {
             "characters": random.integers(1, 9, count) ** 4,
             "garbled": [None if each else "Ã©" for each in random.integers(0, 9, count)],
-            "named_labels": [
-                [name] if each else None for name, each in zip(labels, content % 3, strict=True)
-            ],
         }
     else:
         found |= {
@@ -85,7 +80,7 @@ def random_facts(task, lines, random, payloads):
             "frames": random.integers(1, 3, count),
             "perceptual_hash": hashes,
             "contrast": contrast,
-            **{name: random.integers(0, 256, count) for name in ("brightness", "entropy")},
+            "brightness": random.integers(0, 256, count),
             **{name: random.integers(0, 256, count) for name in ("darkest", "lightest")},
             "sharpness": random.random(count),
         }
@@ -126,7 +121,7 @@ def found_at_once(shared, facts):
             )
         ]
         lines[check.code] = [line for _, line in sorted(rows)]
-    return lines, texts, examined.remarks
+    return lines, texts
 
 
 @pytest.mark.parametrize(
@@ -140,7 +135,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
-    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20")})
+    options = make_options({"task": task, "lint": ("few_examples=1", "tiny=15")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
         files = stage(staging, task, sizes, np.random.default_rng(seed))
@@ -151,14 +146,14 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
         runner.run(staging)
         facts = ExampleFacts(map(staging.shard_facts, sorted(files)))
         facts.groups = alike_groups(facts, None)
-        lines, texts, remarks = found_at_once(shared, facts)
+        lines, texts = found_at_once(shared, facts)
         found = staging.read_found()
         written = {
             code: [line.decode() for line in staging.read_lines(code)] for code in found.codes
         }
     assert written == {code: expected for code, expected in lines.items() if expected}
     assert sorted(chain.from_iterable(found.about_all.values())) == sorted(texts)
-    assert list(found.remarks) == remarks
+    assert not found.remarks
 
 
 NAMES = st.text(st.sampled_from('ab/\0\t\n\r" é\uffff\U0001f600'))
@@ -183,7 +178,7 @@ def test_every_scope_has_a_check():
 def pictures_of(pixels, contents):
     """Return the facts of pictures: uint8 [n, 32, 32]."""
     count, level = len(pixels), np.full(len(pixels), 40.0)
-    seen = measured(Looks(pixels.astype(np.uint8), level, level))._asdict()
+    seen = measured(Looks(pixels.astype(np.uint8), level))._asdict()
     seen["signature"] = [each.tobytes() for each in seen["signature"]]
     values = {"source": ["a.csv"] * count, "line": np.arange(count), "uri": ["a"] * count}
     return facts_of({**values, "annotation": ["cat"] * count, "content": contents, **seen})
@@ -230,7 +225,7 @@ def test_a_large_bucket_is_divided_and_loses_no_pair(tmp_path, monkeypatch):
     pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
     shards = {"train": pictures_of(pixels, np.arange(count))}
     at_once = found_in(tmp_path / "at once", shards)
-    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", 60)
+    monkeypatch.setattr("recordgen.checks.copies.MOST_COMPARED", 60)
     assert found_in(tmp_path / "divided", shards) == at_once
     assert len(at_once[0]["NEAR_DUPLICATE"]) > pairs / 2
 
@@ -249,8 +244,8 @@ def crowd(contents):
 
 def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     """A portion takes over the first pictures of the one before."""
-    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", CROWD)
-    monkeypatch.setattr("recordgen.checks.near_pairs._CROWD", CROWD)
+    monkeypatch.setattr("recordgen.checks.copies.MOST_COMPARED", CROWD)
+    monkeypatch.setattr("recordgen.checks.copies._CROWD", CROWD)
     found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
     assert len(found["NEAR_LEAK"]) == 2 * CROWD
     assert len(remarks) == 1
@@ -266,7 +261,7 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
-    monkeypatch.setattr("recordgen.checks.contents.CopyCheck.most_together", 20)
+    monkeypatch.setattr("recordgen.checks.copies.CopyCheck.most_together", 20)
     monkeypatch.setattr("recordgen.conversion.examination._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
     parts = 3 * CROWD // 20
@@ -293,7 +288,7 @@ def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, mo
 
 def test_groups_are_united_in_a_file(tmp_path, monkeypatch):
     """Memory does not hold all examples, of which the last is in a group with the first."""
-    monkeypatch.setattr("recordgen.conversion.uniting._AT_ONCE", 1 << 12)
+    monkeypatch.setattr("recordgen.conversion.examining._AT_ONCE", 1 << 12)
     options, batches, size = make_options({"task": "image_classification"}), 64, 1 << 14
     shared = Examination(conversion_of(options), options.selection, Staging(str(tmp_path)), "", 1)
     [name] = (group.name for group in shared.groups() if group.scope == ALIKE)

@@ -13,7 +13,7 @@ import pytest
 import recordgen
 from recordgen import cli, parts
 from recordgen.conversion.examination import examination_of
-from recordgen.conversion.kept_plan import options_of, saved, source_of
+from recordgen.conversion.parts import options_of, saved, source_of
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.runs import lease

@@ -45,8 +45,8 @@ def rewrite(**changes):
 
 
 def test_it_is_read_and_verified(written):
-    """Every record is as it was written, whatever became of the options, and can be read."""
-    rewrite(options={**written.options, "check": "gone", "goes": "too"})
+    """Every record is as it was written, and is read, whatever became of options and measures."""
+    rewrite(options={**written.options, "check": "gone", "goes": "too"}, psnr={"images": 1})
     assert main(["check", "out"]) == 0
     counts = {name: len(recordgen.source("out", split=name)) for name in written.splits}
     assert counts == {name: split.examples for name, split in written.splits.items()}

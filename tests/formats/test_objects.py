@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from recordgen.core.rows.details import Details
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.details import Details, Polygons
 from recordgen.errors import SourceError
 
 # Of an image of 40 by 20: in pixels, and as shares.

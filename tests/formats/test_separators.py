@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError
 from recordgen.formats.separators import read_separator
 from recordgen.tables.csv_fields import DELIMITERS
-from recordgen.tasks.texts.text_task import TextContent
+from recordgen.tasks.texts.task import TextContent
 from tests.formats.sources import Reading, write_files
 
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]

@@ -9,7 +9,7 @@ from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
-from recordgen.tasks.texts.text_task import TextContent
+from recordgen.tasks.texts.task import TextContent
 from tests.formats.sources import frame_rows, parsed
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
 from recordgen.tasks import TASKS
-from recordgen.tasks.texts.text_task import TextContent
+from recordgen.tasks.texts.task import TextContent
 from tests.formats.sources import Reading
 
 TASKS_OF_TEXTS = "text_classification", "text_multi_label", "text_sentiment"

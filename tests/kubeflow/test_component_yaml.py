@@ -16,8 +16,8 @@ from pipelines.component import STEPS, load_step
 from recordgen.conversion.api import make_options
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, LintError, SourceError, UsageError
-from recordgen.kubeflow import check
-from recordgen.kubeflow.convert import run, to_options
+from recordgen.kubeflow.__main__ import STEPS as MODULES
+from recordgen.kubeflow.convert import check, run, to_options
 from recordgen.kubeflow.execution import StepInput
 from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
@@ -380,7 +380,7 @@ def check_input(folder, **values):
 def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
     """Findings and rejects are written, and no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
-    output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
+    output = check(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
     assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
     assert output.metadata["metrics"]["reject_fraction"] == 0.090909
@@ -395,15 +395,15 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
     """So does a finding that ``fail_on`` names."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match="11"):
-        check.run(check_input(tmp_path / "task", source=source))
+        check(check_input(tmp_path / "task", source=source))
     values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
     with pytest.raises(LintError, match=r"fail_on.*FEW_EXAMPLES"):
-        check.run(check_input(tmp_path / "task", **values))
+        check(check_input(tmp_path / "task", **values))
 
 
 def test_steps_load_no_kfp():
     """A step starts without kfp, TensorFlow and TFX."""
-    modules = ("__main__", *STEPS.keys() - {"convert_artifact"})
+    modules = {path.partition(":")[0] for path in MODULES.values()} | {"__main__"}
     code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
     code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
     done = run_python("-W", "ignore", "-c", code)

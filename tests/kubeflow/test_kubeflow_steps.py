@@ -16,7 +16,7 @@ from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, push, statistics, train
+from recordgen.kubeflow import convert, evaluate, statistics, train
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -271,7 +271,7 @@ def test_push_copies_a_version(trained, tmp_path):
     component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
     step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
-    pushed = Path(str(push.run(step).parameters["pushed_to"]))
+    pushed = Path(str(evaluate.push(step).parameters["pushed_to"]))
     assert pushed.parent == Path(serving)
     assert pushed.name.isdecimal()
 
@@ -284,9 +284,9 @@ def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
     """Each error names what is missing."""
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir"):
-        push.run(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
+        evaluate.push(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
     with pytest.raises(SourceError, match="saved_model"):
-        push.run(
+        evaluate.push(
             step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving")
         )
 
@@ -299,7 +299,7 @@ def test_push_needs_a_blessing(tmp_path):
     def pushed(metadata):
         inputs = {"model": str(tmp_path), "evaluation": (str(tmp_path), metadata)}
         step = step_input(component, tmp_path, inputs, serving_dir=str(serving))
-        return push.run(step).parameters["pushed_to"]
+        return evaluate.push(step).parameters["pushed_to"]
 
     assert pushed({"blessed": 0}) == ""
     assert not serving.exists()

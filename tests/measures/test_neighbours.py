@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.measures.neighbours import MAX_DISTANCE, count_bits, find_neighbours
+from recordgen.measures.likeness import MAX_DISTANCE, count_bits, find_neighbours
 
 ROWS = 1 << 17
 

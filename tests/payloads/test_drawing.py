@@ -10,10 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.objects import StoredBox
 from recordgen.core.records.run_lengths import runs_in, text_of
-from recordgen.core.rows.details import Details, Mask
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.details import Details, Mask, Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from tests.conftest import encoded, exif_of, noise

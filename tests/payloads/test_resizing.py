@@ -11,7 +11,7 @@ from recordgen.core.image_settings import ImageSizing
 from recordgen.errors import PayloadError, UsageError
 from recordgen.options import make_options
 from recordgen.payloads.check import check_image
-from recordgen.payloads.resizing import Placed, View, measured_psnr, place
+from recordgen.payloads.resizing import Placed, View, place
 from recordgen.payloads.stored import stored_image
 from tests.conftest import encoded, exif_of, noise
 from tests.settings import payload_settings
@@ -201,29 +201,6 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
     with pytest.raises(PayloadError, match=f"{most:,}"):
         check_image(data, payload_settings(encode=encode))
     assert check_image(data, payload_settings(encode=encode, image_size=f"{most}max")).width == most
-
-
-@pytest.mark.parametrize("mode", ["RGB", "L"])
-@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-def test_one_image_in_sixteen_is_measured(kind, mode):
-    """The PSNR of one in sixteen JPEGs or WEBPs, measured in its centre; PNGs lose nothing."""
-    measured = 0
-    for seed in range(200):
-        image = noise(240, 8, seed).convert(mode)
-        data = encoded(image, kind, quality=50 + seed // 4)
-        assert measured_psnr(image, encoded(image, "PNG")) is None
-        if (found := measured_psnr(image, data)) is None:
-            continue
-        measured += 1
-        window = (8, 0, 232, 8)
-        given, stored = (
-            np.asarray(each.crop(window).convert("RGB"), float) for each in (image, opened(data))
-        )
-        assert found == round(1000 * np.log10(255**2 / np.mean((given - stored) ** 2)))
-    assert 3 <= measured <= 30
-    flat = [Image.new(mode, (8, side), "gray") for side in range(1, 200)]
-    found = {measured_psnr(image, encoded(image, kind, quality=100)) for image in flat}
-    assert found == {None, 10_000}
 
 
 def opened(data):

@@ -100,22 +100,9 @@ def test_options_are_in_the_job(compiled):
     assert metric["threshold"]["value_threshold"]["lower_bound"] == 0.9
 
 
-def test_machines_stand_in_the_containers(compiled):
-    """Cores, memory, accelerators and the Trainer's image are in the job."""
-    job = compiled(
-        *("--machine", "Trainer=8,30,NVIDIA_TESLA_T4:2", "--machine", "AutoMLExampleGen=16,64"),
-        *("--trainer-image", "host/recordgen:1-gpu"),
-    )
-    found = containers(job)
-    assert found["Trainer"]["resources"] == {
-        "cpuLimit": 8.0,
-        "memoryLimit": 30.0,
-        "accelerator": {"type": "NVIDIA_TESLA_T4", "count": "2"},
-    }
-    assert found["AutoMLExampleGen"]["resources"] == {"cpuLimit": 16.0, "memoryLimit": 64.0}
-    assert [name for name in found if "resources" not in found[name]] == [
-        *("Evaluator", "ExampleValidator", "Pusher", "SchemaGen", "StatisticsGen")
-    ]
+def test_the_trainer_may_have_an_image_of_its_own(compiled):
+    """All other steps have the common image."""
+    found = containers(compiled("--trainer-image", "host/recordgen:1-gpu"))
     assert {found[name]["image"] for name in found if name != "Trainer"} == {"host/recordgen:1"}
     assert found["Trainer"]["image"] == "host/recordgen:1-gpu"
 
@@ -176,9 +163,6 @@ WRONG = [
     (["--pipeline-root", "/root"], "--pipeline-root"),
     (["--serving-dir", "gs://"], "--serving-dir"),
     (["--data", "s3://bucket/x"], "--data"),
-    (["--machine", "Trainer"], "--machine"),
-    (["--machine", "Trainer=8,30,NVIDIA_L4"], "NVIDIA_L4"),
-    (["--machine", "Tuner=8,30"], "'Tuner'"),
     (["--span", "3"], "span"),
     (["--epochs", "0"], "epochs"),
     (["--", "--runer=DataflowRunner"], "--runer"),

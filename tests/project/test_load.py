@@ -18,7 +18,7 @@ from recordgen.core.rows.planned import Group
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.storage.memory import memory_kills
-from recordgen.tasks.images import image_task
+from recordgen.tasks.images import task as image_task
 from tests.conftest import encoded, noise, tree_bytes
 from tests.planned import plan_of
 

@@ -17,8 +17,7 @@ from recordgen.formats.source import open_source
 from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.paths import OBJECT_STORES, resolve
-from recordgen.storage.places import is_public, origin_of
+from recordgen.storage.paths import OBJECT_STORES, is_public, origin_of, resolve
 
 LOCAL, GS, HTTPS = "/data/labels.csv", "gs://bucket/labels.csv", "https://web.example/labels.csv"
 

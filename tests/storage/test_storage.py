@@ -46,9 +46,8 @@ from recordgen.payloads.listings import listed_infos, worth_listing
 from recordgen.payloads.requests import FAR_REQUESTS
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.failures import Meaning, meaning
-from recordgen.storage.filesystems import filesystem_of
-from recordgen.storage.retries import RetryPolicy, to_error
+from recordgen.storage.remote import filesystem_of
+from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
 from recordgen.storage.terms import may_retry
 from tests.clusters import free_port
 from tests.conftest import encoded, noise

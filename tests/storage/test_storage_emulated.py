@@ -28,7 +28,7 @@ from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions
 from recordgen.payloads import listings
 from recordgen.payloads.listings import listed_infos
-from recordgen.storage import listing
+from recordgen.storage import remote
 from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
@@ -493,7 +493,7 @@ def test_a_file_is_looked_up_by_one_request(store):
 
 def test_a_listing_replaces_many_look_ups(store, monkeypatch):
     """Pages agree with look-ups; a few files, or files missing in pages, are looked up singly."""
-    monkeypatch.setattr(listing, "PAGE_OBJECTS", 12)
+    monkeypatch.setattr(remote, "PAGE_OBJECTS", 12)
     monkeypatch.setattr(listings, "SAVED_BY_PAGE", 10)
     store.put_all({f"images/{n:03}.jpg": b"x" * (n % 7) for n in range(40)})
     store.put_all({"images/below/1.jpg": b"x", "images2/1.jpg": b"x", "1.jpg": b"x"})

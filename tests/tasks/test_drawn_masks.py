@@ -14,8 +14,7 @@ import recordgen
 from recordgen.core.image_settings import Limits
 from recordgen.core.records.run_lengths import runs_in, text_of
 from recordgen.core.rows import details
-from recordgen.core.rows.details import Details
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.details import Details, Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint

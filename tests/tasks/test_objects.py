@@ -10,8 +10,7 @@ import recordgen
 from recordgen import cli
 from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
-from recordgen.core.rows.details import Details, Mask
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.details import Details, Mask, Polygons
 from recordgen.exports.inspection.records import inspect
 from tests.conftest import stored_examples
 from tests.exports.copies import export

@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,13 +40,12 @@ def test_a_task_is_declared_in_one_place(name):
     assert {*task.files(())} < {*LABEL_FILES}  # a later run must know them without importing tasks
     assert task.declared("measure")(2).needs
     assert callable(task.declared("sample").write)
-    assert (ROOT / task.page).is_file()
 
 
 def test_the_page_of_formats_lists_all_tasks():
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
-    for name, task in TASKS.items():
-        assert f"[`{name}`]({Path(task.page).relative_to('docs')})" in text
+    for name in TASKS:
+        assert f"[`{name}`](tasks/" in text
 
 
 def test_names_are_known_without_loading_a_task():

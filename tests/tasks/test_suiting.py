@@ -10,7 +10,7 @@ from recordgen.options import OPTIONS, make_options
 from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import task_for
-from recordgen.tasks.suiting import NEEDS, options_in, remedies_of
+from recordgen.tasks.suiting import options_in, remedies_of
 
 # A value of each option other than its default.
 VALUES = {
@@ -42,7 +42,7 @@ def options_of(task, **more):
 
 
 @pytest.mark.parametrize("task", OWN)
-@pytest.mark.parametrize("key", NEEDS)
+@pytest.mark.parametrize("key", VALUES)
 def test_each_option_acts_or_is_refused(key, task):
     """The table decides for every task; without the option, each task can be made."""
     name = key.partition("=")[0]
@@ -139,3 +139,12 @@ def test_options_in_messages_about_splits_can_be_tried(tmp_path):
     assert codes(split="1,0,1") == {"NO_EVAL", "MIXED_SPLITS"}
     assert codes(split="100") == {"NO_EVAL"}
     assert codes(split="100", eval_from="train:50") == set()
+
+
+def test_every_need_has_a_value_here():
+    declared = {
+        f"{name}={value}" if value else name
+        for name, option in OPTIONS.items()
+        for value in option.needs
+    }
+    assert declared == VALUES.keys()

@@ -21,7 +21,7 @@ from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
-from recordgen.tasks.texts.text_task import TextContent, inline, stored
+from recordgen.tasks.texts.task import TextContent, inline, stored
 from tests.conftest import stored_examples
 from tests.planned import record_of
 from tests.settings import payload_settings

@@ -25,7 +25,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
-from recordgen.writing.shard_writer import ShardedWriter
+from recordgen.writing.api import ShardedWriter
 from tests.conftest import run_python, tree_bytes
 
 BESIDE = ["croissant.json", "dataset.json", "records.npy"]  # files of a dataset beside its shards

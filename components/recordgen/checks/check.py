@@ -1,22 +1,24 @@
-"""What a check is: a class with one code, which is made without arguments."""
+"""What a check is: a class with one code, which is made without arguments; and how checks run."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from operator import add
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.facts import Address, ExampleFacts
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.selection import Selection
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.lint import ERROR, WARNING
+from recordgen.core.dataset.lint import ERROR, WARNING, Found, LineSpool, Lint, LintFinding
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.kept_rows import RowIndices
+from recordgen.registry import CHECKS
+from recordgen.rejects import Finding
 
 #: What a check must examine together: each example alone, those with the same key
 #: (:meth:`Check.keys`), those that are nearly the same, the rows of a table that are kept whole, or
@@ -60,8 +62,6 @@ class Examined(Generic[TaskT]):
         vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
             of examples, which run before they are known.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
-        remarks: what checks had to leave out, for the user: checks add to it.
-        totals: what checks of single examples know about all examples, by code.
     """
 
     facts: ExampleFacts
@@ -71,8 +71,6 @@ class Examined(Generic[TaskT]):
     splits: Mapping[str, Split] = field(default_factory=dict)
     eval_from: str = ""
     are_numbers_given: bool = False
-    remarks: list[str] = field(default_factory=list)
-    totals: Mapping[str, Any] = field(default_factory=dict)
     _shared: dict[Any, Any] = field(default_factory=dict)
 
     def shared(self, compute: Callable[..., _Shared], *args: Any) -> _Shared:
@@ -82,12 +80,6 @@ class Examined(Generic[TaskT]):
             self._shared[key] = compute(self, *args)
         found: _Shared = self._shared[key]
         return found
-
-    def total(self, check: Check) -> Any:
-        """Return what a check knows about all examples; these are all if nobody has summed it."""
-        if check.code in self.totals:
-            return self.totals[check.code]
-        return check.total([check.part(self)])
 
 
 class FoundRows(NamedTuple):
@@ -102,24 +94,6 @@ class FoundRows(NamedTuple):
     rows: RowIndices
     message: Callable[[int], str]
     partners: RowIndices | None = None
-
-
-class Tally(NamedTuple):
-    """Sums over some examples, and where the first of them is, if that matters."""
-
-    sums: tuple[float, ...]
-    first: Address | None = None
-
-
-def added(parts: Iterable[Mapping[_Key, Tally]]) -> dict[_Key, Tally]:
-    """Return the sums of each key over all parts, and the first of its examples."""
-    found: dict[_Key, Tally] = {}
-    for key, tally in chain.from_iterable(part.items() for part in parts):
-        if (other := found.get(key)) is not None:
-            first = min(filter(None, (tally.first, other.first)), default=None)
-            tally = Tally(tuple(map(add, tally.sums, other.sums)), first)
-        found[key] = tally
-    return found
 
 
 class Check:
@@ -158,20 +132,6 @@ class Check:
         """
         yield from ()
 
-    def part(self, examined: Examined[Any]) -> Any:
-        """Return what some of the examples add to the total; None: the check needs no total.
-
-        For checks of :data:`EACH`; the result can be pickled.
-        """
-        return None
-
-    def total(self, parts: Sequence[Any]) -> Any:
-        """Return what all parts together say, which ``examined.total(self)`` then returns.
-
-        By default, parts are mappings of keys to a :class:`Tally`.
-        """
-        return added(parts)
-
     @staticmethod
     def keys(facts: ExampleFacts) -> npt.NDArray[np.uint64]:
         """Return a key for each example: those with the same one are examined together.
@@ -200,3 +160,48 @@ def check_declaration(name: str, check: Any) -> None:
         )
     if check.level not in (ERROR, WARNING):
         raise TypeError(f"{name}: level must be {ERROR!r} or {WARNING!r} (got {check.level!r})")
+
+
+def run_checks(
+    about_splits: Examined[Any],
+    found: Found,
+    lines_of: Callable[[str], Iterator[bytes]],
+    changes: Iterable[Finding],
+    adjusted: Mapping[str, int],
+    selection: Selection,
+) -> Lint:
+    """Run the selected checks that need no examples, and collect all findings.
+
+    ``found`` is what steps have found; ``lines_of`` returns their findings of one of its codes, as
+    lines of JSON. ``changes`` may be the first of very many, ``adjusted`` has their numbers.
+    """
+    by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
+    changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
+    checks = {check.code: check for check in checks_of(about_splits.task, selection)}
+    about_all, lines = list[LintFinding](), LineSpool()
+    counts = Counter({code: adjusted.get(kind, 0) for kind, code in by_kind.items()})
+    for code in (code for code in CHECKS if code in selection.codes):
+        check, level = checks.get(code), CHECKS[code].level
+        texts: list[str] = [*found.about_all.get(code, ())]
+        if check is not None and check.scope == NONE:
+            texts += map(str, check.findings(about_splits))
+        whole = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
+        about_all += whole
+        lines.add(code, (item.to_line().encode() for item in whole))
+        counts[code] += len(whole)
+        if code in found.codes:
+            counts[code] += lines.add(code, lines_of(code))
+        fixed = (
+            LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
+        )
+        lines.add(code, (item.to_line().encode() for item in fixed))
+    in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
+    fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
+    return Lint(in_order, fatal, about_all, lines.read, found.remarks)
+
+
+def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:
+    """Yield the selected checks that examine examples of a task, in the order of the registry."""
+    for code in CHECKS:
+        if code in selection.codes and set(CHECKS[code].needs) <= set(task.facts):
+            yield CHECKS[code]()

@@ -22,8 +22,8 @@ from recordgen.core.facts.columns import (
 )
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.rows.row import is_content_uri
-from recordgen.measures.minhash import Signatures, similarity
 from recordgen.measures.pictures import PictureFacts, picture_facts
+from recordgen.measures.texts import Signatures, similarity
 from recordgen.rejects import place_of
 
 #: Import file, line, shard and record of an example: examples are in this order.
@@ -145,15 +145,6 @@ class ExampleFacts:
         """Return where an example is."""
         (sources, files), lines, (shards, names), records = self._addresses
         return files[sources[row]], int(lines[row]), names[shards[row]], int(records[row])
-
-    def row_at(self, address: Address) -> int | None:
-        """Return the row of an example; None if its facts are elsewhere."""
-        _, _, (shards, names), records = self._addresses
-        *_, shard, record = address
-        if shard not in names:
-            return None
-        rows = np.flatnonzero((shards == names.index(shard)) & (records == record))
-        return int(rows[0]) if len(rows) else None
 
     def place(self, row: int) -> str:
         """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -21,19 +22,29 @@ from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
 from recordgen.conversion.texts.summaries import first_lines
 from recordgen.conversion.texts.warned import warn_about
-from recordgen.conversion.work import Work, read_plan
-from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.conversion.work import Work, checked, read_outcome, read_plan
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
+from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.progress import Phases, Progress
-from recordgen.core.runs.commit import open_run
+from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.staging import Staging
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
-from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
+from recordgen.messages.masking import masked
+from recordgen.options import (
+    ConvertOptions,
+    OptionValues,
+    differing,
+    make_options,
+    recorded_there,
+    takes_options,
+)
 from recordgen.rejects import Reject
+from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,7 +144,7 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
-    from recordgen.conversion.checking import check_opened  # a conversion needs none
+    from recordgen.conversion.api import check_opened  # a conversion needs none
 
     shown = progress_for(progress)
     opened, decided = logged(open_source(source, make_options(options)), shown)
@@ -219,7 +230,7 @@ def _convert_source(
         new_work = partial(Work, source, conversion, options.selection, phases)
         runner = new_runner()
         if confirms:
-            from recordgen.conversion.checking import confirm  # only of an output that is there
+            from recordgen.conversion.api import confirm  # only of an output that is there
 
             with open_run(output, overwrite=True, resume=True) as run:
                 result = confirm(new_work(run.staging), output, runner)
@@ -230,3 +241,66 @@ def _convert_source(
                 result = committed(work, run, output)
         lineage.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)
+
+
+_log = logging.getLogger(__name__)
+
+
+def check_opened(
+    opened: Source, options: ConvertOptions, beam_args: Sequence[str], progress: Progress | None
+) -> CheckResult:
+    """Check an opened source. Raises: as :func:`check`."""
+    started = time.monotonic()
+    # Check all rows, however many rejects, and without eval.
+    conversion = conversion_of(options)
+    splits = replace(conversion.splits, without_eval="")
+    conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
+    need_local_workers(beam_args, "check")
+    prefix = "recordgen-check-"
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
+        staging = Staging(folder)
+        work = Work(opened, conversion, options.selection, phases, staging)
+        check_shards = partial(graph.check_shards, conversion=conversion, staging=staging)
+        work.run(runner_factory(beam_args)(), check_shards)
+        found = checked(work, read_outcome(work))
+    return replace(found, seconds=time.monotonic() - started)
+
+
+def confirm(work: Work, output: str, runner: Runner) -> ConversionResult:
+    """Return the finished dataset in ``output`` if this run would write the same one.
+
+    The dataset does not record the versions of its payloads, so every payload is read. Nothing is
+    written.
+
+    Raises: OutputExistsError: it is a different dataset.
+    """
+    conversion, there = work.conversion, read_dataset(output)
+    there = replace(there, options=recorded_there(there.options))
+    known = {
+        "task": conversion.task.name,
+        "recordgen_version": __version__,
+        "source": work.source.names,
+    }
+    options = dict.fromkeys((*conversion.recorded, *there.options))
+    other = [name for name in known if getattr(there, name) != known[name]]
+    _refuse_other(output, [*other, *differing(there.options, conversion.recorded, options)])
+    _log.info(
+        "%s is finished; reading all payloads to check that they are unchanged", masked(output)
+    )
+    compare_shards = partial(
+        graph.compare_shards, conversion=conversion, output=output, staging=work.staging
+    )
+    work.run(runner, compare_shards)
+    found = checked(work, read_outcome(work))
+    names = [item.name for item in fields(Dataset)]
+    _refuse_other(output, [n for n in names if getattr(there, n) != getattr(found.dataset, n)])
+    return ConversionResult(output=output, unchanged=True, **vars(found))
+
+
+def _refuse_other(output: str, differences: Sequence[str]) -> None:
+    """Raise OutputExistsError if the existing dataset differs from the new one."""
+    if differences:
+        raise OutputExistsError(
+            f"{output}: there is another finished dataset already ({', '.join(differences)}); "
+            f"{ways_on(output)} (with --resume if a run was interrupted)"
+        )

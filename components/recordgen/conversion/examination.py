@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
@@ -22,9 +22,9 @@ from recordgen.checks.check import (
     Check,
     Examined,
     FoundRows,
+    checks_of,
 )
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.conversion.appending import read_group
 from recordgen.core.conversion import Conversion, RowSource
@@ -43,7 +43,6 @@ Key: TypeAlias = tuple[str, int]
 Message: TypeAlias = tuple[Key, Any]
 
 #: The key of messages that are for no bucket: what all shards add up to.
-TOTALS: Key = ("totals", 0)
 
 #: The key of what the steps have found.
 FOUND: Key = ("found", 0)
@@ -123,12 +122,9 @@ class Examination:
         """Return the checks with a name."""
         return next(group for group in self.groups() if group.name == name)
 
-    def examined(
-        self, facts: ExampleFacts, totals: Mapping[str, Any] | None = None
-    ) -> Examined[Any]:
+    def examined(self, facts: ExampleFacts) -> Examined[Any]:
         """Return what the checks examine."""
-        task, thresholds = self.conversion.task, self.selection.thresholds
-        return Examined(facts, task, thresholds, totals=totals or {})
+        return Examined(facts, self.conversion.task, self.selection.thresholds)
 
     def bucket_of(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         """Return the bucket of each key."""
@@ -261,7 +257,7 @@ class Stage(Step):
             while some := list(islice(lines, _FILE_FINDINGS)):
                 placed = [((*((0,) if is_whole else at), n), line) for n, (at, line) in some]
                 yield FOUND, write_sorted(self.staging, check.code, placed)
-        yield FOUND, FoundTexts(name, about_all, examined.remarks)
+        yield FOUND, FoundTexts(name, about_all, ())
 
 
 def _lines(

@@ -1,8 +1,8 @@
 """The checks of examples as steps of the graph, after the shards.
 
     shard ─AssignBatches─▶ batches of shards
-          ─NoteKeys──────▶ what other batches must know: keys by bucket, sums
-          ─JoinKeys──────▶ for each batch: its examples that others are like, and totals
+          ─NoteKeys──────▶ what other batches must know: keys by bucket
+          ─JoinKeys──────▶ for each batch: its examples that others are like
           ─UniteGroups───▶ the same for examples that are nearly the same, from all their buckets
           ─ExamineBatches▶ findings about single examples; facts of those that others are like
           ─ExamineGroups─▶ findings about examples together
@@ -16,23 +16,25 @@ from __future__ import annotations
 
 import posixpath
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen.checks import near_pairs
+from recordgen.checks import copies
 from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
+from recordgen.checks.copies import crowd_remarks
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import (
     BATCH,
     FOUND,
     NEAR,
-    TOTALS,
     UNITE,
     Alike,
     Examination,
@@ -42,7 +44,6 @@ from recordgen.conversion.examination import (
     Rows,
     Stage,
 )
-from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
@@ -50,8 +51,104 @@ from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
+from recordgen.core.planning.messages import FoundTexts
 from recordgen.core.rows.columns import grouped, mixed
 from recordgen.core.runs.staging import Staging
+from recordgen.measures.likeness import Forest, Indices
+
+# Examples that are looked at together.
+_AT_ONCE = 1 << 20
+
+
+class Size(NamedTuple):
+    """The number of examples in a batch of shards."""
+
+    batch: int
+    examples: int
+
+
+class Crowd(NamedTuple):
+    """The number of views of pictures that are not compared with all others in a division."""
+
+    division: int
+    views: int
+
+
+class UniteGroups(Stage):
+    """Unite the groups of all buckets; other messages pass.
+
+    In: (group, [Size | Crowd | Rows]) | (batch, [message]). Out: (batch, Alike | message),
+    and what they have found.
+    Memory holds the rows of some buckets; a file has four bytes for each example.
+    """
+
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield which rows of each batch others are like; pass on other messages."""
+        key, messages = element[0], list(element[1])
+        if not key[0].startswith(UNITE):
+            yield from ((key, message) for message in messages)
+            return
+        name = key[0].removeprefix(UNITE)
+        yield from self._remarks(name, [each for each in messages if isinstance(each, Crowd)])
+        found = [each for each in messages if isinstance(each, Rows)]
+        if not found:
+            return
+        sizes = dict(sorted(each for each in messages if isinstance(each, Size)))
+        starts = np.zeros(max(sizes) + 1, np.int32)
+        starts[list(sizes)] = np.cumsum([0, *sizes.values()])[:-1]
+        forest = Forest(_numbers_in_file(sum(sizes.values())))
+        for columns in self.read(found):
+            _join(forest, columns, starts)
+        groups, places = forest.groups(), Places(self.shared, name)
+        _note_sizes(groups)
+        for batch, size in sizes.items():
+            mine = np.arange(starts[batch], starts[batch] + size)
+            roots = np.where(groups[mine] < 0, mine, groups[mine])
+            rows = np.flatnonzero(groups[roots] < -1)
+            if len(rows):
+                keys, counts = roots[rows].astype(np.uint64), -groups[roots[rows]].astype(np.intp)
+                alike = places.placed(pa.table({"row": rows.astype(np.int32), "key": keys}), counts)
+                for key, left in self.left(batch, [((BATCH, batch), alike)]):
+                    yield key, Alike(name, left)
+        yield from ((FOUND, texts) for texts in places.remarks())
+
+    def _remarks(self, name: str, crowds: Sequence[Crowd]) -> Iterator[Message]:
+        """Yield a remark about crowds, in whose divisions a picture may be several times."""
+        views: Counter[int] = Counter()
+        for crowd in crowds:
+            views[crowd.division] += crowd.views
+        most = max(views.values(), default=0)
+        if remarks := crowd_remarks(most, self.shared.conversion.task.noun):
+            yield FOUND, FoundTexts(f"{name}-crowd", {}, remarks)
+
+
+def _numbers_in_file(count: int) -> Indices:
+    """Return the numbers below ``count`` in a temporary file: the system may evict its pages."""
+    with TemporaryFile() as file:
+        for start in range(0, count, _AT_ONCE):  # a full disk is an error here, no signal later
+            file.write(np.arange(start, min(start + _AT_ONCE, count), dtype=np.int32).tobytes())
+        file.flush()
+        return np.asarray(np.memmap(file, np.int32))
+
+
+def _note_sizes(groups: Indices) -> None:
+    """Put minus the number of a group's members where its root, the lowest of them, is."""
+    for start in range(0, len(groups), _AT_ONCE):
+        part = groups[start : start + _AT_ONCE]
+        is_root = part == np.arange(start, start + len(part))
+        part[is_root] = -1
+        roots, counts = np.unique(part[~is_root], return_counts=True)
+        groups[roots] -= counts.astype(np.int32)
+
+
+def _join(forest: Forest, columns: Columns, starts: npt.NDArray[np.int32]) -> None:
+    """Join the examples of each group of a bucket: ``columns`` has batch, row and group."""
+    examples = starts[columns["batch"].to_numpy()] + columns["row"].to_numpy()
+    groups = columns["group"].to_numpy()
+    order = np.argsort(groups, kind="stable")
+    first = np.searchsorted(groups[order], groups[order])
+    forest.join(examples[order[first]], examples[order])
+
 
 # Times that a bucket is read, at most: one that has more is a crowd, which needs several portions.
 _MOST_TIMES = 16
@@ -75,11 +172,11 @@ def examine(
         shards.through("AssignBatches", assign)
         .grouped("GatherBatches")  # (batch, Batch)
         .through("NoteKeys", NoteKeys(shared))
-        .grouped("GatherKeys")  # (key, [Rows | parts | Batch])
+        .grouped("GatherKeys")  # (key, [Rows | Batch])
         .through("JoinKeys", JoinKeys(shared))
         .grouped("GatherAlike")  # (group, [Rows | Size | Crowd]) | (batch, […])
         .through("UniteGroups", UniteGroups(shared))
-        .grouped("SpreadToBatches")  # (batch, [Alike | totals | Batch])
+        .grouped("SpreadToBatches")  # (batch, [Alike | Batch])
         .through("ExamineBatches", ExamineBatches(shared))
         .grouped("GatherGroups")  # (group and bucket, [Rows]) | (FOUND, […])
         .through("ExamineGroups", ExamineGroups(shared))
@@ -118,20 +215,16 @@ def _assigned(
 class NoteKeys(Stage):
     """Note what other batches must know about a batch.
 
-    In: (batch, Batch). Out: (key, Rows | parts), and (batch, Batch).
+    In: (batch, Batch). Out: (key, Rows), and (batch, Batch).
     """
 
     def process(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
-        """Yield the batch, its keys by bucket, and what its examples add to totals."""
+        """Yield the batch, and its keys by bucket."""
         number, batch, shared = element[0], list(element[1]), self.shared
         yield (BATCH, number), batch
-        if not ((checks := shared.checks(EACH)) or shared.groups()):
+        if not shared.groups():
             return
         facts = self.facts(batch)
-        examined = shared.examined(facts)
-        parts = {check.code: check.part(examined) for check in checks}
-        if given := {code: part for code, part in parts.items() if part is not None}:
-            yield TOTALS, (number, given)
         for group in shared.groups():
             if group.scope == ALIKE:
                 yield (UNITE + group.name, 0), Size(number, len(facts))
@@ -145,9 +238,9 @@ class NoteKeys(Stage):
                 for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                     yield (group.name, bucket), part
             elif group.scope == ALIKE:
-                for division, rows, keys in near_pairs.divided(facts, self.shared.buckets):
+                for division, rows, keys in copies.divided(facts, self.shared.buckets):
                     chosen = pa.array(rows.astype(np.int32))
-                    columns = facts.columns.select(near_pairs.NEAR_COLUMNS).take(chosen)
+                    columns = facts.columns.select(copies.NEAR_COLUMNS).take(chosen)
                     columns = columns.append_column("row", chosen)
                     for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                         yield (f"{NEAR}{group.name} {division}", bucket), part
@@ -156,7 +249,7 @@ class NoteKeys(Stage):
 class JoinKeys(Stage):
     """Join the keys of a bucket.
 
-    In: (key, [Rows | parts | Batch]). Out: (batch, Alike | totals | Batch), (group, Rows | Crowd).
+    In: (key, [Rows | Batch]). Out: (batch, Alike | Batch), (group, Rows | Crowd).
     """
 
     def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -165,24 +258,11 @@ class JoinKeys(Stage):
         if name == BATCH or name.startswith(UNITE):
             yield from (((name, number), message) for message in messages)
             return
-        if (name, number) == TOTALS:
-            yield from self._totals(messages)
-            return
         if name.startswith(NEAR):
             _, group, division = name.split(" ")
             yield from self._alike(group, int(division), messages)
         else:
             yield from self._equal(name, number, messages)
-
-    def _totals(self, messages: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[Message]:
-        checks = {check.code: check for check in self.shared.checks(EACH)}
-        messages = sorted(messages, key=lambda message: message[0])
-        totals = {
-            code: checks[code].total([parts[code] for _, parts in messages if code in parts])
-            for code in dict.fromkeys(chain.from_iterable(parts for _, parts in messages))
-        }
-        for batch, _ in messages:
-            yield (BATCH, batch), totals
 
     def _equal(self, group: str, bucket: int, parts: Sequence[Rows]) -> Iterator[Message]:
         parts = sorted(parts, key=lambda part: part.batch)
@@ -202,7 +282,7 @@ class JoinKeys(Stage):
         group, to_all = self.shared.group(name), (UNITE + name, 0)
         for each, tables in self._divided_again(division, sorted(parts, key=lambda p: p.batch)):
             crowds: list[int] = []
-            for found in near_pairs.joined(tables, group.least, crowds.append, each):
+            for found in copies.joined(tables, group.least, crowds.append, each):
                 if len(found):
                     yield from self.left(0, [(to_all, found)])
             if crowds:
@@ -212,13 +292,13 @@ class JoinKeys(Stage):
         self, division: int, parts: Sequence[Rows]
     ) -> Iterator[tuple[int, Iterable[Columns]]]:
         """Yield a division and rows of it; a bucket that is too large is read several times."""
-        count, most = sum(part.size for part in parts), near_pairs.MOST_COMPARED
+        count, most = sum(part.size for part in parts), copies.MOST_COMPARED
         if count <= most:
             yield division, self._with_batches(parts)
             return
         times = min(-(-2 * count // most), _MOST_TIMES)  # keys are not spread evenly
-        all_of = near_pairs.divisions_of(self.shared.conversion.task)
-        for each in all_of if division == near_pairs.UNDIVIDED else [division]:
+        all_of = copies.divisions_of(self.shared.conversion.task)
+        for each in all_of if division == copies.UNDIVIDED else [division]:
             for turn in range(times):
                 some = partial(self._some, division=each, turn=turn, times=times)
                 yield each, map(some, self._with_batches(parts))
@@ -231,7 +311,7 @@ class JoinKeys(Stage):
     def _some(self, columns: Columns, division: int, turn: int, times: int) -> Columns:
         """Return the rows whose keys have this turn."""
         facts = ExampleFacts.compared([columns])
-        found = near_pairs.divided(facts, times)
+        found = copies.divided(facts, times)
         rows, keys = next((rows, keys) for each, rows, keys in found if each == division)
         turns = mixed(keys) // np.uint64(self.shared.buckets) % np.uint64(times)
         return facts.columns.take(pa.array(rows[turns == turn]))
@@ -240,7 +320,7 @@ class JoinKeys(Stage):
 class ExamineBatches(Stage):
     """Examine the examples of a batch one by one, and pass on those that others are like.
 
-    In: (batch, [Alike | totals | Batch]). Out: (group and bucket, Rows) | (FOUND, FoundFile | …).
+    In: (batch, [Alike | Batch]). Out: (group and bucket, Rows) | (FOUND, FoundFile | …).
     """
 
     def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -253,13 +333,11 @@ class ExamineBatches(Stage):
         alike = sorted(
             (each for each in messages if isinstance(each, Alike)), key=lambda each: each.group
         )
-        totals = next((each for each in messages if isinstance(each, dict)), {})
         kept = next((each.name for each in shared.groups() if each.scope == KEPT), "")
         checks = shared.checks(EACH)
         if checks or alike or kept:
             facts = self.facts(batch)
-            examined = shared.examined(facts, totals)
-            yield from self.found(f"batch-{number}", checks, examined)
+            yield from self.found(f"batch-{number}", checks, shared.examined(facts))
             yield from self.left(number, self._parts(facts, alike, kept))
 
     def _parts(

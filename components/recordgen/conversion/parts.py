@@ -8,29 +8,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import runner_factory
 from recordgen.console.progress_bar import AUTO, progress_for
-from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
-from recordgen.conversion.appending import read_rejects
+from recordgen.conversion.appending import find_existing, read_rejects
 from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
 from recordgen.conversion.work import Work, read_plan
+from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import Phases, Progress
+from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
     Run,
@@ -53,15 +57,96 @@ from recordgen.core.runs.parts import (
     worker_lease,
     write_planned,
 )
-from recordgen.core.runs.staging import Staging
-from recordgen.errors import RunnerError, UsageError
+from recordgen.core.runs.staging import Staging, decoding
+from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
-from recordgen.formats.source import AnySource
+from recordgen.formats.detect import Detection
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import AnySource, Source
 from recordgen.messages import listed
-from recordgen.options import OptionValues, make_options, takes_options
+from recordgen.options import (
+    OPTIONS,
+    ConvertOptions,
+    OptionValues,
+    make_options,
+    option_text,
+    takes_options,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+# Fields of the options that are not options: what a door or detection has decided.
+_DECIDED = ("confined", "table")
+
+
+def saved(options: ConvertOptions) -> dict[str, Any]:
+    """Return all options as JSON."""
+    values = {name: option_text(name, getattr(options, name)) for name in OPTIONS}
+    return values | {name: getattr(options, name) for name in _DECIDED}
+
+
+def options_of(planned: PlannedParts) -> ConvertOptions:
+    """Return the options of a planned run. Raises: RunnerError: they were changed."""
+    with decoding("parts.json: options"):
+        lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
+        return ConvertOptions(**{**planned.options, **lists})
+
+
+def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> Source:
+    """Return what ``dataset.json`` says about the source, and its size: the rows are staged."""
+    files = tuple(map(ImportFile, planned.sources))
+    detection = Detection(options, keypoints=planned.keypoints)
+    return Source(files, bytes=examples * ROW_BYTES, detection=detection)
+
+
+def digest_of(existing: Existing | None) -> str:
+    """Return the digest of the dataset that a run appends to; empty if there is none yet."""
+    return existing.dataset.digest if existing is not None else ""
+
+
+def existing_of(
+    planned: PlannedParts, output: str, staging: Staging, conversion: Conversion
+) -> Existing | None:
+    """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
+    if planned.base is None:
+        return None
+    existing = find_existing(output, conversion)
+    if staging.moving or digest_of(existing) != planned.base:
+        raise RunnerError(
+            f"{output}: the dataset that this run appends to has changed since it was planned; "
+            f"plan again with --append --resume"
+        )
+    return existing
+
+
+def versions_of(paths: Iterable[str]) -> dict[str, str]:
+    """Return the version of each import file by path; empty for a folder."""
+    given = list(paths)
+    return dict(zip(given, map_in_order(_version, given, threads=STORAGE_THREADS), strict=True))
+
+
+def _version(path: str) -> str:
+    with suppress(OSError, StorageError):
+        return storage.version(path)
+    return ""
+
+
+def check_sources(planned: PlannedParts) -> None:
+    """Check that the import files are as they were planned. Raises: SourceError."""
+    there = {path: known for path, known in planned.sources.items() if known}
+    for path, now in versions_of(there).items():
+        if not now:
+            raise SourceError(
+                f"{path}: not found from {os.getcwd()}; the parts need the same paths as the plan: "
+                f"start them in the same folder, or plan with whole paths"
+            )
+        if now != there[path]:
+            raise SourceError(
+                f"{path}: has changed since the run was planned; plan again with --resume, which "
+                f"keeps the shards that stay the same"
+            )
+
 
 #: Variable with the number of the part, if none is given: Kubernetes sets it in indexed jobs.
 PART_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -99,7 +184,7 @@ def plan(
     opened.check_apart(target)
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
-    versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
+    versions = versions_of(file.path for file in opened.files)  # before rows are read
     with opened_run(target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
@@ -110,10 +195,10 @@ def plan(
         planned = PlannedParts(
             parts=parts,
             shards=staged.shards,
-            options=kept_plan.saved(decided),
+            options=saved(decided),
             sources=versions,
             keypoints=opened.keypoints,
-            base=kept_plan.digest_of(existing) if append else None,
+            base=digest_of(existing) if append else None,
         )
         write_planned(run.staging, planned)
     result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
@@ -165,7 +250,7 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
         outlines = staging.read_outlines(number)
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
-        kept_plan.check_sources(planned)
+        check_sources(planned)
         with lease.held(worker_lease(staging, number)), naming_end(output, staging):
             _write(output, staging, planned, outlines, f"part {number} of {planned.parts}", said)
             finish_part(staging, number)
@@ -182,7 +267,7 @@ def _write(
     name: str,
     said: Callable[[str], None] | None,
 ) -> None:
-    conversion = conversion_of(kept_plan.options_of(planned))
+    conversion = conversion_of(options_of(planned))
 
     def elements() -> Iterator[tuple[ShardKey, list[ShardOutline]]]:
         for index, outline in enumerate(outlines, start=1):
@@ -240,16 +325,16 @@ def _published(
             f"{output}: {len(missing):,} of {len(planned.filled):,} parts are not written: "
             f"{listed(missing, str)}; run recordgen parts work for each, then commit again"
         )
-    kept_plan.check_sources(planned)
-    options = kept_plan.options_of(planned)
+    check_sources(planned)
+    options = options_of(planned)
     conversion, run = (
         conversion_of(options),
         Run(staging, find_leftovers(output, staging), in_parts=True),
     )
     results = staging.read_results()
     examples = sum(each.examples for each in results.values())
-    source = kept_plan.source_of(planned, options, examples)
-    existing = kept_plan.existing_of(planned, output, staging, conversion)
+    source = source_of(planned, options, examples)
+    existing = existing_of(planned, output, staging, conversion)
     work = Work(source, conversion, options.selection, phases, staging, existing)
     with conversion_events(source.names, output) as events:
         files = [shard.file for each in results.values() for shard in each.shards]

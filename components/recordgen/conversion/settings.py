@@ -9,8 +9,7 @@ from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
-from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ONE, SEVERAL, Task
 from recordgen.formats.format import Format
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader

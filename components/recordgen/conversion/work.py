@@ -14,15 +14,14 @@ from itertools import islice
 from typing import Any
 
 from recordgen import storage
-from recordgen.checks.check import Examined
+from recordgen.checks.check import Examined, run_checks
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import run_checks
 from recordgen.checks.selection import Selection
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.results import CheckResult
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
+from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset, shard_file
@@ -36,8 +35,7 @@ from recordgen.core.progress import CHECKS, SHARDS, Phases
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import SplitSum
-from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import GAP, HAS, INEXACT, Task
 from recordgen.errors import RunnerError
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.source import Source
@@ -166,7 +164,6 @@ def _dataset(
     objects = tuple(name for name in OBJECTS if adjusted.pop(f"{HAS}{name}", 0))
     seen = {label for split in splits.values() for label in split.labels}
     vocabulary = with_seen(staged.vocabulary, seen)
-    psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
     rows = RowCounts(
         read=staged.read,
         examples=sum(split.examples for split in splits.values()),
@@ -190,7 +187,6 @@ def _dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
-        psnr=psnr,
         warnings=vocabulary.warnings,
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=features,

@@ -105,7 +105,7 @@ class PayloadStore(Protocol):
     def alike(self, pictures: Columns) -> npt.NDArray[np.signedinteger[Any]]:
         """Return for each picture the number of the first that it is like, int [n].
 
-        ``pictures`` are columns of measures, see :data:`recordgen.core.planning.near.LOOKS`.
+        ``pictures`` are columns of measures, see :data:`recordgen.core.planning.decide.LOOKS`.
         """
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:

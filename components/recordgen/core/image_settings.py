@@ -222,11 +222,6 @@ class Encoding:
             )
         return cls(kind, None if quality is None else int(quality), pixels)
 
-    @property
-    def is_chosen(self) -> bool:
-        """Whether the user chose the format, whatever the files are."""
-        return self.format != KEEP or self.pixels != ""
-
     def __str__(self) -> str:
         words = [self.pixels] if self.pixels else []
         if self.format != KEEP or self.quality is not None or not words:

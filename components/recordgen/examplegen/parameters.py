@@ -14,8 +14,7 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
-from recordgen.core.dataset.fractions import DEFAULT_FRACTIONS, SplitFractions, SplitRule
-from recordgen.core.dataset.splits import split_named
+from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset

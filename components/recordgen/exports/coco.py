@@ -13,7 +13,7 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.objects import StoredBox
 from recordgen.core.rows.details import KEYPOINT, Details
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import (

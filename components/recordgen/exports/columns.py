@@ -21,7 +21,7 @@ import numpy as np
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.records.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.errors import UsageError

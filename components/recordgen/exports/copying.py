@@ -108,7 +108,7 @@ class Copy:
         return self.output.dataset
 
     def path(self, name: str) -> str:
-        """Return the path of a file of the copy. Raises: as :func:`recordgen.storage.inside`."""
+        """Return the path of a file of the copy. Raises: as :func:`recordgen.storage.paths`."""
         return storage.inside(self.to, name)
 
     def has(self, name: str) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.objects import StoredBox
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.exports.copying import OBJECT_FEATURES, Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word

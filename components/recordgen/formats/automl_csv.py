@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
-from recordgen.core.task.annotations import SEVERAL
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import SEVERAL, Task
 from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS
 from recordgen.formats.field_kinds import names_media, without_padding
 from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser

@@ -32,8 +32,7 @@ from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.lines import check_spelling
-from recordgen.tasks.texts.labelled_text import OLDER_KEY
-from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.texts.task import CONTENT_KEY, OLDER_KEY
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.
 _TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')

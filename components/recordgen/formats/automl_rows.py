@@ -123,7 +123,7 @@ def _task_of_fields(line: Line, kind: str, *, are_scores: bool) -> tuple[type[Ta
 
 def is_sentiment(label: str) -> bool:
     """Return whether a label is a whole number that AutoML takes for a sentiment."""
-    from recordgen.tasks.texts.labelled_text import MAX_SENTIMENT  # only rows of texts need it
+    from recordgen.tasks.texts.task import MAX_SENTIMENT  # only rows of texts need it
 
     is_whole = label.isdecimal() and label.isascii() and len(label) < _MOST_DIGITS
     return is_whole and int(label) <= MAX_SENTIMENT

@@ -35,7 +35,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import in_addresses, notes_about
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
-from recordgen.tasks.texts.text_task import TextContent, stored
+from recordgen.tasks.texts.task import TextContent, stored
 
 if TYPE_CHECKING:
     from recordgen.formats.header import Given

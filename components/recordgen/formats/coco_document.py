@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.core.records.run_lengths import box_of, runs_of, text_of
-from recordgen.core.rows.details import KEYPOINT, NOTHING, Details, Mask
+from recordgen.core.rows.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.core.rows.picture import (
     Corners,
     Marked,
@@ -28,7 +28,6 @@ from recordgen.core.rows.picture import (
     is_number,
     is_size,
 )
-from recordgen.core.rows.polygons import Points, Polygons
 from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_items import top_items

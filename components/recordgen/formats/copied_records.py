@@ -36,7 +36,7 @@ from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table, image_suffix
 from recordgen.tasks import Declared
-from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.texts.task import CONTENT_KEY
 
 #: The column of the spans of a text.
 ENTITIES = "entities"

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.core.image_settings import Limits
 from recordgen.core.limits import LABELME_BYTES
-from recordgen.core.rows.details import Details
+from recordgen.core.rows.details import NO_POLYGONS, Details, Polygons
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
-from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
 from recordgen.errors import PayloadError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths

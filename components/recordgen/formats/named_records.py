@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
-from recordgen.core.task.annotations import SEVERAL
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import SEVERAL, Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
@@ -39,7 +38,7 @@ from recordgen.formats.table_layout import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import task_for
-from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.texts.task import CONTENT_KEY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,17 +9,17 @@ from recordgen.core.task.task import Task
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.proposal import stop
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
-from recordgen.tasks.images.labelled_images import ImageClassification, ImageMultiLabel
+from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import either
 from recordgen.tasks.object_detection.task import ObjectDetection
 from recordgen.tasks.text_entities.task import TextEntities
-from recordgen.tasks.texts.labelled_text import (
+from recordgen.tasks.texts.task import (
+    CONTENT_KEY,
     OLDER_KEY,
     TextClassification,
     TextMultiLabel,
     TextSentiment,
 )
-from recordgen.tasks.texts.text_task import CONTENT_KEY
 from recordgen.tasks.video_classification.task import VideoClassification
 
 # The keys of an object's payload, and the possible tasks of such an object.

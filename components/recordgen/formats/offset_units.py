@@ -26,7 +26,7 @@ from recordgen.tasks.text_entities.tags import (
     tokenize,
 )
 from recordgen.tasks.text_entities.task import spans_in
-from recordgen.tasks.texts.text_task import TextContent, row_of_line
+from recordgen.tasks.texts.task import TextContent, row_of_line
 
 # The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
 _MAY_CUT = 0.05

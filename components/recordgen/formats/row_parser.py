@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.annotations import ADDING
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ADDING, Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import (
     KNOWN_COLUMNS,

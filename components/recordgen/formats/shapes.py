@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recordgen.core.limits import MASK_RUNS
 from recordgen.core.records.run_lengths import text_of
-from recordgen.core.rows.details import NOTHING, Details, Mask
+from recordgen.core.rows.details import NOTHING, Details, Mask, Polygons
 from recordgen.core.rows.picture import Corners
-from recordgen.core.rows.polygons import Polygons
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.core.rows.row import Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, check_uri, named_split
-from recordgen.core.task.annotations import ADDING, SEVERAL
+from recordgen.core.task.task import ADDING, SEVERAL
 from recordgen.formats.column_names import TEXT_COLUMNS, TEXT_FILE_COLUMNS
 from recordgen.formats.field_kinds import is_file, is_known_url, is_media, without_padding
 from recordgen.formats.row_parser import RowParser
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tasks.texts.text_task import TextContent, inline, stored
+from recordgen.tasks.texts.task import TextContent, inline, stored
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 

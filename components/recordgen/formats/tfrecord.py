@@ -25,8 +25,8 @@ from typing import Any, ClassVar, TypeAlias
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
-from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.example import parse_example
+from recordgen.core.records.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within

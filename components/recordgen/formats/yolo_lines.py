@@ -16,9 +16,8 @@ from functools import partial
 
 from recordgen import storage
 from recordgen.core.limits import YOLO_BYTES
-from recordgen.core.rows.details import Details, keypoints_of
+from recordgen.core.rows.details import Details, Polygons, keypoints_of
 from recordgen.core.rows.picture import Marked, Picture
-from recordgen.core.rows.polygons import Polygons
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, image_or_problem, notes_about

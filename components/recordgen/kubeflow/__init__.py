@@ -2,5 +2,5 @@
 
 python -m recordgen.kubeflow STEP --executor-input '{{$}}'
 
-Each step is a module; ``python -m pipelines.component`` compiles the file of each.
+The steps are functions of its modules; ``python -m pipelines.component`` compiles the file of each.
 """

@@ -7,7 +7,6 @@ same as of the ``recordgen`` command.
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 from collections.abc import Sequence
 
@@ -15,9 +14,19 @@ from recordgen.console import logs
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.kubeflow.execution import StepInput
+from recordgen.registry import imported
 
-#: Each is a module of this package with a function ``run(step: StepInput) -> StepOutput``.
-STEPS = ("fingerprint", "convert", "check", "statistics", "train", "evaluate", "push")
+#: Steps by name, in the order of a pipeline: a module of this package and its function
+#: ``(step: StepInput) -> StepOutput``.
+STEPS = {
+    "fingerprint": "convert:fingerprint",
+    "convert": "convert:run",
+    "check": "convert:check",
+    "statistics": "statistics:run",
+    "train": "train:run",
+    "evaluate": "evaluate:run",
+    "push": "evaluate:push",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,8 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run() -> None:
         step = StepInput.parse(args.executor_input)
-        module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
-        module.run(step).write(step)
+        imported(f"recordgen.kubeflow.{STEPS[args.step]}")(step).write(step)
 
     return exit_code_of(run)
 

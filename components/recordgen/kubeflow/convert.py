@@ -1,4 +1,9 @@
-"""``convert``: import files → split, sharded TFRecords; the step of component.yaml."""
+"""The steps that read import files: ``convert``, ``check`` and ``fingerprint``.
+
+``convert`` writes split, sharded TFRecords and is the step of component.yaml; ``check`` reads and
+checks all that it would, without writing a dataset; ``fingerprint`` gives a text that changes
+with the data, for the cache of the steps after it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,19 @@ from typing import Any
 from recordgen import storage
 from recordgen.beam.runners import need_reachable, runner_factory
 from recordgen.console import logs
-from recordgen.conversion.api import convert_files
+from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
+from recordgen.conversion.committing import fatal_findings, why_unusable
+from recordgen.conversion.fingerprint import image_fingerprint
 from recordgen.conversion.texts import events
-from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
+from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import LintError, SourceError, UsageError
 from recordgen.formats.import_file import find_import_files
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
+from recordgen.formats.source import open_files
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of, write_place
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
+from recordgen.rejects import to_lines
 
 _LABELS_SHOWN = 1000
 
@@ -119,3 +128,50 @@ def _import_files(artifacts: Mapping[str, Sequence[Artifact]], transfer: str) ->
         f"{place}: the artifact is neither an import file nor a folder with *.csv, *.jsonl or "
         f"images"
     )
+
+
+def check(step: StepInput) -> StepOutput:
+    """Check the import files ``source``; write ``lint.jsonl`` and ``rejects.jsonl``.
+
+    The step fails if the conversion would fail. A finding makes it fail only if ``fail_on`` names
+    it, so that a pipeline can branch on ``lint_errors``.
+
+    Raises:
+        DataError: a conversion would find no usable row, or too many rejects.
+        LintError: there are findings that ``fail_on`` names.
+        RecordgenError: as :func:`recordgen.check`.
+    """
+    values = dict(step.parameters)
+    beam_args = values.pop("beam_args", ())
+    source = values.pop("source")
+    logs.started("check", source)
+    options = to_options(values)
+    progress = logs.ProgressLog()
+    opened, decided = logged(open_files(find_import_files(source), options), progress)
+    result = check_opened(opened, decided, beam_args, progress)
+    folder = write_place(step.outputs["findings"])
+    lint = result.lint
+    for name, lines in ((LINT_FILE, lint.lines()), (REJECTS_FILE, to_lines(result.rejects))):
+        storage.write_text(storage.join(folder, name), "".join(lines))
+    dataset, rows, most = result.dataset, result.dataset.rows, options.max_reject_fraction
+    error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, most)
+    if error is not None:
+        raise with_rejects(error, result.rejects)
+    if lint.fatal:
+        raise LintError(f"{fatal_findings(lint)}; fix the data, or change fail_on; see {folder}")
+    events.checked(result, exit_code=0)
+    metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
+    del metrics["bytes"]  # nothing was written
+    return StepOutput(counts_of(dataset), {"metrics": metrics})
+
+
+def fingerprint(step: StepInput) -> StepOutput:
+    """Look up size and time of the import files ``source`` and of all files that they name.
+
+    Raises: RecordgenError: as :func:`recordgen.conversion.fingerprint.image_fingerprint`.
+    """
+    values = dict(step.parameters)
+    files = find_import_files(values.pop("source"))
+    found = image_fingerprint(files, to_options(values))
+    logs.said(found)
+    return StepOutput({"fingerprint": found})

@@ -1,14 +1,15 @@
-"""Small pictures, their thumbnails, and the measures of these.
+"""Small pictures, their thumbnails, and the measures and perceptual hashes of these.
 
     64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
     64 Looks  ─measured─▶  PictureFacts (an array for each measure)
 
 Each picture is examined with 32 to 63 pixels on its shorter side. So all measures are relative to
 the frame, and their cost does not grow with the picture; a blur that shows only when one zooms in
-is not seen.
+is not seen. A perceptual hash has the signs of a thumbnail's lowest frequencies.
 
-Sums consist of integers that float64 holds exactly. So thumbnail and hash of given pixels are the
-same on every machine, in whatever order its libraries add.
+Sums consist of integers that float64 holds exactly, and hashes are computed with whole numbers. So
+thumbnail and hash of given pixels are the same on every machine, in whatever order its libraries
+add.
 """
 
 from __future__ import annotations
@@ -22,10 +23,52 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.measures.perceptual_hash import SIDE, perceptual_hashes
-
 if TYPE_CHECKING:
     from recordgen.core.facts.columns import Columns
+
+#: Perceptual hashes: uint64 [n].
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
+
+#: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
+SIDE = 32
+
+#: Bits of a perceptual hash.
+HASH_BITS = 64
+
+
+def perceptual_hashes(thumbnails: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
+    cosines, rows, columns, bits = _cosines()
+    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
+    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
+    signs = waves[:, rows, columns] > 0
+    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+
+
+@lru_cache(maxsize=1)
+def _cosines() -> tuple[
+    npt.NDArray[np.float64],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.uint64],
+]:
+    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
+    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
+    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
+    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
+    lowest = sorted(
+        ((row, column) for row in range(count) for column in range(count) if row or column),
+        key=lambda wave: (sum(wave), wave),
+    )[:HASH_BITS]
+    rows, columns = np.array(lowest).T
+    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
+
+
+def mirrored_hashes(hashes: Hashes) -> Hashes:
+    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
+    _, _, columns, bits = _cosines()
+    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
+
 
 # Maximum pixels of a small picture's longer side: a strip of 1×100,000 must not cost more.
 _LONGEST = 16 * SIDE
@@ -62,9 +105,6 @@ class Looks(NamedTuple):
     # levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges blurred by s pixels of
     # the small picture (Gaussian); 1 for an edge as sharp as its pixels can show; at most 4.
     sharpness: _Floats
-    # float64: mean of the largest minus the smallest channel, 0 (gray) to 255; NaN if the small
-    # picture is gray, so that it is unknown.
-    colourfulness: _Floats
 
 
 def jpeg_factor(height: int, width: int) -> int:
@@ -111,7 +151,7 @@ def bounded(picture: SmallPicture) -> SmallPicture:
 def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     """Measure pictures; many at once cost far less than one by one."""
     count = len(pictures)
-    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
+    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count))
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, picture in enumerate(pictures):
         by_shape[picture.pixels.shape].append(place)
@@ -122,26 +162,23 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
     )
     for places in blocks:
         alike = [pictures[place] for place in places]
-        gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
+        gray = _gray_of(np.stack([each.pixels for each in alike]))
         looks.thumbnail[places] = _thumbnails(gray, alike)
         looks.sharpness[places] = _sharpness(gray)
     return looks
 
 
-def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
-    """Return brightness (ITU-R BT.601), uint8 [n, h, w], and colourfulness; see :class:`Looks`."""
+def _gray_of(pixels: Pixels) -> Pixels:
+    """Return brightness (ITU-R BT.601), uint8 [n, h, w]."""
     if pixels.shape[3:] != (3,):
-        return pixels.reshape(pixels.shape[:3]), float("nan")
+        return pixels.reshape(pixels.shape[:3])
     red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
-    spread = np.maximum(np.maximum(red, green), blue)
-    spread -= np.minimum(np.minimum(red, green), blue)
     gray = np.multiply(red, 77, dtype=np.uint16)  # the factors add up to 256
     gray += np.multiply(green, 150, dtype=np.uint16)
     gray += np.multiply(blue, 29, dtype=np.uint16)
     gray += 128
     gray >>= 8
-    _, height, width = spread.shape
-    return gray.astype(np.uint8), spread.sum(axis=(1, 2), dtype=np.uint64) / (height * width)
+    return gray.astype(np.uint8)
 
 
 def _sharpness(gray: Pixels) -> _Floats | float:
@@ -210,9 +247,7 @@ class PictureFacts(NamedTuple):
     contrast: _Singles  # float32: standard deviation, 0 to 127.5
     darkest: Pixels  # uint8: 1 % of the picture is at this level or below
     lightest: Pixels  # uint8: 1 % of the picture is at this level or above
-    entropy: _Singles  # float32: entropy of the levels in steps of 4, 0 to 6 bits
     sharpness: _Singles  # float32: see Looks
-    colourfulness: _Singles  # float32: likewise; NaN if unknown
 
 
 def picture_facts(seen: Columns) -> PictureFacts:
@@ -238,9 +273,7 @@ def measured(looks: Looks) -> PictureFacts:
         contrast,
         (below <= few).sum(axis=1).astype(np.uint8),
         (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
-        _entropy(histograms),
         looks.sharpness.astype(np.float32),
-        looks.colourfulness.astype(np.float32),
     )
 
 
@@ -257,13 +290,6 @@ def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Singles, _Singles]:
     sums, squares = histograms @ levels, histograms @ (levels * levels)
     spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
     return (sums / size).astype(np.float32), spread.astype(np.float32)
-
-
-def _entropy(histograms: npt.NDArray[np.int64]) -> _Singles:
-    """Return the entropy of the levels in steps of 4, in bits."""
-    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
 
 
 def signatures(thumbnails: Pixels) -> Pixels:

@@ -10,17 +10,26 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from numbers import Real
-from typing import Any, Literal, TypeAlias, TypedDict, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypedDict,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from recordgen import storage
 from recordgen.checks.selection import Selection
-from recordgen.core.dataset.fractions import SplitFractions, SplitRule
-from recordgen.core.dataset.splits import EvalFrom, GroupBy
+from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
+from recordgen.core.facts import BOXES, IMAGES, MASKS, MEASURES
 from recordgen.core.image_settings import (
     JPEG,
     KEEP,
@@ -71,6 +80,23 @@ _OF_READING = ("layout", "image_root", "encoding", "label_separator")
 _TFMD_SUFFIX = ".pbtxt"
 
 
+class Need(NamedTuple):
+    """What an option needs to act in a task.
+
+    Attributes:
+        facts: sets of facts; the examples of the task must have all facts of one of them.
+        what: the same for the error.
+    """
+
+    facts: Sequence[Set[str]]
+    what: str
+
+
+_FILES = {"": Need([{MEASURES}], "compares files, one in each row")}
+_LOOKS = Need([{IMAGES, MEASURES}], "compares images, one in each row")
+_IMAGES = {"": Need([{IMAGES}], "is for images")}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """The declaration of an option.
@@ -88,6 +114,8 @@ class Option:
         unset: what happens by default, if the default is None or empty.
         above_zero: only numbers above 0 are allowed.
         affects_bytes: the option affects the output, and is recorded in ``dataset.json``.
+        needs: what it needs to act in a task, by its value, or by an empty text for any value; a
+            task without it refuses the option.
         heading: heading of this option and the next ones in a command's help; empty: the heading
             of the previous option.
     """
@@ -102,6 +130,7 @@ class Option:
     unset: str = ""
     above_zero: bool = False
     affects_bytes: bool = True
+    needs: Mapping[str, Need] = field(default_factory=dict)
     heading: str = ""
 
     @property
@@ -259,11 +288,13 @@ class ConvertOptions:
         "regular expression in the uri; `content` and `near` read each such file once more",
         words=_BY_FILE,
         metavar="uri|content|near|COLUMN|REGEX",
+        needs={"content": _FILES[""], "near": _LOOKS},
     )
     duplicates: Duplicates = option(
         "keep",
         "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
         "first, or `fail`; `drop` and `fail` read each file once more",
+        needs=_FILES,
     )
     stratify: Stratify = option(
         "none",
@@ -312,6 +343,7 @@ class ConvertOptions:
     check: Check = option(
         "decode",
         "how images are checked: `decode` them to the last bit, read only the `header`, or `none`",
+        needs=_IMAGES,
         heading="images",
     )
     limit: Limits = option(
@@ -327,11 +359,13 @@ class ConvertOptions:
         "`224x224` gives all images the shape of this height and width; one number means a square",
         metavar="Nmax|Nshort|HxW",
         unset="as they are",
+        needs=_IMAGES,
     )
     resize: Resize = option(
         "stretch",
         "how an image gets the shape of an `image_size` such as `224x224`: `stretch` it, `fit` it "
         "between black bars, or `center_crop` it",
+        needs=_IMAGES,
     )
     encode: Encoding = option(
         Encoding(),
@@ -342,17 +376,20 @@ class ConvertOptions:
         "keep their bytes; TensorFlow 2.21 decodes WEBP, 2.16 does not",
         words=(KEEP, JPEG, PNG, WEBP, RAW, MIXED),
         metavar="FORMAT[:QUALITY]",
+        needs=_IMAGES,
     )
     bad_boxes: BadBoxes = option(
         "clip",
         "what to do with a box that is inverted or extends beyond the image: `clip` it or swap its "
         "corners, `drop` it, or `reject` its image; an empty box is dropped or its image rejected",
+        needs={"": Need([{BOXES}], "is for boxes")},
         heading="boxes",
     )
     box_orientation: BoxOrientation = option(
         "stored",
         "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
         "it by its Exif orientation, or to the `upright` image that people see",
+        needs={"": Need([{BOXES}, {MASKS}], "is for boxes and masks")},
     )
     # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
@@ -555,9 +592,7 @@ class ConvertOptions:
     @cached_property
     def selection(self) -> Selection:
         """The checks of the data. Raises: UsageError."""
-        # If the user chose the format, the suffixes of the files do not matter.
-        words = (*self.lint, "-SUFFIX") if self.encode.is_chosen else self.lint
-        return Selection.of(words, self.fail_on)
+        return Selection.of(self.lint, self.fail_on)
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that affect the output, as ``dataset.json`` has them."""

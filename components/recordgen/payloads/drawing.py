@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from recordgen.core.records.boxes import StoredBox
 from recordgen.core.records.class_masks import IGNORED
+from recordgen.core.records.objects import StoredBox
 from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import PayloadError

@@ -23,8 +23,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.ranges import Range, file_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import FileTooLargeError, PayloadError
-from recordgen.measures.likeness import find_alike
-from recordgen.measures.neighbours import Indices
+from recordgen.measures.likeness import Indices, find_alike
 from recordgen.measures.pictures import picture_facts
 from recordgen.payloads.check import picture_in_small
 from recordgen.payloads.requests import (

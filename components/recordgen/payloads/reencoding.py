@@ -15,10 +15,9 @@ from PIL import Image, JpegImagePlugin, _imaging
 from recordgen.core.facts import ImageNote
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
-from recordgen.features import RAW
 from recordgen.measures.pictures import SmallPicture, small_picture
 from recordgen.payloads.opening import decoded
-from recordgen.payloads.resizing import Placed, change_of, encoded, measured_psnr, stored_kind
+from recordgen.payloads.resizing import Placed, change_of, encoded, stored_kind
 from recordgen.rejects import RejectCode
 
 
@@ -64,7 +63,6 @@ class CheckedImage(NamedTuple):
         small: the downscaled image; None if no check needs it or the pixels were not decoded.
         is_gray: whether the image has one channel, by its header; None if unknown.
         placed: the geometry if an option changed the size, else None.
-        psnr: see :func:`recordgen.payloads.resizing.measured_psnr`.
         colours: what viewers apply to the file's colours, see :mod:`recordgen.payloads.profiles`;
             None if nothing.
         frames: pictures in the file, of which this is the first; None if unknown.
@@ -79,7 +77,6 @@ class CheckedImage(NamedTuple):
     small: SmallPicture | None = None
     is_gray: bool | None = None
     placed: Placed | None = None
-    psnr: int | None = None
     colours: str | None = None
     frames: int | None = None
 
@@ -155,7 +152,6 @@ def stored_picture(
         small=in_small(image, settings),
         is_gray=has_one_channel(image),
         placed=placed if placed.is_changed else None,
-        psnr=None if kind == RAW else measured_psnr(image, data),
     )
 
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import io
 import math
-import zlib
 from typing import Any, NamedTuple
 
-from PIL import Image, ImageChops, ImageStat
+from PIL import Image
 
 from recordgen.core.image_settings import KEEP, MIXED
 from recordgen.core.settings import PayloadSettings
@@ -31,14 +30,6 @@ _MOST_ACROSS = {"jpeg": 65_500, WEBP: 16_383}
 
 # With encode=mixed, pictures with more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
-
-# One of this many lossy images is measured, and of it at most a central square with this side:
-# measuring all JPEGs would take nearly half as long as checking and encoding them.
-_MEASURED_SHARE = 16
-_MEASURED_SIDE = 224
-
-# PSNR of equal pixels: infinity would spoil the mean.
-_EQUAL_PSNR = 10_000
 
 # Memory that libwebp takes for each encoded pixel. Other encoders take little.
 _WEBP_BYTES = 11
@@ -191,24 +182,6 @@ def encoded(
     # Drop Exif and profile: a reader of the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **jpeg)
     return out.getvalue()
-
-
-def measured_psnr(image: Image.Image, data: bytes) -> int | None:
-    """Return the PSNR of a JPEG or WEBP in hundredths of a decibel; None if it is not sampled.
-
-    The sample depends on the bytes only, so every run measures the same images. PNGs are not
-    measured, as they lose nothing. The original ``image`` has mode ``L`` or ``RGB``.
-    """
-    if not data.startswith((b"\xff\xd8", b"RIFF")) or zlib.crc32(data) % _MEASURED_SHARE:
-        return None
-    width, height = (min(side, _MEASURED_SIDE) for side in image.size)
-    left, top = (image.width - width) // 2, (image.height - height) // 2
-    window = (left, top, left + width, top + height)
-    stored = Image.open(io.BytesIO(data)).crop(window)
-    # A WEBP always has three channels, even for a gray picture.
-    found = ImageStat.Stat(ImageChops.difference(image.crop(window).convert(stored.mode), stored))
-    squares = sum(found.sum2) / sum(found.count)
-    return min(_EQUAL_PSNR, round(1000 * math.log10(255**2 / squares))) if squares else _EQUAL_PSNR
 
 
 def encoder_bytes(size: tuple[int, int], settings: PayloadSettings) -> int:

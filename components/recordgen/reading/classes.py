@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
 from recordgen.core.facts import BOXES, MASKS
-from recordgen.core.task.annotations import SEVERAL
+from recordgen.core.task.task import SEVERAL
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.messages import listed
 from recordgen.reading.options import AUTO, BALANCED, LabelOptions, ReadOptions

@@ -20,7 +20,7 @@ from recordgen.core.dataset.manifest import (
     Dataset,
     read_dataset,
 )
-from recordgen.core.task.annotations import ONE, SEVERAL
+from recordgen.core.task.task import ONE, SEVERAL
 from recordgen.errors import UsageError
 from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
 from recordgen.reading.examples import read_features

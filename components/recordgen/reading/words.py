@@ -1,7 +1,7 @@
 """Words and tokens of texts, split inside a TensorFlow graph for both training and serving.
 
 Scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are split
-into characters; :data:`recordgen.core.records.unspaced.UNSPACED` lists them.
+into characters; :data:`recordgen.messages.UNSPACED` lists them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.core.records.unspaced import UNSPACED
+from recordgen.messages import UNSPACED
 
 if TYPE_CHECKING:
     import keras

@@ -17,10 +17,6 @@ from typing import IO, Protocol, cast
 
 from recordgen.errors import SourceError, StorageError, UsageError, install
 from recordgen.storage import local
-from recordgen.storage.inside import inside as inside
-from recordgen.storage.inside import is_reserved as is_reserved
-from recordgen.storage.inside import name_fault as name_fault
-from recordgen.storage.inside import path_fault as path_fault
 from recordgen.storage.local import OPEN_FLAGS as OPEN_FLAGS
 from recordgen.storage.local import read_at as read_at
 from recordgen.storage.paths import OBJECT_STORES
@@ -29,15 +25,19 @@ from recordgen.storage.paths import address as address
 from recordgen.storage.paths import below_shared as below_shared
 from recordgen.storage.paths import folder_of as folder_of
 from recordgen.storage.paths import from_folder as from_folder
+from recordgen.storage.paths import inside as inside
 from recordgen.storage.paths import is_http as is_http
 from recordgen.storage.paths import is_inside as is_inside
 from recordgen.storage.paths import is_local as is_local
 from recordgen.storage.paths import is_relative as is_relative
+from recordgen.storage.paths import is_reserved as is_reserved
 from recordgen.storage.paths import is_url as is_url
 from recordgen.storage.paths import join as join
 from recordgen.storage.paths import local_path as local_path
+from recordgen.storage.paths import name_fault as name_fault
 from recordgen.storage.paths import normal as normal
 from recordgen.storage.paths import parents as parents
+from recordgen.storage.paths import path_fault as path_fault
 from recordgen.storage.paths import resolve as resolve
 from recordgen.storage.paths import slip_hint as slip_hint
 from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST
@@ -101,9 +101,9 @@ def is_known(path: str) -> bool:
     """Return whether there is a storage for the scheme of ``path``."""
     if is_local(path):
         return True
-    from recordgen.storage import filesystems
+    from recordgen.storage import remote
 
-    return filesystems.is_known(path)
+    return remote.is_known(path)
 
 
 def check_writable(path: str) -> None:
@@ -257,9 +257,9 @@ def list_infos(
     """
     if is_local(folder) or is_http(folder):
         return iter(())
-    from recordgen.storage import listing
+    from recordgen.storage import remote
 
-    return listing.list_infos(folder, context, first, last)
+    return remote.list_infos(folder, context, first, last)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:

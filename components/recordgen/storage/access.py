@@ -28,14 +28,19 @@ from urllib.parse import urlsplit
 from recordgen.errors import UsageError
 from recordgen.messages.masking import without_secrets
 from recordgen.storage.paths import (
+    FAMILY,
     OBJECT_STORES,
     absolute,
     is_chained,
     is_http,
     is_local,
+    origin_of,
+    own_places,
+    place_of,
     scheme_of,
+    shown,
+    wider,
 )
-from recordgen.storage.places import FAMILY, origin_of, own_places, place_of, shown, wider
 from recordgen.storage.terms import UrlPolicy
 
 # Words of the option that are schemes; others are written ``name://``. A word that is neither must

@@ -21,8 +21,7 @@ from recordgen.errors import StorageError, UnreachableError
 from recordgen.messages import listed
 from recordgen.messages.masking import without_secrets
 from recordgen.rejects import Reject, RejectCode
-from recordgen.storage.paths import is_http, resolve, scheme_of
-from recordgen.storage.places import PORTS, origin_of
+from recordgen.storage.paths import PORTS, is_http, origin_of, resolve, scheme_of
 from recordgen.storage.terms import without_retries
 
 #: Failures in a row after which a host gets no more requests.

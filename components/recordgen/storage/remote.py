@@ -1,24 +1,48 @@
-"""Object stores and fsspec's other storages. Every request that is safe to repeat is retried."""
+"""Object stores and fsspec's other storages. Every request that is safe to repeat is retried.
+
+fsspec's file systems are set up for many concurrent requests and a single place that retries.
+gcsfs and botocore retry multipart uploads, as only they know which part failed. All other requests
+are retried by :mod:`recordgen.storage.retries`, as the libraries' retries do not suit many
+concurrent requests:
+
+    botocore  does not retry a plain 429; 100 retries for all requests of a client, then none
+    gcsfs     six attempts in half a minute, even for an invalid certificate; neither the number
+              nor the waits can be set, and the waits cannot be interrupted
+
+Sizes and versions of objects in a folder are listed up to a thousand with each request.
+"""
 
 from __future__ import annotations
 
 import io
+import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, Any, cast
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any, cast
 
+from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.asyn import AsyncFileSystem
+from fsspec.core import strip_protocol, url_to_fs
 from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
-from recordgen.errors import StorageError
-from recordgen.storage.failures import status_of
-from recordgen.storage.filesystems import filesystem_of
+from recordgen.errors import StorageError, UnknownSchemeError, install
 from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
-from recordgen.storage.retries import RetriedFile, named_errors, retried, run_until
+from recordgen.storage.retries import (
+    TRANSIENT_STATUS,
+    RetriedFile,
+    RetryPolicy,
+    TransientFailure,
+    named_errors,
+    retried,
+    run_until,
+    status_of,
+)
 from recordgen.storage.terms import (
     ANY_REQUEST,
     FileInfo,
@@ -26,6 +50,158 @@ from recordgen.storage.terms import (
     only_storage_errors,
     too_large,
 )
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+
+#: Most concurrent requests.
+CONNECTIONS = 64
+
+# Variables that choose credentials or an endpoint: a change needs a new file system.
+_ENVIRONMENT = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_PROFILE",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "STORAGE_EMULATOR_HOST",
+)
+
+# Set by users of zonal buckets. With it, gcsfs looks up the kind of the bucket before each request,
+# and does not cache a lookup that is forbidden: two requests for every image.
+_ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
+
+_GCS = ("gs", "gcs")
+_S3 = ("s3", "s3a")
+
+# The end of a URL that names one version of an object: #1650000000000000, ?generation=…,
+# ?versionId=…
+_VERSION = re.compile(r"#\d+\Z|[?&](generation|versionId)=")
+
+
+@dataclass(frozen=True)
+class _FileSystems:
+    """The file systems of one process. fsspec would create one, and log in, for each thread."""
+
+    filesystems: dict[object, Any] = field(default_factory=dict)
+    making: Lock = field(default_factory=Lock)
+
+    def get(self, key: object, make: Callable[[], Any]) -> Any:
+        with self.making:
+            if key not in self.filesystems:
+                self.filesystems[key] = make()
+            return self.filesystems[key]
+
+
+# By process: neither connections nor a held lock survive a fork.
+_filesystems: dict[int, _FileSystems] = {}
+
+
+def is_known(path: str) -> bool:
+    """Return whether there is a storage for a URL."""
+    scheme = scheme_of(path).rsplit("::", 1)[-1]
+    # fsspec itself would take g:// for a Windows drive.
+    return scheme in available_protocols() or scheme in registry
+
+
+def names_version(path: str) -> bool:
+    """Return whether the URL of a gs:// or s3:// object names one version of it."""
+    return _VERSION.search(path) is not None
+
+
+def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
+    """Return the file system for a URL, and the path in it.
+
+    With ``retrying``, the library retries requests, as multipart uploads need.
+
+    Raises: UnknownSchemeError: fsspec does not know the scheme; StorageError: it needs a package.
+    """
+    scheme = scheme_of(path)
+    if not is_known(path):
+        raise UnknownSchemeError(f"{path}: no storage is known for {scheme}://")
+    try:
+        if is_chained(path):
+            fs, inner = url_to_fs(path)
+            return fs, inner
+        is_store = scheme in (*_GCS, *_S3)
+        # In other URLs the host, user or account selects the server.
+        host = "" if is_store else path.partition("://")[2].partition("/")[0]
+        root = f"{scheme}://{host}"
+        versions = is_store and names_version(path)
+        policy = RetryPolicy.from_environment()
+        environment = tuple(map(os.environ.get, _ENVIRONMENT))
+        key = (root, versions, retrying, policy, environment)
+        made = _filesystems.setdefault(os.getpid(), _FileSystems())
+        fs = made.get(key, lambda: _make(root, policy, versions=versions, retrying=retrying))
+        return fs, strip_protocol(path)
+    except ImportError as exc:
+        extra = "gcs" if scheme in _GCS else "s3" if scheme in _S3 else ""
+        hint = f"; {install(extra)}" if extra else ""
+        raise StorageError(f"{path}: {scheme}:// needs a package: {exc}{hint}") from exc
+
+
+def _make(root: str, policy: RetryPolicy, *, versions: bool, retrying: bool) -> Any:
+    scheme = scheme_of(root)
+    # No cache: we write into the folders that we list.
+    settings = {"use_listings_cache": False, "skip_instance_cache": True}
+    if versions:
+        settings["version_aware"] = True
+    try:
+        if scheme in _GCS:
+            return _gcs(scheme, settings, policy, retrying=retrying)
+        if scheme in _S3:
+            return _s3(scheme, settings, policy, attempts=policy.attempts if retrying else 1)
+        return url_to_fs(root)[0]
+    except (ValueError, OSError) as exc:  # a wrong setting, or a file of certificates or keys
+        raise StorageError(f"{scheme}:// cannot be used: {type(exc).__name__}: {exc}") from exc
+
+
+def _gcs(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, retrying: bool) -> Any:
+    from aiohttp import ClientTimeout
+    from gcsfs.core import GCSFileSystem
+
+    kind = get_filesystem_class(scheme) if os.environ.get(_ZONAL_BUCKETS) else GCSFileSystem
+    seconds = policy.timeout_seconds
+    session: dict[str, Any] = {
+        "timeout": ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
+    }
+    if not retrying:
+        session["middlewares"] = (_fail_at_once,)
+    return kind(session_kwargs=session, **settings)
+
+
+async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Send a request of gcsfs; raise failures that it would retry as an error it does not know."""
+    from aiohttp import ClientError
+
+    try:
+        response = await send(request)
+        await response.read()
+    except ClientError as exc:
+        raise TransientFailure(f"{type(exc).__name__}: {exc}") from exc
+    if response.status in TRANSIENT_STATUS:
+        raise TransientFailure(response.reason or "", response.status)
+    return response
+
+
+def _s3(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, attempts: int) -> Any:
+    ours = {
+        "retries": {"mode": "standard", "total_max_attempts": attempts},
+        "max_pool_connections": CONNECTIONS,
+        "read_timeout": policy.timeout_seconds,
+        # botocore would build a long one for every request, a tenth of its time.
+        "user_agent": f"recordgen/{__version__}",
+    }
+    theirs = config.conf.get("s3", {}).get("config_kwargs", {})
+    fs = get_filesystem_class(scheme)(config_kwargs={**ours, **theirs}, **settings)
+    fs.retries = 1  # s3fs's own retries, on top of botocore's
+    fs.connect()  # now: otherwise each of many concurrent threads would connect
+    return fs
+
 
 # Keys under which fsspec's file systems return the version of an object.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
@@ -298,3 +474,92 @@ def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
 def _details(path: str, context: RequestContext = ANY_REQUEST) -> dict[str, Any]:
     fs, inner = filesystem_of(path)
     return _call(fs, "info", context, inner)
+
+
+# One response: the details of objects by name, and the token of the next page.
+_Page = tuple[dict[str, dict[str, Any]], str | None]
+
+#: Most objects in one response.
+PAGE_OBJECTS = 1000
+
+
+def list_infos(
+    folder: str, context: RequestContext, first: str, last: str | None
+) -> Iterator[dict[str, FileInfo]]:
+    """Yield the infos of objects in a folder, page by page; see :func:`storage.list_infos`."""
+    token: str | None = "" if scheme_of(folder) in _LIST_PAGE else None
+    while token is not None:
+        try:
+            found, token = retried(partial(_list_page, folder, first, token), folder, context)
+        except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
+            return
+        infos = {f"{folder}/{name}": to_info(details) for name, details in found.items()}
+        # As a URL, such a name would mean a version of another object.
+        yield {path: info for path, info in infos.items() if not names_version(path)}
+        if last is not None and max(found, default="") >= last:
+            return
+
+
+def _list_page(folder: str, first: str, token: str) -> _Page:
+    fs, inner = filesystem_of(f"{folder}/_")  # the libraries would drop a trailing slash
+    return _LIST_PAGE[scheme_of(folder)](fs, inner, first, token)
+
+
+def _gcs_list(fs: Any, inner: str, first: str, token: str) -> _Page:
+    bucket, prefix = _split(fs, inner)
+    answer = fs.call(
+        "GET",
+        "b/{}/o",
+        bucket,
+        prefix=prefix,
+        delimiter="/",
+        startOffset=prefix + first,
+        maxResults=PAGE_OBJECTS,
+        pageToken=token or None,
+        fields="nextPageToken,items(name,size,generation)",
+        json_out=True,
+    )
+    found = {item["name"][len(prefix) :]: item for item in answer.get("items", ())}
+    return found, answer.get("nextPageToken")
+
+
+def _s3_list(fs: Any, inner: str, first: str, token: str) -> _Page:
+    bucket, prefix = _split(fs, inner)
+    # StartAfter excludes its key, so pass one just before the first. S3's directory buckets have no
+    # order and refuse it.
+    start = {} if bucket.endswith("--x-s3") else {"StartAfter": (prefix + first)[:-1]}
+    answer = fs.call_s3(
+        "list_objects_v2",
+        Bucket=bucket,
+        Prefix=prefix,
+        Delimiter="/",
+        MaxKeys=PAGE_OBJECTS,
+        **({"ContinuationToken": token} if token else start),
+        **fs.req_kw,
+    )
+    found = {
+        item["Key"][len(prefix) :]: {"size": item["Size"], "ETag": item["ETag"]}
+        for item in answer.get("Contents", ())
+    }
+    return found, answer.get("NextContinuationToken")
+
+
+def _in_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
+    # Look up each file: listings format a file's age differently than info() does.
+    found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
+    return {
+        posixpath.basename(item["name"]): item for item in found if item["type"] == "file"
+    }, None
+
+
+def _split(fs: Any, inner: str) -> tuple[str, str]:
+    """Return the bucket, and the prefix of the names of the objects in the folder."""
+    bucket, name, _ = fs.split_path(inner)
+    return bucket, name[:-1]
+
+
+_LIST_PAGE = {
+    **dict.fromkeys(_GCS, _gcs_list),
+    **dict.fromkeys(_S3, _s3_list),
+    "memory": _in_memory,
+}

@@ -16,22 +16,22 @@ from recordgen.registry import TASKS as TASKS
 if TYPE_CHECKING:
     from recordgen.core.task.annotation import AnnotationError as AnnotationError
     from recordgen.core.task.annotation import RowContent as RowContent
-    from recordgen.core.task.built import BuiltExample as BuiltExample
-    from recordgen.core.task.examples import each_row as each_row
+    from recordgen.core.task.task import BuiltExample as BuiltExample
     from recordgen.core.task.task import Task as Task
+    from recordgen.core.task.task import each_row as each_row
     from recordgen.options import ConvertOptions
     from recordgen.tasks.image_segmentation.task import ImageSegmentation as ImageSegmentation
-    from recordgen.tasks.images.labelled_images import (
+    from recordgen.tasks.images.task import (
         ImageClassification as ImageClassification,
     )
-    from recordgen.tasks.images.labelled_images import ImageMultiLabel as ImageMultiLabel
+    from recordgen.tasks.images.task import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection.task import ObjectDetection as ObjectDetection
     from recordgen.tasks.tables.declared import Declared as Declared
     from recordgen.tasks.tables.tabular import Tabular as Tabular
     from recordgen.tasks.text_entities.task import TextEntities as TextEntities
-    from recordgen.tasks.texts.labelled_text import TextClassification as TextClassification
-    from recordgen.tasks.texts.labelled_text import TextMultiLabel as TextMultiLabel
-    from recordgen.tasks.texts.labelled_text import TextSentiment as TextSentiment
+    from recordgen.tasks.texts.task import TextClassification as TextClassification
+    from recordgen.tasks.texts.task import TextMultiLabel as TextMultiLabel
+    from recordgen.tasks.texts.task import TextSentiment as TextSentiment
     from recordgen.tasks.video_classification.task import VideoClassification as VideoClassification
 
 #: The task of rows that are columns of a table, if nothing else is said.
@@ -45,8 +45,8 @@ _EXPORTS = {
         "recordgen.core.task.task:Task",
         "recordgen.core.task.annotation:AnnotationError",
         "recordgen.core.task.annotation:RowContent",
-        "recordgen.core.task.built:BuiltExample",
-        "recordgen.core.task.examples:each_row",
+        "recordgen.core.task.task:BuiltExample",
+        "recordgen.core.task.task:each_row",
     )
 }
 

@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Set
+from typing import TYPE_CHECKING, Any
 
-from recordgen.core.facts import BOXES, IMAGES, MASKS, MEASURES
+from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.settings import TaskSettings
-from recordgen.core.task.annotations import ONE
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
-from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.options import OPTIONS, ConvertOptions, Need
 from recordgen.registry import CHECKS, OWN, TASKS
 from recordgen.tables.schema import Schema
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
 
-
-class _Need(NamedTuple):
-    """What an option needs to act in a task.
-
-    Attributes:
-        facts: sets of facts; the examples of the task must have all facts of one of them.
-        what: the same for the error.
-    """
-
-    facts: Sequence[Set[str]]
-    what: str
-
-
-_FILES = _Need([{MEASURES}], "compares files, one in each row")
-_LOOKS = _Need([{IMAGES, MEASURES}], "compares images, one in each row")
-_IMAGES = _Need([{IMAGES}], "is for images")
-
-#: What an option needs that does not act in all of Recordgen's tasks; of a single value, if another
-#: value of the option has other needs.
-NEEDS: Mapping[str, _Need] = {
-    "group_by=content": _FILES,
-    "group_by=near": _LOOKS,
-    "duplicates": _FILES,
-    **dict.fromkeys(("check", "image_size", "resize", "encode"), _IMAGES),
-    "bad_boxes": _Need([{BOXES}], "is for boxes"),
-    "box_orientation": _Need([{BOXES}, {MASKS}], "is for boxes and masks"),
-}
 
 # The tasks that can be stratified; the others refuse it, each with its own reason.
 _STRATIFIED = frozenset(
@@ -84,9 +56,9 @@ def suited_task(options: ConvertOptions) -> Task:
 
 def check_suits(options: ConvertOptions) -> None:
     """Check that each given option acts in the task. Raises: UsageError."""
-    for name in dict.fromkeys(key.partition("=")[0] for key in NEEDS):
+    for name, declared in OPTIONS.items():
         value = getattr(options, name)
-        need = None if value == OPTIONS[name].default else _need_of(name, value)
+        need = None if value == declared.default else _need_of(name, value)
         if need and not _acts(name, value, options.task, options.declared_schema):
             others = [task for task in OWN if _acts(name, value, task, None)]
             raise UsageError(
@@ -128,8 +100,9 @@ def _acts(name: str, value: Any, task: str, schema: Schema | None) -> bool:
     return need is None or any(facts <= _facts_of(task, schema) for facts in need.facts)
 
 
-def _need_of(name: str, value: Any) -> _Need | None:
-    return NEEDS.get(f"{name}={value}") or NEEDS.get(name)
+def _need_of(name: str, value: Any) -> Need | None:
+    needs = OPTIONS[name].needs
+    return needs.get(str(value)) or needs.get("")
 
 
 def _facts_of(task: str, schema: Schema | None) -> Set[str]:

@@ -1,15 +1,220 @@
-"""The features that all examples have in common."""
+"""The features that all examples have in common, and Python values as they are stored.
+
+value                               dtype     shape
+7, True, np.uint8(7)                int64     ()
+0.5, np.float64(0.5)                float32   ()         rounded
+b"a", "a"                           bytes     ()         text as UTF-8
+[1, 2], array of int64              int64     its own
+[0.5, 1], array of float32          float32   its own
+["a", b"b"]                         bytes     (2,)
+array of uint8, bool, float64, …    its own   its own    as raw bytes
+None, []                            no feature
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from recordgen.core.records.example import FeatureValue
 from recordgen.errors import DataError
-from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.messages import listed
-from recordgen.writing.values import Stored, described, to_stored
+
+_STORABLE = "whole numbers, floats, text, bytes, NumPy arrays and lists of these"
+
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+_INT64 = np.iinfo(np.int64)
+
+
+class Stored(NamedTuple):
+    """A value as it is stored."""
+
+    dtype: str  # as in FeatureSpec; "" for `[]`, which has no type
+    shape: tuple[int, ...]  # () for a scalar
+    value: FeatureValue  # an argument of serialize_example; may share memory with the given value
+
+
+def described(dtype: str, shape: tuple[int, ...]) -> str:
+    """Return ``int64 scalar``, ``bytes list of 3`` or ``uint8 array of shape (28, 28)``."""
+    if not shape:
+        return f"{dtype} scalar"
+    if dtype in LIST_DTYPES and len(shape) == 1:
+        return f"{dtype} list of {shape[0]}"
+    return f"{dtype} array of shape {shape}"
+
+
+def to_stored(value: Any) -> Stored:
+    """Convert a value other than None to the form in which it is stored.
+
+    ``"a"`` → ``Stored("bytes", (), b"a")``; ``[1, 2]`` → ``Stored("int64", (2,), array([1, 2]))``.
+
+    Raises: ValueError: it cannot be stored; the message has the reason and the remedy.
+    """
+    kind = _kind(type(value))  # type: ignore[arg-type]  # types are hashable
+    if kind is None:
+        raise ValueError(f"cannot store a value of type {_name(value)}; {_remedy(value)}")
+    _, store = _KINDS[kind]
+    return store(value)
+
+
+@cache
+def _kind(of: type) -> str | None:
+    # np.timedelta64 counts as an integer, but its unit would be lost.
+    if issubclass(of, np.timedelta64):
+        return None
+    for kind, (types, _) in _KINDS.items():
+        if issubclass(of, types):
+            return kind
+    return None
+
+
+def _int(value: Any) -> Stored:
+    number = int(value)
+    if not _INT64.min <= number <= _INT64.max:
+        raise ValueError(f"{number} does not fit in int64; store it as text or as a float")
+    return Stored("int64", (), number)
+
+
+def _float(value: Any) -> Stored:
+    number = float(value)
+    # Slightly larger numbers also round to the largest float32; they are refused, too.
+    if abs(number) > _MAX_FLOAT32 and not math.isinf(number):
+        raise ValueError(f"{number!r} does not fit in float32; give np.array([value]), of float64")
+    return Stored("float32", (), number)
+
+
+def _bytes(value: Any) -> Stored:
+    return Stored("bytes", (), bytes(value))
+
+
+def _text(value: Any) -> Stored:
+    try:
+        return Stored("bytes", (), value.encode("utf-8"))
+    except UnicodeEncodeError as exc:
+        raise ValueError(f"the text {value!r} cannot be encoded as UTF-8: {exc.reason}") from exc
+
+
+def _array(value: npt.NDArray[Any]) -> Stored:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError("a masked array would lose its mask; store its data and its mask")
+    value = np.asarray(value)  # an np.matrix always has two dimensions
+    if not value.ndim:
+        return to_stored(value[()])
+    name, little_endian = _layout(value.dtype)
+    if name in ("int64", "float32"):
+        return Stored(name, value.shape, value.astype(name, copy=False))
+    if name in RAW_DTYPES:
+        return Stored(name, value.shape, value.astype(little_endian, copy=False).tobytes())
+    if value.dtype.kind in "US":
+        if value.ndim > 1 and not value.size:
+            raise ValueError(f"text of the shape {value.shape} has no values; remove it")
+        items = [to_stored(item).value for item in value.reshape(-1).tolist()]
+        return Stored("bytes", value.shape, items)  # type: ignore[arg-type]
+    raise ValueError(
+        f"cannot store an array of {value.dtype}; convert it with astype, to one of int64, "
+        f"float32, {', '.join(RAW_DTYPES)}"
+    )
+
+
+@lru_cache(256)
+def _layout(dtype: np.dtype[Any]) -> tuple[str, np.dtype[Any]]:
+    """Return a dtype's name, which NumPy computes on each access, and its little-endian dtype."""
+    return dtype.name, dtype.newbyteorder("<")
+
+
+def _list(value: Sequence[Any]) -> Stored:
+    types = set(map(type, value))
+    kinds = {_kind(item) for item in types}
+    if not kinds:
+        return Stored("", (0,), None)
+    shape = (len(value),)
+    if kinds == {"int"}:
+        return Stored("int64", shape, _ints(value))
+    if kinds <= {"int", "float"}:
+        return Stored("float32", shape, _floats(value))
+    if kinds <= {"bytes", "text"}:
+        return Stored("bytes", shape, [to_stored(item).value for item in value])  # type: ignore[arg-type]
+    if kinds == {"list"} or (kinds == {"array"} and len({item.dtype for item in value}) == 1):
+        return _nested([to_stored(item) for item in value])
+    names = ", ".join(sorted({_name(item) for item in value}))
+    raise ValueError(f"cannot store a list of {names}; give a list of one type: {_STORABLE}")
+
+
+def _nested(rows: Sequence[Stored]) -> Stored:
+    first = rows[0]
+    shapes = {row.shape for row in rows}
+    dtypes = {row.dtype for row in rows}
+    if len(shapes) > 1 or "" in dtypes:
+        raise ValueError(
+            f"nested lists must have rows of one length, above 0 (got rows of the shapes "
+            f"{listed(sorted(shapes), str)}); pad them, or store them flat and their "
+            f"lengths as another feature"
+        )
+    if len(dtypes) > 1 and dtypes != {"int64", "float32"}:
+        raise ValueError(f"a list must be of one type (got {', '.join(sorted(dtypes))})")
+    shape = (len(rows), *first.shape)
+    values: list[Any] = [row.value for row in rows]
+    if first.dtype in RAW_DTYPES:
+        return Stored(first.dtype, shape, b"".join(values))
+    if first.dtype == "bytes":
+        in_lists = [[item] if isinstance(item, bytes) else item for item in values]
+        return Stored("bytes", shape, list(chain.from_iterable(in_lists)))
+    dtype = "int64" if dtypes == {"int64"} else "float32"
+    return Stored(dtype, shape, np.asarray(values, dtype))
+
+
+def _ints(values: Sequence[Any]) -> npt.NDArray[np.int64]:
+    try:
+        return np.array(list(map(int, values)), np.int64)
+    except OverflowError:
+        worst = next(item for item in values if not _INT64.min <= int(item) <= _INT64.max)
+        raise ValueError(f"{worst} in a list does not fit in int64; store it as text") from None
+
+
+def _floats(values: Sequence[Any]) -> npt.NDArray[np.float32]:
+    message = "a number in a list does not fit in float32; give an array of float64"
+    try:
+        numbers = np.array(list(map(float, values)), np.float64)
+    except OverflowError as exc:  # an int that no float holds
+        raise ValueError(message) from exc
+    if (np.isfinite(numbers) & (np.abs(numbers) > _MAX_FLOAT32)).any():
+        raise ValueError(message)
+    return numbers.astype(np.float32)
+
+
+# By name: Python types, and the function that stores their values.
+_KINDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any], Stored]]] = {
+    "int": ((int, np.integer, np.bool_), _int),
+    "float": ((float, np.floating), _float),
+    "bytes": ((bytes, bytearray, memoryview), _bytes),
+    "text": ((str,), _text),
+    "array": ((np.ndarray,), _array),
+    "list": ((list, tuple), _list),
+}
+
+
+def _name(value: Any) -> str:
+    """Return ``int``, or for an array its dtype as well."""
+    name = type(value).__name__
+    return f"{name} of {value.dtype}" if isinstance(value, np.ndarray) else name
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "make each of its values a feature, such as 'image/height'"
+    if hasattr(value, "numpy"):
+        return "give the result of its numpy()"
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return "give np.asarray(value)"
+    return f"give {_STORABLE}"
+
 
 _NO_KEY = "no such key"
 

@@ -5,8 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from recordgen.core.dataset.fractions import SplitFractions, SplitRule
-from recordgen.core.dataset.splits import SPLITS, split_named, split_order
+from recordgen.core.dataset.splits import (
+    SPLITS,
+    SplitFractions,
+    SplitRule,
+    split_named,
+    split_order,
+)
 from recordgen.core.rows.planned import Group, PlacedRow
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError

@@ -18,8 +18,8 @@ NOTES = (
     ExampleNote(1),
     ExampleNote(2, ImageNote("png", 32, 40, gray=True)),
     ExampleNote(3, ImageNote("gif", 32, 40, frames=2), SmallPicture(GRAY, 32, 40, 1)),
-    ExampleNote(4, seen=SeenText(b"a good text", 11, ("good", "bad"))),
-    ExampleNote(5, seen=SeenText(b"", 0, ("good", "bad"))),
+    ExampleNote(4, seen=SeenText(b"a good text", 11)),
+    ExampleNote(5, seen=SeenText(b"", 0)),
 )
 
 

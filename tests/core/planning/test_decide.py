@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.core.dataset.fractions import SplitFractions
-from recordgen.core.dataset.splits import SPLITS
+from recordgen.core.dataset.splits import SPLITS, SplitFractions
 from recordgen.core.planning.decide import decide
 from recordgen.core.rows.placing import placing
 from recordgen.errors import DataError, UsageError

@@ -311,7 +311,6 @@ def test_merged_datasets_keep_what_either_knows():
         features={"n": FeatureSpec("int64"), "old": FeatureSpec("bytes", b"")},
         inexact=("n",),
         objects=("area",),
-        psnr={"images": 1, "mean_db": 40.0},
     )
     new = replace(
         DATASET,
@@ -323,7 +322,6 @@ def test_merged_datasets_keep_what_either_knows():
         inexact=("m",),
         objects=("area", "is_crowd"),
         keypoints={"names": ["nose"], "flip_idx": [0]},
-        psnr={"images": 3, "mean_db": 42.0},
     )
     found = merge(old, new)
     assert found == replace(
@@ -331,14 +329,12 @@ def test_merged_datasets_keep_what_either_knows():
         options={**new.options, "vocabulary": "old.txt"},
         features={**old.features, **new.features},
         inexact=("n", "m"),
-        psnr={"images": 4, "mean_db": 41.5},
         source=("/d/a.csv", "/e/b.csv", "/f/c.csv"),
         **{name: getattr(found, name) for name in ("splits", "rows", "digest")},
     )
     other, plain = merge(new, old), replace(old, features={"new": FeatureSpec("bytes")})
     assert (other.keypoints, other.features) == (new.keypoints, found.features)
     assert merge(plain, new).features == new.features
-    assert merge(new, replace(old, psnr={})).psnr == new.psnr
 
 
 def test_the_folder_of_merged_videos():

@@ -11,8 +11,7 @@ from PIL import Image, ImageEnhance
 
 import recordgen
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder
-from recordgen.core.planning.decide import decide
-from recordgen.core.planning.near import LOOKS
+from recordgen.core.planning.decide import LOOKS, decide
 from recordgen.core.rows.placing import placing
 from recordgen.errors import UsageError
 from recordgen.measures.pictures import small_picture

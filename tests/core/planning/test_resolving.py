@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.planning.decide import facts_of
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.planning.resolve import settle_bucket

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.core.records.objects import features_of
+from recordgen.core.records.objects import StoredBox, features_of, stored_boxes
 from recordgen.core.rows.details import Details
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features

@@ -1,18 +1,20 @@
-"""Summaries of conversions, checks and plans, as text and as JSON."""
+"""Summaries of all results, as text and as JSON: what commands print, and ``print(result)``."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.terminal import aligned, one_line
+from recordgen.console.terminal import aligned, escaped, one_line
+from recordgen.conversion.texts.differences import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import Hint, missing_hint
 from recordgen.messages import listed, megabytes
+from recordgen.messages.masking import masked
 from recordgen.options import AUTO
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
@@ -21,12 +23,19 @@ from recordgen.storage.hosts import unreachable_text
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
-    from recordgen.conversion.results import CheckResult, ConversionResult
+    from recordgen.conversion.results import (
+        CheckResult,
+        ConversionResult,
+        PartResult,
+        PartsResult,
+        PlanResult,
+    )
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
+    from recordgen.core.shards.intact import Difference
     from recordgen.formats.detect import Detection
+    from recordgen.messages import Shown
     from recordgen.rejects import Finding, Reject
-
 
 CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5
@@ -208,10 +217,6 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
-    if dataset.psnr:
-        mean, images = dataset.psnr["mean_db"], dataset.psnr["images"]
-        of = "of the encoded image" if images == 1 else f"the mean of {images:,} encoded images"
-        lines.append(f"PSNR       {mean} dB, {of}")
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 
@@ -258,3 +263,128 @@ def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
     changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
     lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
     return [*lines, f"Adjusted   {_counted(changed)}"] if changed else lines
+
+
+def plan_summary(plan: PlanResult, output: str = "") -> str:
+    """Return the summary of a dry run."""
+    return _plan_summary(plan, "Would convert", f" to {output}" if output else "")
+
+
+def parts_summary(plan: PartsResult) -> str:
+    """Return the summary of a run that is planned in parts."""
+    filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
+    lines = [
+        _plan_summary(plan, "Planned", f" in {output}"),
+        f"Parts      {parts:,}, of which {filled:,} have {plan.shards:,} shards"
+        + ("" if filled == parts else "; a smaller --shard-mb makes more shards"),
+        f"Next       recordgen parts work {output} PART, for each PART from 0 to {parts - 1}",
+        f"At the end recordgen parts commit {output}",
+    ]
+    return "\n".join(lines)
+
+
+def part_summary(result: PartResult) -> str:
+    """Return the summary of work on a part."""
+    if result.is_committed:
+        return f"Nothing to do: the dataset is committed in {result.output}"
+    part = f"part {result.part} of {result.parts}"
+    if result.was_done:
+        return f"Nothing to do: {part} {'is finished' if result.shards else 'has no shards'}"
+    return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
+
+
+def _plan_summary(plan: PlanResult, verb: str, place: str) -> str:
+    rows = [
+        (
+            name,
+            f"{split['rows']:,}",
+            f"{split['shards'] - split['first']:,}",
+            megabytes(split["bytes"]),
+        )
+        for name, split in plan.splits.items()
+    ]
+    lines = [
+        f"{verb} {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}){place}"
+        f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
+        f"are not checked yet",
+        "",
+        *aligned(("split", "rows", "shards", "bytes"), rows),
+        *adjusted_lines(plan.adjusted, plan.detection.options.image_root if plan.detection else ""),
+        "",
+        *detection_lines(plan.detection),
+        *first_lines(plan.rejects, CLASSES_SHOWN, len(plan.rejects)),
+    ]
+    return "\n".join(lines)
+
+
+def plan_json(plan: PlanResult) -> dict[str, Any]:
+    """Return a dry run as JSON."""
+    counts = ("read", "rows", "bytes", "duplicates", "merged", "adjusted", "dropped", "existing")
+    return {
+        "detection": None if plan.detection is None else plan.detection.to_json(),
+        "splits": plan.splits,
+        "labels": plan.vocabulary.names,
+        "label_kind": plan.vocabulary.kind,
+        **{name: getattr(plan, name) for name in counts},
+        "rejects": [item._asdict() for item in plan.rejects],
+    }
+
+
+def verification_summary(
+    dataset: Dataset, differences: Sequence[Difference], seconds: float
+) -> str:
+    """Return the summary of a comparison of a finished output with its ``dataset.json``."""
+    done = (
+        f"Compared {dataset.examples:,} records in {len(dataset.shards):,} shards in "
+        f"{seconds:.1f} s"
+    )
+    if not differences:
+        return f"{done}: all are as they were written\ndigest     {dataset.digest}"
+    lines = [f"{done}: {len(differences):,} files differ from dataset.json", ""]
+    return "\n".join([*lines, *(f"{item.file}: {item.message}" for item in differences)])
+
+
+def text_of(result: Shown) -> str:
+    """Return the summary of a result, without control characters and without secrets of URLs."""
+    name = next(kind.__name__ for kind in type(result).__mro__ if kind.__name__ in SUMMARIES)
+    return escaped(masked(SUMMARIES[name](result)))
+
+
+def dataset_summary(dataset: Dataset) -> str:
+    """Return the summary of a dataset, without the run that wrote it."""
+    examples = f"{dataset.examples:,} {nouns_of(dataset)} ({megabytes(dataset.bytes)})"
+    lines = [f"{examples}, {dataset.task}", "", *split_table(dataset), "", *class_table(dataset)]
+    if dataset.features:
+        shown = [f"{name} {spec.dtype}" for name, spec in dataset.features.items()]
+        lines.append(f"Features   {listed(shown, str)}")
+    if dataset.source:
+        lines += row_lines(dataset, ())
+    lines += finding_counts(dataset.lint)
+    return "\n".join([*lines, f"Digest     {dataset.digest[:16]}…"])
+
+
+def written_summary(result: Any) -> str:
+    """Return the summary of a :class:`recordgen.writing.api.WriteResult`."""
+    lines = [
+        f"Wrote {result.output} in {result.seconds:.1f} s, which holds",
+        dataset_summary(result.dataset),
+        f"Look at it: recordgen inspect {result.output}",
+    ]
+    return "\n".join(lines)
+
+
+def _lint_summary(lint: Lint) -> str:
+    return "\n".join(lint_lines(lint, None, 5)) or "Findings   none"
+
+
+#: The function that describes the results of each class.
+SUMMARIES: Mapping[str, Callable[[Any], str]] = {
+    "CheckResult": check_summary,
+    "ConversionResult": conversion_summary,
+    "Dataset": dataset_summary,
+    "Differences": difference_summary,
+    "Lint": _lint_summary,
+    "PartsResult": parts_summary,
+    "PlanResult": plan_summary,
+    "WriteResult": written_summary,
+}

@@ -178,11 +178,3 @@ def dataset_digest(shards: Sequence[Shard]) -> str:
     lines = sorted((shard.file, shard.digest) for shard in shards)
     text = "".join(f"{digest}  {file}\n" for file, digest in lines)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
-    """Return the mean PSNR, given (images, sum of their decibels) of each part of a dataset."""
-    images = sum(count for count, _ in parts)
-    if not images:
-        return {}
-    return {"images": images, "mean_db": round(sum(total for _, total in parts) / images, 2)}

@@ -81,9 +81,7 @@ _TEXT_OPTIONS = frozenset(
     ("check", "columns", "encode", "format", "image_root", "schema", "split", "table", "vocabulary")
 )
 
-_OMITTED_IF_EMPTY = (
-    *("features", "folder", "lint", "psnr", "inexact", "index", "objects", "keypoints"),
-)
+_OMITTED_IF_EMPTY = (*("features", "folder", "lint", "inexact", "index", "objects", "keypoints"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -110,8 +108,6 @@ class Dataset(Shown):
         inexact: the features of whole numbers that float32 cannot hold.
         folder: folder where relative ``video/uri`` start; empty if records name no files.
         lint: findings in ``lint.jsonl`` by code.
-        psnr: for encoded JPEGs and WEBPs, the number of measured ``images`` and their ``mean_db``
-            in decibels; empty if none was measured.
         index: the ``file`` with the length of each record, its number of ``records`` and its
             ``sha256``; empty if there is none. It is not part of the digest.
         objects: names of :data:`recordgen.features.OBJECTS` that records have.
@@ -135,7 +131,6 @@ class Dataset(Shown):
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
     folder: str = ""
     lint: Mapping[str, int] = field(default_factory=dict)
-    psnr: Mapping[str, Any] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     index: Mapping[str, Any] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
@@ -246,6 +241,7 @@ def _in_format(data: Mapping[str, Any]) -> dict[str, Any]:
     values = dict(data)
     if (found := values.pop("format", None)) != FORMAT:
         raise ValueError(f"format must be {FORMAT!r} (got {found!r:.80})")
+    values.pop("psnr", None)  # version 0.1.0 measured what encoding loses
     return values
 
 

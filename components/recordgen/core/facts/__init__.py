@@ -15,8 +15,6 @@ MEASURES = "measures"
 BOXES = "boxes"
 #: A class for each pixel.
 MASKS = "masks"
-#: A part of a video in each example.
-SEGMENTS = "segments"
 #: Rows of a table, a sample of which is kept.
 ROWS = "rows"
 

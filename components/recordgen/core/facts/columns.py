@@ -36,9 +36,7 @@ LOOK_COLUMNS = {
     "contrast": pa.float32(),
     "darkest": pa.uint8(),
     "lightest": pa.uint8(),
-    "entropy": pa.float32(),
     "sharpness": pa.float32(),
-    "colourfulness": pa.float32(),
 }
 
 # Only texts have these columns, if checks read them. The similarity of two texts is estimated from
@@ -47,7 +45,6 @@ LOOK_COLUMNS = {
 _READ = {
     "characters": pa.int32(),
     "garbled": pa.string(),
-    "named_labels": pa.list_(pa.string()),
 }
 
 NOTED = pa.schema({"content": pa.uint64(), **IMAGE_COLUMNS, **LOOK_COLUMNS, **_READ})

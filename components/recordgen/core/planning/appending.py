@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.counts import mean_psnr
 from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
 from recordgen.core.facts.columns import Columns, read_examples
 from recordgen.core.planning.plan import Base
@@ -132,11 +131,4 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         warnings=(),  # the checks run on both together later
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
-        psnr=mean_psnr(
-            *(
-                (item.psnr["images"], item.psnr["images"] * item.psnr["mean_db"])
-                for item in (old, new)
-                if item.psnr
-            )
-        ),
     )

@@ -6,6 +6,11 @@ a file and passes on a few facts about each row. One step decides, and then each
     settled rows ─facts_of─▶ facts ─decide─▶ decisions ─plan_bucket─▶ planned rows
 
 Rows have the same order in all of these. Pure functions.
+
+Images are nearly the same by the rule of the checks NEAR_LEAK and NEAR_DUPLICATE, or if their files
+have the same bytes. If a is like b, and b is like c, all three are one group. The group gets the
+split of its member with the smallest sha256, so that neither the order of rows nor the runner
+matters.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +27,54 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS
-from recordgen.core.planning.near import LOOKS, Alike, by_content, shared_hashes
 from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.settings import Splits
-from recordgen.core.task.annotations import first_labels
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Task, first_labels
 from recordgen.errors import DataError
 from recordgen.rejects import place_of
+
+#: Columns that are needed to compare an image with others.
+LOOKS = ("perceptual_hash", "signature", "contrast")
+
+#: Columns of pictures → for each one the number of the first that it is like, int [n].
+Alike: TypeAlias = "Callable[[Columns], npt.NDArray[np.signedinteger[Any]]]"
+
+
+def by_content(
+    facts: Columns, *order: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Return the rows with known content, sorted by it, and which are the first of equal ones.
+
+    Keys in ``order`` order rows of equal content; the last matters most.
+    """
+    content = facts["content"].combine_chunks()
+    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
+    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
+    keys = (*(key[known] for key in order), digests[:, 1], digests[:, 0])
+    ordered = np.lexsort(keys)
+    digests = digests[ordered]
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = (digests[1:] != digests[:-1]).any(axis=1)
+    return known[ordered], is_first
+
+
+def shared_hashes(facts: Columns, alike: Alike) -> npt.NDArray[np.uint64]:
+    """Return the split hash of each row, equal within a group: uint64 [n].
+
+    Rows without ``content`` keep their own.
+    """
+    hashes: npt.NDArray[np.uint64] = facts["split_hash"].to_numpy().copy()
+    rows, is_first = by_content(facts)
+    # One row per content, sorted by digest, so that the first of a group has the smallest digest.
+    firsts = rows[is_first]
+    leaders = np.arange(len(firsts))
+    seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
+    leaders[seen] = seen[alike(facts.select(LOOKS).take(firsts[seen]))]
+    hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
+    return hashes
+
 
 _COPIES_SHOWN = 5
 

@@ -23,8 +23,7 @@ from recordgen.core.rows.placing import placing, row_name
 from recordgen.core.rows.planned import PlacedRow
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.annotations import ADDING
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import ADDING, Task
 from recordgen.rejects import Reject, RejectCode, place_of, reject
 
 # Characters of the reason that a message quotes.

@@ -28,11 +28,10 @@ import pyarrow.compute as pc
 from recordgen import storage
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.fractions import SplitFractions
-from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom
+from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder
+from recordgen.core.planning.decide import LOOKS
 from recordgen.core.planning.incomplete import without_incomplete
-from recordgen.core.planning.near import LOOKS
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.columns import (
     Columns,
@@ -55,8 +54,7 @@ from recordgen.core.rows.planned import (
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.annotations import ADDING, count_labels, first_labels
-from recordgen.core.task.task import Sizes, Task
+from recordgen.core.task.task import ADDING, Sizes, Task, count_labels, first_labels
 from recordgen.errors import PayloadError
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.storage import FileInfo

@@ -36,7 +36,7 @@ def read_parquet(
         file: the file, at its start.
         schema: a ``pyarrow.Schema``.
         names: the wanted columns; those that the file does not have are missing in the result. By
-            default, the file must have all columns of ``schema`` and no others.
+            default, the file must have all columns of ``schema``; others are of earlier versions.
         added: columns that earlier versions of the file do not have; by default, they are null.
         group: the wanted row group; None: all rows.
 
@@ -49,7 +49,7 @@ def read_parquet(
         there = opened.schema_arrow.names
         wanted = [name for name in (schema.names if names is None else names) if name in there]
         missing = [] if names is not None else [n for n in schema.names if n not in wanted]
-        if names is None and (not {*missing} <= {*added} or {*there} != {*wanted}):
+        if not {*missing} <= {*added}:
             raise ValueError("it has other columns")
         # Threads that read a Python file wait for the interpreter's lock, and the thread that meets
         # the damage may hold it while it waits for them.

@@ -16,10 +16,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import map_in_order
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.planned import PlannedRow, requested_uris, with_uri
-from recordgen.core.task.annotations import count_labels
-from recordgen.core.task.built import BuiltBatch
-from recordgen.core.task.examples import FetchPayloads
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import BuiltBatch, FetchPayloads, Task, count_labels
 from recordgen.rejects import Reject
 
 _Result = TypeVar("_Result")

@@ -26,7 +26,7 @@ from recordgen.core.ordered import threads_here
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.shards.rows import PlannedRows
-from recordgen.core.task.built import BuiltBatch
+from recordgen.core.task.task import BuiltBatch
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from recordgen.checks.skew import changes
+from recordgen.checks.labels import changes
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.splits import split_order
 from recordgen.messages import Shown

@@ -15,9 +15,9 @@ from recordgen import features, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
 from recordgen.core.dataset.splits import TRAIN, find_split
 from recordgen.core.records import RECORDS
-from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_record
+from recordgen.core.records.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.features import FeatureSpec
 from recordgen.messages.masking import without_secrets

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.boxes import areas_of
+from recordgen.checks.examples import areas_of
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.output import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.class_masks import background_of
+from recordgen.core.records.objects import StoredBox, stored_boxes
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import without_secrets

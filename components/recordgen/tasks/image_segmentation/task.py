@@ -29,9 +29,8 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import MASKS
 from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
-from recordgen.core.rows.details import Details
+from recordgen.core.rows.details import Details, Polygons
 from recordgen.core.rows.picture import Marked, Picture, is_number
-from recordgen.core.rows.polygons import Polygons
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -42,12 +41,11 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.annotations import PARTS
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import PARTS, Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import MASK_COLUMNS
-from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
+from recordgen.tasks.images.task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
 
 # The key of an exported line; published lines for the import have several names for the uri.
@@ -81,11 +79,10 @@ class ImageSegmentation(ImageTask):
     facts = (*ImageTask.facts, MASKS)
     labelling = PARTS
     details_noun = "masks"
-    pairing = "recordgen.tasks.image_segmentation.pairing:masks"
+    pairing = "recordgen.tasks.pairing:masks"
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
     measure = "recordgen.training.measures:MaskAccumulator"
     sample = "pipelines.samples.shapes:SHAPES"
-    page = "docs/tasks/image_segmentation.md"
 
     orientation: str = "stored"
 

@@ -1,8 +1,19 @@
-"""The annotation of an image: its boxes, and the size that its row names."""
+"""The annotation of an image: its boxes, and the size that its row names; and boxes in files.
+
+TensorFlow's Object Detection API made this CSV common, and tools such as Roboflow write it::
+
+    filename,width,height,class,xmin,ymin,xmax,ymax
+    raccoon-1.jpg,650,417,raccoon,81,88,522,408
+
+Each row's corners are divided by its own width and height, which refer to the same picture, stored
+or upright; without them, by those of the image. A file has boxes in pixels or in shares of the
+image, never both.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +21,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.details import NOTHING, Details, without_shape
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -152,3 +164,194 @@ def without_shapes(annotation: str) -> str:
     """Return an annotation with details that has digests in place of outlines and masks."""
     value = json.loads(annotation)
     return _encode({**value, "details": list(map(without_shape, value["details"]))})
+
+
+#: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
+FAR = (-1.0, 2.0)
+
+# Boxes mark the same object from this intersection over union on, or if all corners are this close.
+_SAME_BOX, _SAME_CORNER = 0.9, 0.005
+
+#: Names in ``rows.adjusted`` of ``dataset.json``.
+BOXES_CLIPPED = "boxes_clipped"
+BOXES_SWAPPED = "boxes_swapped"
+BOXES_DROPPED = "boxes_dropped"
+BOXES_REPEATED = "boxes_repeated"
+
+PIXELS, SHARES = "pixels", "shares of the image"
+
+Corners = tuple[float, float, float, float]
+
+
+class BoxUnit:
+    """The unit of one file's boxes, decided by the first box that fits only one unit.
+
+    Attributes:
+        unit: ``PIXELS`` or ``SHARES``; empty until a row with a size has been read.
+        example: the box that decided the unit.
+        is_noted: whether a finding has already reported that the file is in pixels.
+    """
+
+    def __init__(self) -> None:
+        self.unit = ""
+        self.example = ""
+        self.is_noted = False
+
+    def is_pixels(self, corners: Corners) -> bool:
+        """Return whether a box is in pixels whose row has no width and height.
+
+        Raises: AnnotationError: it is in another unit than the boxes before it.
+        """
+        # One large number may be a slip in a share.
+        self._decide(
+            "" if max(corners) > FAR[1] >= min(corners[2:]) else _unit_of(corners), corners
+        )
+        return self.unit == PIXELS
+
+    def to_shares(self, corners: Corners, size: ImageSize) -> Corners:
+        """Return the corners xmin, ymin, xmax and ymax as shares of the image.
+
+        ``size`` is the width and height in the row.
+
+        Raises:
+            AnnotationError: the box is in another unit than the boxes before it, its unit is
+                unknown, or it is far outside its image.
+        """
+        unit = _unit_of(corners) or self.unit
+        if not unit:
+            if min(corners) < 0 or max(corners) > 1:
+                raise bad_annotation(
+                    f"the box {shown(corners)} may be in pixels, or in shares of the image and "
+                    f"reach over its edge, and no row before it shows which; put a row with a "
+                    f"clear unit before it"
+                )
+            unit = SHARES
+        shares = divided(corners, size) if unit == PIXELS else corners
+        self._decide(unit, corners)
+        return shares
+
+    def _decide(self, unit: str, corners: Corners) -> None:
+        """Take the unit of a box, if it is known. Raises: AnnotationError: boxes have another."""
+        if unit and self.unit and unit != self.unit:
+            raise bad_annotation(
+                f"the box {shown(corners)} is in {unit}, but boxes before it are in {self.unit} "
+                f"(such as {self.example}); write all boxes of a file in one unit"
+            )
+        if unit and not self.unit:
+            self.unit, self.example = unit, shown(corners)
+
+
+def shown(corners: Corners) -> str:
+    """Return corners as a line of CSV."""
+    return ",".join(f"{value:g}" for value in corners)
+
+
+def divided(corners: Corners, size: ImageSize) -> Corners:
+    """Return pixels as shares of their image. Raises: AnnotationError: they are far outside."""
+    xmin, ymin, xmax, ymax = corners
+    width, height = size
+    found = (xmin / width, ymin / height, xmax / width, ymax / height)
+    if min(found) < FAR[0] or max(found) > FAR[1]:
+        raise bad_annotation(
+            f"the box {shown(corners)} is far outside its image of {size} pixels; are its width "
+            f"and height right?"
+        )
+    return found
+
+
+def _unit_of(corners: Corners) -> str:
+    """Return the only unit that fits a box; empty if both do."""
+    if min(corners) < FAR[0] or max(corners) > FAR[1]:
+        return PIXELS
+    is_whole = all(value.is_integer() for value in corners)
+    return SHARES if min(corners) >= 0 and max(corners) <= 1 and not is_whole else ""
+
+
+def parse_number(value: Any, what: str) -> float:
+    """Parse a coordinate, a number or text. Raises: AnnotationError."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise bad_annotation(f"{what} must be a number from 0 to 1 (got {value!r:.40})")
+
+
+def usable_boxes(
+    boxes: Iterable[tuple[Box, Details]], bad_boxes: str, adjusted: Adjustments
+) -> dict[Box, Details]:
+    """Return boxes within the image, and record the changes. Raises: AnnotationError."""
+    usable: dict[Box, Details] = {}
+    for box, details in boxes:
+        _, xmin, ymin, xmax, ymax = box
+        is_inside = 0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1
+        there = box.stored if is_inside else _clipped(box)
+        is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
+        if (is_empty or not is_inside) and not _is_kept(box, there, is_empty, bad_boxes, adjusted):
+            continue
+        if there in usable:
+            text = f"the line has the box {shown(box[1:])} of {box.label!r} twice"
+            adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
+            details = usable[there].merged(details)
+        usable[there] = details
+    return usable
+
+
+def _is_kept(box: Box, there: Box, is_empty: bool, bad_boxes: str, adjusted: Adjustments) -> bool:
+    """Return whether a box is stored that had to be changed. Raises: AnnotationError."""
+    is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
+    wrong = [
+        (is_inverted, "inverted", BOXES_SWAPPED),
+        (min(box[1:]) < 0 or max(box[1:]) > 1, "outside 0..1", BOXES_CLIPPED),
+        (is_empty, "empty", BOXES_DROPPED),
+    ]
+    reasons = " and ".join(reason for is_so, reason, _ in wrong if is_so)
+    if bad_boxes == "reject":
+        raise bad_annotation(
+            f"the box {shown(box[1:])} is {reasons}; --bad-boxes clip fixes or drops it"
+        )
+    text = f"the box {shown(box[1:])} of {box.label!r} is "
+    if is_empty or bad_boxes == "drop":
+        adjusted.add(BOXES_DROPPED, f"{text}{reasons}; it was dropped")
+        return False
+    for is_so, reason, kind in wrong:
+        if is_so:
+            adjusted.add(kind, f"{text}{reason}; it was stored as {shown(there[1:])}")
+    return True
+
+
+def _clipped(box: Box) -> Box:
+    """Return a box within the image, with the precision of records. Raises: AnnotationError."""
+    one, other = box[1:3], box[3:]
+    upright = (*map(min, one, other), *map(max, one, other))
+    if min(upright) < FAR[0] or max(upright) > FAR[1]:
+        raise bad_annotation(
+            f"coordinates must be shares of the image, 0 to 1, or all pixels (got {shown(box[1:])})"
+        )
+    return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
+
+
+def _mark_the_same(one: Box, other: Box) -> bool:
+    """Return whether two boxes mark the same object, as two people draw it."""
+    if one.label != other.label:
+        return False
+    if all(abs(a - b) <= _SAME_CORNER for a, b in zip(one[1:], other[1:], strict=True)):
+        return True
+    width = min(one.xmax, other.xmax) - max(one.xmin, other.xmin)
+    height = min(one.ymax, other.ymax) - max(one.ymin, other.ymin)
+    shared = max(0.0, width) * max(0.0, height)
+    areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
+    return shared >= _SAME_BOX * (sum(areas) - shared)
+
+
+def nearly_coincide(boxes: Iterable[Box], others: Iterable[Box]) -> bool:
+    """Return whether each box marks the same object as another one of the others."""
+    left = list(others)
+    for box in boxes:
+        twin = next((there for there in left if _mark_the_same(box, there)), None)
+        if twin is None:
+            return False
+        left.remove(twin)
+    return not left

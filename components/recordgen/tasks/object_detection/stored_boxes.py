@@ -21,14 +21,22 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.records.objects import features_of
 from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
-from recordgen.core.rows.details import KEYPOINT, Details, Mask
-from recordgen.core.rows.polygons import PARTS, Points, Polygons, points_of, rounded
+from recordgen.core.rows.details import (
+    KEYPOINT,
+    PARTS,
+    Details,
+    Mask,
+    Points,
+    Polygons,
+    points_of,
+    rounded,
+)
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.polygons import Array
+    from recordgen.core.rows.details import Array
     from recordgen.payloads.reencoding import CheckedImage
     from recordgen.payloads.resizing import View
 

@@ -14,7 +14,7 @@ are shares of the image's width and height, from its upper left corner. The anno
 :class:`recordgen.tasks.object_detection.annotation.Boxes`.
 
 Corners may be pixels, of the width and height in their row, or else of the image: see
-:mod:`recordgen.tasks.object_detection.row_boxes`.
+:mod:`recordgen.tasks.object_detection.annotation`.
 """
 
 from __future__ import annotations
@@ -38,31 +38,28 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.annotations import PARTS
-from recordgen.core.task.task import Task, Texts
+from recordgen.core.task.task import PARTS, Task, Texts
 from recordgen.messages import listed
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
-from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
+from recordgen.tasks.images.task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import add_up, check_spelling, display_name
 from recordgen.tasks.object_detection.annotation import (
+    FAR,
+    PIXELS,
     UNKNOWN_SIZE,
     Box,
     Boxes,
+    BoxUnit,
     ImageSize,
     boxes_in,
-    labels_in,
-    without_shapes,
-)
-from recordgen.tasks.object_detection.row_boxes import (
-    FAR,
-    PIXELS,
-    BoxUnit,
     divided,
+    labels_in,
     nearly_coincide,
     parse_number,
     shown,
     usable_boxes,
+    without_shapes,
 )
 from recordgen.tasks.object_detection.stored_boxes import (
     areas_of,
@@ -131,7 +128,6 @@ class ObjectDetection(ImageTask):
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"
-    page = "docs/tasks/object_detection.md"
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"

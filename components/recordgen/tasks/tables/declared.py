@@ -36,10 +36,15 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.annotations import ONE, Texts
-from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import (
+    GAP,
+    INEXACT,
+    ONE,
+    BuiltExample,
+    Task,
+    Texts,
+    each_row,
+)
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import RejectCode
@@ -170,7 +175,6 @@ class Declared(TableTask):
             stored = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
-            changes.update(psnr_changes(checked.psnr))
             if len(images) == 1:
                 image, picture = checked.note, checked.small
                 sha256 = hashlib.sha256(checked.data).hexdigest()

@@ -19,10 +19,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.settings import PayloadSettings, TaskSettings
-from recordgen.core.task.annotations import ONE, Lists, Texts
-from recordgen.core.task.built import GAP, INEXACT, BuiltBatch
-from recordgen.core.task.examples import FetchPayloads
-from recordgen.core.task.task import Sizes, Task
+from recordgen.core.task.task import (
+    GAP,
+    INEXACT,
+    ONE,
+    BuiltBatch,
+    FetchPayloads,
+    Lists,
+    Sizes,
+    Task,
+    Texts,
+)
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import Reject, RejectCode
@@ -45,7 +52,6 @@ class TableTask(Task):
     features: ClassVar = {}
     trainer = "recordgen.tasks.tables.training:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
-    page = "docs/tasks/tables.md"
 
     table: Table
 

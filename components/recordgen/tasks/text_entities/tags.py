@@ -16,7 +16,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from recordgen.core.records.unspaced import UNSPACED
+from recordgen.messages import UNSPACED
 
 #: The tag of a token that is in no entity.
 OUTSIDE = "O"

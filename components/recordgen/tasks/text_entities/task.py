@@ -26,10 +26,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
-from recordgen.core.task.annotations import PARTS
-from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import PARTS, BuiltExample, Task, each_row
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
@@ -47,11 +44,13 @@ from recordgen.tasks.text_entities.tags import (
     tag_number,
     tokenize,
 )
-from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
-from recordgen.tasks.texts.text_task import (
+from recordgen.tasks.texts.task import (
+    NAME_KEYS,
+    OLDER_KEY,
     TextContent,
     TextTask,
     inline,
+    objects_in,
     payload_of_line,
     stored,
     text_of,
@@ -94,7 +93,6 @@ class TextEntities(TextTask):
     trainer = "recordgen.tasks.text_entities.training:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
-    page = "docs/tasks/text_entities.md"
 
     offsets: str = CODEPOINTS
 
@@ -193,7 +191,7 @@ class TextEntities(TextTask):
             b"".join(record),
             sorted(by_label),
             content=hashlib.sha256(data).digest(),
-            seen=self.seen(text, data, None, settings),
+            seen=self.seen(text, data, settings),
         )
 
     @classmethod

@@ -25,17 +25,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.facts import SEGMENTS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
-from recordgen.core.task.annotations import ONE, Texts
-from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Sizes, Task
+from recordgen.core.task.task import ONE, BuiltExample, Sizes, Task, Texts, each_row
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -106,11 +102,9 @@ class VideoClassification(Task):
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
-    page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
     details_noun = "segment"
-    facts = (SEGMENTS,)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         subject, shown = super().preview(uri, annotation)
@@ -162,10 +156,6 @@ class VideoClassification(Task):
                 RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
             )
         return super().check_uri(uri)
-
-    def segment(self, annotation: str | None) -> Segment:
-        """Return the part of a video that an annotation is about."""
-        return Segment.decode(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         label = Segment.decode(annotation).label

@@ -1,4 +1,4 @@
-"""Checks of boxes and of segments of videos."""
+"""Checks of boxes."""
 
 import pytest
 from PIL import Image
@@ -13,15 +13,6 @@ TRAIN,b.png,dog,0.2,0.2,,,0.205,0.21,,
 TRAIN,b.png,dog,0.7,0.2,,,0.705,0.21,,
 TRAIN,c.png,dog,0,0,,,1,1,,
 TRAIN,d.png,dog,0.1,0.1,,,0.3,0.4,,
-"""
-
-VIDEOS = """TRAIN,a.mp4,run,0,10
-TRAIN,a.mp4,walk,10,20
-TRAIN,a.mp4,jump,15,30
-TRAIN,a.mp4,sit,15,30
-TRAIN,a.mp4,walk,25,28
-TRAIN,b.mp4,run,0,10
-TRAIN,b.mp4,run,5,15
 """
 
 
@@ -45,15 +36,6 @@ def test_boxes(boxes):
         ("WHOLE_IMAGE_BOX", 6, "0,0,1,1"),
         ("DOUBLE_BOX", 1, "0.1,0.1,0.51,0.5"),
     ]
-
-
-def test_counts_of_boxes(boxes):
-    """MANY_BOXES has a threshold, too."""
-    source = boxes.with_name("many.csv")
-    rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
-    source.write_text(BOXES.replace("TRAIN,a.png,cat,0.1,0.1,,,0.5,0.5,,\n", "") + rows)
-    found = about_rows(source, lint="MANY_BOXES,MANY_BOXES=6")
-    assert found == [("MANY_BOXES", 5, "the image has 7 boxes")]
 
 
 # the boxes of a copy, given the boxes of the other; whether they contradict
@@ -86,15 +68,3 @@ def test_another_label_conflicts(tmp_path):
     lines = "TRAIN,a.png,cat,.1,.1,,,.5,.5,,\nTRAIN,b.png,dog,.1,.1,,,.5,.5,,\n"
     (tmp_path / "a.csv").write_text(lines)
     assert len(about_rows(tmp_path / "a.csv", lint="CONFLICT")) == 1
-
-
-def test_segments(tmp_path):
-    """Overlapping segments contradict each other unless they have the same times or label."""
-    source = tmp_path / "videos.csv"
-    source.write_text(VIDEOS)
-    walk = f"overlaps 10 to 20 s, 'walk', in {source}:2 (a.mp4, split train)"
-    jump = f"overlaps 15 to 30 s, 'jump', in {source}:3 (a.mp4, split train)"
-    assert about_rows(source, task="video_classification") == [
-        ("OVERLAP", 3, walk),
-        ("OVERLAP", 5, jump),
-    ]

@@ -1,4 +1,8 @@
-"""The tasks that label texts: one label, any number, or a sentiment: ``[ML_USE],TEXT,[LABEL]``.
+"""The base of all text tasks, and those that label whole texts: ``[ML_USE],TEXT,[LABEL]``.
+
+The payload is in the row, or is a text file. An annotation is a JSON object with the ``text``,
+unless it is in a file, and with the task's own annotation under ``said``, if there is one. Here it
+is the sorted list of labels: one label, any number, or a sentiment.
 
 Vertex AI "Prepare text training data for classification", single-label and multi-label, and
 "… for sentiment analysis", where 0 is the worst::
@@ -14,8 +18,7 @@ Vertex AI "Prepare text training data for classification", single-label and mult
     {"textContent": "Good, and cheap.", "sentimentAnnotation": {"sentiment": 2, "sentimentMax": 4}}
 
 become ``class/text: [b"delivery", b"praise"]`` and ``class/label: [0, 1]``, in the order of the
-vocabulary, which has all whole numbers up to the largest sentiment in the data. ``said`` of an
-annotation (:mod:`recordgen.tasks.texts.text_task`) is the sorted list of labels.
+vocabulary, which has all whole numbers up to the largest sentiment in the data.
 """
 
 from __future__ import annotations
@@ -25,14 +28,15 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, content_uri, is_content_uri
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
@@ -40,12 +44,11 @@ from recordgen.core.task.annotation import (
     RowContent,
     bad_annotation,
     check_label,
+    check_uri,
+    printable,
 )
-from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.core.task.built import BuiltExample
-from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task
-from recordgen.errors import UsageError
+from recordgen.core.task.task import ADDING, ONE, SEVERAL, BuiltExample, Task, Texts, each_row
+from recordgen.errors import PayloadError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -58,7 +61,177 @@ from recordgen.tasks.lines import (
     label_features,
     stored_uri,
 )
-from recordgen.tasks.texts.text_task import TextContent, TextTask, row_of_line, text_of
+
+if TYPE_CHECKING:
+    from recordgen.measures.texts import SeenText
+
+#: The key of text in a line of JSONL.
+CONTENT_KEY = "textContent"
+
+#: Keys of the older shape of a line: the object with the text, and the uri of the text's file.
+_SNIPPET_KEYS = ("text_snippet", "textSnippet")
+_SNIPPET_FILE_KEYS = ("content_uri", "contentUri")
+
+
+# json.dumps would make one for each row.
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
+class TextContent(NamedTuple):
+    """The decoded annotation of a text.
+
+    Attributes:
+        text: the payload; None if it is in a file.
+        said: the task's own annotation, a JSON value, or None.
+    """
+
+    text: str | None
+    said: Any
+
+    def encode(self) -> str | None:
+        """Return the annotation; None if it would be empty."""
+        values = {name: value for name, value in self._asdict().items() if value is not None}
+        return _JSON.encode(values) if values else None
+
+    @classmethod
+    def decode(cls, annotation: str | None) -> TextContent:
+        """Return the content of an annotation, the inverse of :meth:`encode`."""
+        values = json.loads(annotation) if annotation is not None else {}
+        return cls(values.get("text"), values.get("said"))
+
+
+class TextTask(Task):
+    """A task whose payloads are texts."""
+
+    kind = "text"
+    noun = "text"
+    batch_rows = 256
+    uri_key = "textGcsUri"
+    csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
+    reading = "recordgen.tasks.texts.reading:TEXTS"
+    pairing: ClassVar[str | None] = "recordgen.tasks.pairing:texts"
+    facts = (TEXTS, MEASURES)
+
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        subject, shown = super().preview(uri, annotation)
+        if is_content_uri(uri) and annotation is not None:
+            subject = TextContent.decode(annotation).text or ""
+        return subject, shown
+
+    def uri_of(self, record: Mapping[str, Any]) -> str:
+        try:
+            is_text = self.labelling in ADDING  # or else the text is not needed
+            return row_of_line(record, None).uri if is_text else super().uri_of(record)
+        except AnnotationError:
+            return ""
+
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+        contents = map(TextContent.decode, annotations.to_pylist())
+        return [content._replace(text=None).encode() for content in contents]
+
+    def seen(self, text: str, data: bytes, settings: PayloadSettings) -> SeenText | None:
+        """Return the text for the checks, or None if no selected check reads texts.
+
+        ``data`` is the text in UTF-8.
+        """
+        if not settings.needs_looks:
+            return None
+        from recordgen.measures.texts import SeenText  # reading rows does not need numpy
+
+        return SeenText(data, len(text))
+
+
+def inline(text: str, said: Any) -> RowContent:
+    """Return the row of a text that it contains.
+
+    Raises: AnnotationError: the text is empty, or not Unicode.
+    """
+    if not text.strip():
+        raise AnnotationError(
+            RejectCode.EMPTY_TEXT, "the text is empty; delete the row, or give it a text"
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise AnnotationError(
+            RejectCode.BAD_ENCODING,
+            f"character {exc.start + 1} of the text is half of a surrogate pair, which UTF-8 "
+            f"cannot hold; write the whole character",
+        ) from exc
+    return RowContent(content_uri(text), TextContent(text, said).encode())
+
+
+def stored(uri: str, said: Any) -> RowContent:
+    """Return the row of a text file."""
+    return RowContent(uri, TextContent(None, said).encode())
+
+
+def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
+    """Return the row of a line of JSONL, given its annotation ``said``.
+
+    Raises: AnnotationError: as :func:`payload_of_line` and :func:`inline`.
+    """
+    text, uri = payload_of_line(record)
+    return stored(uri, said) if text is None else inline(text, said)
+
+
+def payload_of_line(record: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Return the text of a line of JSONL and "", or None and the uri of its text file.
+
+    The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
+    Language ``{"text_snippet": {"content": …}}``, or ``content_uri`` there.
+
+    Raises: AnnotationError: the line has neither a text nor a text file, or both.
+    """
+    text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
+    if (snippet := either(record, _SNIPPET_KEYS)) is not None:
+        if not isinstance(snippet, Mapping):
+            raise bad_annotation(
+                f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})',
+            )
+        text = snippet.get("content") if text is None else text
+        file = either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
+    if text is not None and file is not None:
+        raise bad_annotation(
+            f"a line must have a text ({CONTENT_KEY}) or the uri of a text file "
+            f"({TextTask.uri_key}), not both",
+        )
+    if text is not None:
+        if not isinstance(text, str):
+            raise bad_annotation(f"{CONTENT_KEY} must be a text (got {text!r:.80})")
+        return text, ""
+    if not isinstance(file, str) or not file.strip():
+        raise AnnotationError(
+            RejectCode.NO_PATH,
+            f"each line needs {CONTENT_KEY}, the text, or {TextTask.uri_key}, a text file's path "
+            f"or URL (got the keys {', '.join(map(printable, record)) or 'none'!s:.80})",
+        )
+    return None, check_uri(file.strip())
+
+
+def text_of(annotation: str | None, files: Sequence[bytes], encoding: str = "") -> str:
+    """Return the text of a row, from its annotation or its only file, which is UTF-8 by default.
+
+    Raises: PayloadError: the file does not have the encoding, or contains only blanks.
+    """
+    own = TextContent.decode(annotation).text
+    if own is not None:
+        return own
+    [data] = files
+    try:
+        text = data.decode(encoding or "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as exc:
+        raise PayloadError(
+            RejectCode.BAD_ENCODING.value,
+            f"byte {exc.start + 1} of the text is not {encoding or 'UTF-8'}; save the file as UTF-8"
+            f"; if all texts of a folder have another encoding, name it with --encoding",
+        ) from exc
+    if not text.strip():
+        raise PayloadError(
+            RejectCode.EMPTY_TEXT.value, "the text is empty; delete the row, or give it a text"
+        )
+    return text
+
 
 #: The key of the annotations in the older shape of a line.
 OLDER_KEY = "annotations"
@@ -83,7 +256,6 @@ class LabelledText(TextTask):
     """A task that gives each text labels."""
 
     columns: ClassVar = {"label": LABEL_COLUMNS | {"sentiment"}}
-    page = "docs/tasks/text_classification.md"
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
@@ -136,7 +308,7 @@ class LabelledText(TextTask):
             _digested(text, labels, row.uri),
             labels,
             content=hashlib.sha256(text).digest(),
-            seen=self.seen(own, text, vocabulary, settings),
+            seen=self.seen(own, text, settings),
         )
 
     @classmethod

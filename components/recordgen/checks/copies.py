@@ -1,21 +1,159 @@
-"""Checks of near-duplicates: images and texts that are nearly, but not fully, the same."""
+"""Checks of repeated payloads: in two splits, with different labels, in one; exactly or nearly.
+
+Two examples have the same payload if 64 bits of its digest agree: among a million different
+payloads, the odds of a false pair are 1 in 37 million. Images and texts may also be nearly alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
-from recordgen.checks.contents import Groups, Pairs
+from recordgen.checks.check import (
+    ALIKE,
+    KEYED,
+    MOST_TOGETHER,
+    Check,
+    CheckedTask,
+    Examined,
+    FoundRows,
+)
 from recordgen.checks.facts import ExampleFacts
+from recordgen.core.dataset.lint import ERROR
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.measures import likeness, minhash
-from recordgen.measures.neighbours import BANDS, Indices, group_by_keys
+from recordgen.measures import likeness, texts
+from recordgen.measures.likeness import BANDS, Indices, group_by_keys
+
+#: Examples, and for each another example of its group.
+Pairs: TypeAlias = "tuple[RowIndices, RowIndices]"
+
+
+class Groups:
+    """Examples in groups of two or more.
+
+    Attributes:
+        members: the examples, group by group; within a group train first, then by file and line.
+        first: for each member, the index of its group's first member.
+    """
+
+    def __init__(self, facts: ExampleFacts, groups: npt.NDArray[Any]) -> None:
+        """Group examples; ``groups`` has a number for each, the same within a group."""
+        order = np.lexsort((facts.splits, groups))
+        ordered = groups[order]
+        is_repeated = np.zeros(len(order), np.bool_)
+        is_repeated[1:] = ordered[1:] == ordered[:-1]
+        is_repeated[:-1] |= is_repeated[1:]
+        self.members: RowIndices = order[is_repeated]
+        self.first = first_equal(ordered[is_repeated])
+        self._splits = facts.splits[self.members]
+
+    def across_splits(self) -> Pairs:
+        """Return members that are in another split than the first member of their group."""
+        places = np.flatnonzero(self._splits != self._splits[self.first])
+        return self.pairs(places, self.first[places])
+
+    def within_splits(self) -> Pairs:
+        """Return members that have an earlier member of their group in the same split."""
+        first = first_equal(self.first * (self._splits.max(initial=0) + 1) + self._splits)
+        places = np.flatnonzero(first != np.arange(len(first)))
+        return self.pairs(places, first[places])
+
+    def pairs(self, places: RowIndices, partners: RowIndices) -> Pairs:
+        """Return pairs of the members at ``places`` and ``partners``, by file and line."""
+        rows = self.members[places]
+        by_place = np.argsort(rows)
+        return rows[by_place], self.members[partners[by_place]]
+
+
+def first_equal(ordered: npt.NDArray[Any]) -> RowIndices:
+    """Return for each of several ascending numbers the index of the first equal one."""
+    return np.searchsorted(ordered, ordered)
+
+
+class CopyCheck(Check):
+    """A check of the copies of a payload."""
+
+    scope = KEYED
+    most_together = MOST_TOGETHER
+
+
+class Leak(CopyCheck):
+    """The same payload is in two splits."""
+
+    code = "LEAK"
+    level = ERROR
+    remedies = (
+        "--group-by content keeps copies in one split if rows name none",
+        "give copies the same split, or delete one",
+    )
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples whose payload is in an earlier split, too."""
+        yield _same(examined, *examined.shared(_copies).across_splits())
+
+
+class Conflict(CopyCheck):
+    """The same payload has different annotations."""
+
+    code = "CONFLICT"
+    level = ERROR
+    remedies = ("correct the label that is wrong",)
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples that contradict the first annotated one with their payload."""
+        # Rows with an address are parts of one payload, and parts may have different labels.
+        if not examined.task.by_address:
+            yield _conflicts(examined.facts, examined.task, examined.shared(_copies))
+
+
+class Duplicate(CopyCheck):
+    """The same payload is twice in one split."""
+
+    code = "DUPLICATE"
+
+    def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
+        """Yield examples whose payload is earlier in their split, too."""
+        if not examined.task.by_address:
+            yield _same(examined, *examined.shared(_copies).within_splits())
+
+
+def _copies(examined: Examined[CheckedTask]) -> Groups:
+    return Groups(examined.facts, examined.facts.contents)
+
+
+def _same(examined: Examined[CheckedTask], rows: RowIndices, partners: RowIndices) -> FoundRows:
+    noun, place = examined.task.noun, examined.facts.place
+    return FoundRows(rows, lambda at: f"the same {noun} as {place(partners[at])}", partners)
+
+
+def _conflicts(facts: ExampleFacts, task: CheckedTask, groups: Groups) -> FoundRows:
+    annotations = facts.annotations[groups.members]
+    annotated = np.flatnonzero(annotations >= 0)
+    first = annotated[first_equal(groups.first[annotated])]
+    is_other = annotations[annotated] != annotations[first]
+    rows, partners = groups.pairs(annotated[is_other], first[is_other])
+    contradict = np.array(
+        [
+            not task.nearly_agree(facts.annotation(row) or "", facts.annotation(other) or "")
+            for row, other in zip(rows, partners, strict=True)
+        ],
+        np.bool_,
+    )
+    rows, partners = rows[contradict], partners[contradict]
+
+    def message(at: int) -> str:
+        here, there = (task.shown(facts.annotation(row) or "") for row in (rows[at], partners[at]))
+        where = facts.place(partners[at])
+        return f"{here} here, but {there} for the same {task.noun} in {where}"
+
+    return FoundRows(rows, message, partners)
+
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
@@ -82,7 +220,7 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
 
 def divisions_of(task: CheckedTask) -> range:
     """Return the divisions of :func:`divided` with pictures or with texts."""
-    return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + minhash.BANDS)
+    return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + texts.BANDS)
 
 
 def divided(
@@ -95,15 +233,15 @@ def divided(
     rows, looks = facts.looks
     usable = likeness.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
     rows, hashes = rows[usable], looks.perceptual_hash[usable]
-    texts, signatures = facts.signatures
+    worded, signatures = facts.signatures
     if buckets == 1:
-        every = np.concatenate([rows, texts])
+        every = np.concatenate([rows, worded])
         yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
         return
     for band in range(BANDS):
         yield band, rows, likeness.same_in_band(hashes, band)
-    for band, keys in enumerate(minhash.bands(signatures)):
-        yield BANDS + band, texts, keys.astype(np.uint64)
+    for band, keys in enumerate(texts.bands(signatures)):
+        yield BANDS + band, worded, keys.astype(np.uint64)
 
 
 def alike_groups(
@@ -130,7 +268,7 @@ def alike_groups(
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
-        bands = range(minhash.BANDS) if band is None else [band - BANDS]
+        bands = range(texts.BANDS) if band is None else [band - BANDS]
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY, bands)]
     return numbers.astype(np.uint64)
 
@@ -206,12 +344,12 @@ def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.
 
 
 def group_texts(
-    signatures: minhash.Signatures, least: float, bands: Iterable[int] = range(minhash.BANDS)
+    signatures: texts.Signatures, least: float, bands: Iterable[int] = range(texts.BANDS)
 ) -> Indices:
     """Group texts that are nearly the same.
 
     Args:
-        signatures: signatures of all texts, see :mod:`recordgen.measures.minhash`.
+        signatures: signatures of all texts, see :mod:`recordgen.measures.texts`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
         bands: the parts of signatures of which two such texts have one in common.
 
@@ -220,7 +358,7 @@ def group_texts(
     """
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
-        shared = minhash.similarity(signatures[first], signatures[second])
+        shared = texts.similarity(signatures[first], signatures[second])
         return shared >= least
 
-    return group_by_keys(minhash.bands(signatures, bands), len(signatures), alike)
+    return group_by_keys(texts.bands(signatures, bands), len(signatures), alike)
