@@ -8,7 +8,6 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-
 # Objects that are made before Python looks for cycles. Imports alone make a hundred thousand that
 # stay, and its default of 700 takes a tenth of a small conversion.
 _COLLECT_AT = 200_000

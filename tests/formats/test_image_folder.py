@@ -16,6 +16,7 @@ from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
 from tests.conftest import encoded
 from tests.formats.sources import Reading, write_files
+from tests.opened import opened
 
 
 def folder(root, *names):
@@ -330,3 +331,13 @@ def test_a_file_that_names_the_images_stops(name, tmp_path):
     files = {"cat/a001.jpg": b"", "dog/b002.jpg": b"", name: LISTS[name]}
     with pytest.raises(NotUnderstoodError, match=name):
         read(f"{write_files(tmp_path, files)}/")
+
+
+def test_a_large_folder_is_listed_once(tmp_path):
+    """Its files are known from its detection when all rows are read."""
+    source = folder(tmp_path, *(f"{at % 2}s/{at}.jpg" for at in range(500)))
+    with opened("os.scandir") as listed:
+        recordgen.plan(source, max_reject_fraction=1)
+    assert sorted(path for path in listed if path.startswith(source)) == sorted(
+        [source, f"{source}0s/", f"{source}1s/"]
+    )
