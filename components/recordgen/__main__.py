@@ -8,14 +8,12 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-# Objects that are made before Python looks for cycles. Imports alone make a hundred thousand that
-# stay, and its default of 700 takes a tenth of a small conversion.
-_COLLECT_AT = 200_000
-
 
 def main() -> NoReturn:
     """Run the command line as a process."""
-    gc.set_threshold(_COLLECT_AT)
+    # Imports make a hundred thousand objects that stay; looking for cycles among them, after each
+    # 700 by default, takes a tenth of a small conversion.
+    gc.set_threshold(200_000)
     handler = signal.getsignal(signal.SIGINT)
     try:
         if callable(handler):  # a shell's background jobs ignore Ctrl-C

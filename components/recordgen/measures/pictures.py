@@ -178,9 +178,8 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
 def _part_sums(picture: SmallPicture, gray: _Floats) -> _Floats:
     """Return the sum of the pixels in each of 32×32 parts, in 1/1024 pixels: float64 [32, 32]."""
-    height, width = gray.shape
-    rows = _shares(picture.height, picture.factor, height)
-    return rows @ gray @ _shares(picture.width, picture.factor, width).T
+    rows = _shares(picture.height, picture.factor, len(gray))
+    return rows @ gray @ _shares(picture.width, picture.factor, gray.shape[1]).T
 
 
 @lru_cache(maxsize=256)
