@@ -23,10 +23,6 @@ _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-# Skips the argument handling of FileInfo(…).
-_new_tuple = tuple.__new__
-
-
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
     """Turn OSErrors into UnreachableError, except those for missing and forbidden files."""
@@ -62,15 +58,14 @@ def info(path: str, context: object = None) -> FileInfo:
 
 def infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
     """Look up many files; see :func:`recordgen.storage.local_infos`."""
-    look_up, is_regular = os.stat, stat.S_ISREG  # local names are faster: this runs for every row
     for path in paths:
         try:
-            status = look_up(path if path[:1] == "/" else local_path(path))
+            status = os.stat(local_path(path))
         except (OSError, ValueError):
             yield None
         else:
-            info = status.st_size, str(status.st_mtime_ns)
-            yield _new_tuple(FileInfo, info) if is_regular(status.st_mode) else None
+            info = FileInfo(status.st_size, str(status.st_mtime_ns))
+            yield info if stat.S_ISREG(status.st_mode) else None
 
 
 def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
