@@ -103,8 +103,7 @@ class _ClassFolders(Format):
         listing.forget(_FILES)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        found = (self._checked_files(file.around) for file in files)
-        return [role for each in found for role in each.roles.items()]
+        return [role for file in files for role in self._checked_files(file.around).roles.items()]
 
     def _checked_files(self, listing: Listing) -> ClassFiles:
         """Return :meth:`files`, which are listed and checked once for detection and rows."""
