@@ -17,6 +17,7 @@ from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
 from tests.conftest import encoded
 from tests.formats.sources import Reading, write_files
+from tests.opened import opened
 
 
 def folder(root, *names):
@@ -223,11 +224,9 @@ def test_an_empty_folder_is_no_source(tmp_path):
 def test_a_folder_moves_with_its_splits(tmp_path):
     """The location of a folder does not matter: its rows have relative paths."""
     names = [f"{number % 2}/{number}.jpg" for number in range(50)]
-    plans = [
-        recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
-        for name in ("a [1]*?", "b/c")
-    ]
-    assert plans[0] == plans[1]
+    places = [folder(tmp_path / name, *names) for name in ("a [1]*?", "b/c")]
+    one, other = (recordgen.plan(place, max_reject_fraction=1).splits for place in places)
+    assert one == other
 
 
 # an import file, its text, whether it names an image below it
@@ -244,9 +243,7 @@ BESIDE_CLASSES = [
 
 
 @pytest.mark.parametrize(("name", "text", "is_import_file"), BESIDE_CLASSES)
-def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
-    name, text, is_import_file, tmp_path
-):
+def test_a_csv_beside_classes_stops_if_it_names_images(name, text, is_import_file, tmp_path):
     """Training history beside folders of classes is skipped; another source of labels is not."""
     root = folder(tmp_path, "train/cat/1.jpg", "test/dog/2.jpg", name)
     (tmp_path / name).write_text(text)
@@ -263,8 +260,7 @@ def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
 def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Files without the suffix of an image are one finding."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
-    junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg"]
-    junk += ["cat/no_suffix", "dog/b.xyz"]
+    junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg", "cat/no_suffix", "dog/b.xyz"]
     kept = ["cat/1.JPG", "dog/1.webp"]
     adjusted = Adjustments()
     assert [uri for uri, *_ in read(folder(tmp_path, *junk, *kept), adjusted)] == kept
@@ -283,8 +279,7 @@ def test_an_output_is_never_among_its_sources(tmp_path):
     """An output in a source folder, and a source in the output, are refused before any write."""
     root = photos(tmp_path / "photos", "cat/1.jpg", "dog/2.jpg")
     (tmp_path / "link").symlink_to(root)
-    (tmp_path / "all").mkdir()
-    (tmp_path / "all/labels.csv").write_text("../photos/cat/1.jpg,cat\n")
+    write_files(tmp_path, {"all/labels.csv": "../photos/cat/1.jpg,cat\n"})
     before = sorted(tmp_path.rglob("*"))
     for source, output in [
         (root, root),
@@ -317,9 +312,8 @@ def test_urls_of_outputs_are_compared(tmp_path):
 
 def test_findings_of_a_folder_name_files(tmp_path):
     root = photos(tmp_path / "photos", "cat/1.jpg", "cat/2.jpg")
-    (root / "dog").mkdir()
-    (root / "dog/copy.jpg").write_bytes((root / "cat/1.jpg").read_bytes())
-    (root / "dog/empty.jpg").write_bytes(b"")
+    copy = (root / "cat/1.jpg").read_bytes()
+    write_files(root, {"dog/copy.jpg": copy, "dog/empty.jpg": b""})
     found = recordgen.check(root, split="100", lint="CONFLICT")
     [conflict] = found.lint.findings()
     assert str(conflict).startswith(f"{root}/dog/copy.jpg: CONFLICT ")
@@ -365,3 +359,11 @@ def test_a_file_that_names_the_images_stops(name, tmp_path):
     files = {"cat/a001.jpg": b"", "dog/b002.jpg": b"", name: LISTS[name]}
     with pytest.raises(NotUnderstoodError, match=name):
         read(f"{write_files(tmp_path, files)}/")
+
+
+def test_a_large_folder_is_listed_once(tmp_path):
+    """Its files are known from its detection when all rows are read."""
+    source = folder(tmp_path, *(f"{at % 2}s/{at}.jpg" for at in range(500)))
+    with opened("os.scandir") as listed:
+        recordgen.plan(source, max_reject_fraction=1)
+    assert sum(path.startswith(source) for path in listed) == 3  # it, and the folder of each class

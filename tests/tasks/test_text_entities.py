@@ -42,6 +42,7 @@ TASK = {"task": "text_entities"}
 TOKENS = [
     ("Anna flew to New York.", ["Anna", "flew", "to", "New", "York", "."]),
     ("  U.S.\t5€ a_b\n", ["U", ".", "S", ".", "5", "€", "a_b"]),
+    ("don't\x1cstop_1-2 \x00", ["don", "'", "t", "stop_1", "-", "2", "\x00"]),
     ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),  # vowel signs are marks
     ("e\u0301te\u0301 東京", ["e\u0301te\u0301", "東", "京"]),
     ("在iPhone 15上。", ["在", "iPhone", "15", "上", "。"]),

@@ -59,6 +59,10 @@ _UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
 
 
+# The key of the checked files in what a listing keeps, which is no name of a file.
+_FILES = "/"
+
+
 class ClassFiles(NamedTuple):
     """The files of a folder by label.
 
@@ -93,15 +97,20 @@ class _ClassFolders(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
-        found = self.files(listing)
+        found = self._checked_files(listing)
         for note in notes_about(sorted(found.others), "files of other kinds were skipped"):
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, item in enumerate(found.placed, start=1):
             yield row_of_file(listing, line, *item, task, adjusted)
+        listing.forget(_FILES)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        found = (self.files(file.around) for file in files)
-        return [role for each in found for role in each.roles.items()]
+        return [role for file in files for role in self._checked_files(file.around).roles.items()]
+
+    def _checked_files(self, listing: Listing) -> ClassFiles:
+        """Return :meth:`files`, which are listed and checked once for detection and rows."""
+        files: ClassFiles = listing.parsed(_FILES, lambda listing, _: self.files(listing))
+        return files
 
 
 def row_of_file(

@@ -206,14 +206,17 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
     Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
     shift the picture by up to half a pixel, which changes its hash.
     """
-    _, height, width = gray.shape
-    rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
-    columns = np.stack([_shares(each.width, each.factor, width).T for each in pictures])
     # At most 255 times the picture's pixels, so below 2**53.
-    sums: _Floats = rows @ gray.astype(np.float64) @ columns
+    sums: _Floats = np.stack(list(map(_part_sums, pictures, gray.astype(np.float64))))
     sums /= np.array([each.height * each.width for each in pictures])[:, None, None]
     sums += 0.5
     return sums.astype(np.uint8)
+
+
+def _part_sums(picture: SmallPicture, gray: _Floats) -> _Floats:
+    """Return the sum of the pixels in each of 32×32 parts, in 1/1024 pixels: float64 [32, 32]."""
+    rows = _shares(picture.height, picture.factor, len(gray))
+    return rows @ gray @ _shares(picture.width, picture.factor, gray.shape[1]).T
 
 
 @lru_cache(maxsize=256)

@@ -39,7 +39,7 @@ from recordgen.payloads.requests import (
     requested,
 )
 from recordgen.rejects import Named, RejectCode
-from recordgen.storage import FileInfo, RequestContext
+from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
 from recordgen.storage.access import Access
 
 if TYPE_CHECKING:
@@ -100,9 +100,10 @@ class Fetcher:
         check_reach(path, row.source, self._access)
 
         def request() -> bytes:
+            if storage.is_local(path):  # no request, so no context: this runs for every row
+                return self._planned(row, path, part, ANY_REQUEST)
             context = context_of(self._access, row.source, self._stop)
-            read = partial(self._planned, row, path, part, context)
-            return read() if storage.is_local(path) else retried(read, path, context)
+            return retried(partial(self._planned, row, path, part, context), path, context)
 
         return requested(request, path, self._limit)
 

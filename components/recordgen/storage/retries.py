@@ -21,7 +21,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
-from functools import lru_cache
 from threading import Event
 from typing import Any, TypeVar, cast
 
@@ -355,24 +354,15 @@ class RetryPolicy:
     @classmethod
     def from_environment(cls) -> RetryPolicy:
         """Return the policy set by environment variables. Raises: UsageError."""
-        return _parse(tuple(map(os.environ.get, _VARIABLES)))
-
-
-_DEFAULTS = RetryPolicy()
-_VARIABLES = tuple(f"RECORDGEN_STORAGE_{item.name.upper()}" for item in fields(RetryPolicy))
-
-
-@lru_cache(8)
-def _parse(texts: tuple[str | None, ...]) -> RetryPolicy:
-    values = {}
-    for item, variable, text in zip(fields(RetryPolicy), _VARIABLES, texts, strict=True):
-        if text:
-            kind = type(getattr(_DEFAULTS, item.name))
-            try:
-                values[item.name] = kind(text)
-            except ValueError as exc:
-                raise UsageError(f"{variable} must be a number (got {text!r})") from exc
-    return RetryPolicy(**values)
+        values = {}
+        for item in fields(cls):
+            variable = f"RECORDGEN_STORAGE_{item.name.upper()}"
+            if text := os.environ.get(variable):
+                try:
+                    values[item.name] = type(getattr(cls(), item.name))(text)
+                except ValueError as exc:
+                    raise UsageError(f"{variable} must be a number (got {text!r})") from exc
+        return cls(**values)
 
 
 def deadline() -> float:

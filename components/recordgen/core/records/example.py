@@ -108,12 +108,11 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
         elif isinstance(value, list | tuple) and isinstance(value[0], bytes):
             parts = [part for item in value for part in (_value_head(len(item)), item)]
             small += _list_head(name, _BYTES, sum(map(len, parts)))
-            for part in parts:
-                if len(part) < _SMALL_BYTES:
-                    small += part
-                else:
-                    pieces += [bytes(small), part]
-                    small.clear()
+            if max(map(len, parts)) < _SMALL_BYTES:  # such as the tokens of a text
+                small += b"".join(parts)
+            else:
+                pieces += [bytes(small), *parts]
+                small.clear()
             continue
         else:
             tag, value = _packed(value)
@@ -171,6 +170,7 @@ def _list_head(name: str, list_tag: bytes, size: int) -> bytes:
     return _ENTRY + varint(len(entry) + size) + entry
 
 
+@lru_cache(4096)
 def _value_head(size: int) -> bytes:
     return _LIST_VALUE + varint(size)
 

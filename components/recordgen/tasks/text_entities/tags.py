@@ -9,11 +9,10 @@ Offsets count characters (Unicode code points) from 0; the end is exclusive.
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from recordgen.messages import UNSPACED
@@ -28,6 +27,9 @@ _HEADS = {
     **dict.fromkeys((INSIDE, "M-", "E-", "L-"), INSIDE),
 }
 _LAST = ("S-", "U-", "E-", "L-")
+
+# The planes of Unicode with combining marks; the others have ideographs, or nothing.
+_MARKED_PLANES = (0x0, 0x1, 0xE)
 
 
 class Span(NamedTuple):
@@ -61,15 +63,19 @@ def tokenize(text: str) -> list[Token]:
 
     ``"U.S. 5€ 東京"`` → ``U . S . 5 € 東 京``
     """
-    return [Token(*match.span()) for match in _token().finditer(text)]
+    token = _ASCII_TOKEN if text.isascii() else _token()
+    return [Token(*match.span()) for match in token.finditer(text)]
+
+
+# What :func:`_token` matches in a text without marks and scripts of their own; it is much faster.
+_ASCII_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @cache
 def _token() -> re.Pattern[str]:
     # Python's \w matches no marks, which would split words of Hindi.
-    marks = re.escape(
-        "".join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c)[0] == "M")
-    )
+    codes = chain.from_iterable(range(plane << 16, (plane + 1) << 16) for plane in _MARKED_PLANES)
+    marks = re.escape("".join(c for c in map(chr, codes) if unicodedata.category(c)[0] == "M"))
     letter = rf"[^\W{UNSPACED}]"
     return re.compile(
         rf"{letter}+(?:[{marks}]+{letter}*)*|[{UNSPACED}][{marks}]*|[^\w\s][{marks}]*"
