@@ -39,8 +39,8 @@ STEPS = (
 # because tests/training trains the model of the task until it has learnt. The other tasks have the
 # same models as these; test_compile.py checks the measure of each task.
 DEMOS = {
-    "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95),
-    "text_entities": (300, "train 201, eval 47, test 52), 3", "f1", 0.9),
+    "image_classification": (400, "train 320, eval 40, test 40), 10", "accuracy", 0.95),
+    "text_entities": (300, "train 240, eval 30, test 30), 3", "f1", 0.9),
     "video_classification": (300, "train 210, eval 60, test 30), 4", "accuracy", 0.75),
     "image_multi_label": (100, "train 80, eval 10, test 10), 10", "auc", None),
     "object_detection": (100, "train 80, eval 10, test 10), 10", "map", None),

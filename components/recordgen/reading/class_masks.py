@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.core.records.class_masks import IGNORED, seen_through
+from recordgen.core.records.class_masks import IGNORED
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.targets import ClassNumbers
+from recordgen.reading.windows import floats
 
 
 class Masks(NamedTuple):
@@ -78,14 +78,28 @@ class MaskTargets:
 
 def _decoded(item: Masks, size: tuple[int, int]) -> tf.Tensor:
     encoded, view, is_mirrored = item
-    none = tf.fill([1, 1, 1], tf.constant(IGNORED, tf.uint8))
-    mask = tf.cond(
-        tf.strings.length(encoded) > 0,
-        lambda: tf.io.decode_png(encoded, channels=1),
-        lambda: none,
-    )
-    shown = tf.numpy_function(
-        partial(seen_through, size=size), [mask[:, :, 0], view], tf.uint8, stateful=False
-    )
-    pixels = tf.ensure_shape(shown, size)
-    return tf.cond(is_mirrored, lambda: tf.reverse(pixels, [1]), lambda: pixels)
+
+    def shown() -> tf.Tensor:
+        mask = tf.io.decode_png(encoded, channels=1)[:, :, 0]
+        whole = tf.shape(mask)
+        down, rows_inside = _nearest(view[0], view[2], whole[0], size[0])
+        across, columns_inside = _nearest(view[1], view[3], whole[1], size[1])
+        pixels = tf.gather(tf.gather(mask, down), across, axis=1)
+        is_inside = rows_inside[:, None] & columns_inside[None]
+        pixels = tf.where(is_inside, pixels, tf.constant(IGNORED, tf.uint8))
+        return tf.cond(is_mirrored, lambda: tf.reverse(pixels, [1]), lambda: pixels)
+
+    def missing() -> tf.Tensor:
+        return tf.fill(size, tf.constant(IGNORED, tf.uint8))
+
+    found = tf.cond(tf.strings.length(encoded) > 0, shown, missing)
+    return tf.ensure_shape(found, size)
+
+
+def _nearest(
+    start: tf.Tensor, extent: tf.Tensor, whole: tf.Tensor, count: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the pixel nearest to each of ``count`` along a side, and whether it is inside."""
+    shares = start + (tf.range(count, dtype=tf.float32) + 0.5) / count * extent
+    at = tf.cast(tf.floor(shares * floats(whole)), tf.int32)
+    return tf.clip_by_value(at, 0, whole - 1), (at >= 0) & (at < whole)
