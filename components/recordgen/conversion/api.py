@@ -144,8 +144,6 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
-    from recordgen.conversion.api import check_opened  # a conversion needs none
-
     shown = progress_for(progress)
     opened, decided = logged(open_source(source, make_options(options)), shown)
     result = check_opened(opened, decided, beam_args, shown)
@@ -230,8 +228,6 @@ def _convert_source(
         new_work = partial(Work, source, conversion, options.selection, phases)
         runner = new_runner()
         if confirms:
-            from recordgen.conversion.api import confirm  # only of an output that is there
-
             with open_run(output, overwrite=True, resume=True) as run:
                 result = confirm(new_work(run.staging), output, runner)
         else:
