@@ -204,7 +204,7 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     root = folder(tmp_path, *(f"{stem}{end}" for stem in stems for end in (".jpg", suffix)))
     with pytest.raises(NotUnderstoodError) as caught:
         read(root)
-    [layout] = re.findall("layout='(.+?)'", str(caught.value))
+    [layout] = re.findall("layout[ =]'(.+?)'", str(caught.value))
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
