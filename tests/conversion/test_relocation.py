@@ -113,7 +113,7 @@ def test_append_takes_no_relative_path_for_that_of_another_folder(weeks, monkeyp
 
 
 def test_an_output_that_moved_alone_takes_relative_paths(weeks):
-    """If its import files are not where they were, the current folder is taken, as for a new one."""
+    """If import files are not where they were, the current folder is that of relative paths."""
     shutil.move(weeks / "out", weeks / "far/away/out")
     found = recordgen.convert("a.csv", weeks / "far/away/out", append=True).dataset
     assert (found.examples, found.rows.existing) == (1, 1)

@@ -66,6 +66,16 @@ def test_keys_that_are_not_read_are_said(folder, further):
     assert [message.rpartition(": ")[2] for message in said] == [*further]
 
 
+def test_a_key_with_two_texts_is_rejected(folder):
+    """Of two JSON files for one key in a tar of texts, none is taken."""
+    texts = [{"text": f"A good text of {n}", "label": "ab"[n % 2]} for n in range(13)]
+    keys = iter("abcdefghijkkl")
+    members = [member(f"{next(keys)}.json", json.dumps(text).encode()) for text in texts]
+    (folder / "in/a.tar").write_bytes(b"".join(members) + END)
+    rows = recordgen.check(str(folder / "in/a.tar")).dataset.rows
+    assert (rows.examples, rows.rejected) == (11, {"bad_line": 1})
+
+
 def test_check_append_and_groups_read_ranges(folder):
     """Equal images of a tar share a split; check decodes them; further tars are appended."""
     data = b"".join(sample(f"{key:03d}", str(key % 2).encode(), seed=key // 2) for key in range(20))

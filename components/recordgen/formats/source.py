@@ -188,9 +188,8 @@ class Source:
         It is empty if no import file is relative. ``/d/out``, with ``/d`` as the current folder
         → ``..``
         """
-        if not output or not storage.is_local(output):
-            return ""
-        if not any(storage.is_relative(file.path) for file in self.files):
+        is_relative = any(storage.is_relative(file.path) for file in self.files)
+        if not (is_relative and output and storage.is_local(output)):
             return ""
         place = os.path.realpath(storage.local_path(output))
         return storage.from_folder(storage.absolute(""), place, outside=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import posixpath
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -139,22 +140,18 @@ def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
 
 def json_records(file: IO[bytes]) -> Iterator[Any]:
     """Yield the JSON value of each key of a tar; None if it has an image, or no JSON."""
-    for group in _groups(file):
-        yield None if group.images else _json_of(file, group)
+    return (None if images else value for value, images in placed_records(file))
 
 
 def placed_records(file: IO[bytes]) -> Iterator[tuple[Any, Mapping[str, Member]]]:
     """Yield the JSON value of each key of a tar, None without one, and its images by suffix."""
     for group in _groups(file):
         images = {suffix: group.parts[suffix] for suffix in filter(_is_image, group.parts)}
-        yield None if group.problem else _json_of(file, group), images
-
-
-def _json_of(file: IO[bytes], group: _Group) -> Any:
-    try:
-        return json_value(_content(file, group.parts["json"], _MAX_JSON))
-    except (KeyError, ValueError):
-        return None
+        value = None
+        if group.problem is None:
+            with suppress(KeyError, ValueError):
+                value = json_value(_content(file, group.parts["json"], _MAX_JSON))
+        yield value, images
 
 
 def tar_begins(head: bytes) -> bool:
