@@ -8,11 +8,9 @@ from pyarrow import parquet
 
 import recordgen
 from recordgen.errors import LintError
-from recordgen.payloads.check import check_image
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise
 from tests.payloads.test_profiles import P3
-from tests.settings import payload_settings
 
 SMALL = {"image_size": "32max"}
 
@@ -89,31 +87,6 @@ def test_what_is_not_decoded_is_not_looked_at(source, options):
 def test_a_threshold_changes_the_findings(source):
     codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=3,odd_ratio"))
     assert codes == {"long.png": {"ODD_RATIO"}}
-
-
-# mode and format of the file, whether it has one channel
-CHANNELS = [
-    *[("L", "JPEG", True), ("RGB", "JPEG", False), ("CMYK", "JPEG", False)],
-    *[("L", "PNG", True), ("1", "PNG", True), ("LA", "PNG", True), ("RGB", "PNG", False)],
-    *[("P", "PNG", False), ("RGBA", "PNG", False), ("RGB", "BMP", False)],
-    *[("L", "GIF", False), ("P", "GIF", False)],
-]
-
-
-@pytest.mark.parametrize("check", ["none", "header", "decode"])
-def test_the_header_shows_whether_an_image_has_one_channel(check):
-    """The header shows whether an image has one channel, with every ``check``.
-
-    A palette counts as colour.
-    """
-    options = payload_settings(**{"check": check})
-    gray = [
-        check_image(encoded(scene(60, 40, 1).convert(mode), kind), options).is_gray
-        for mode, kind, _ in CHANNELS
-    ]
-    assert gray == [is_gray for *_, is_gray in CHANNELS]
-    shrunk = check_image(encoded(scene(60, 40, 1).convert("L"), "JPEG"), payload_settings(**SMALL))
-    assert shrunk.is_gray
 
 
 def test_a_resumed_run_looks_at_what_was_not_looked_at(source, tmp_path):

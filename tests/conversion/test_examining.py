@@ -76,7 +76,6 @@ def random_facts(task, lines, random, payloads):
             "format": ["png" if each else "jpeg" for each in random.integers(0, 9, count)],
             "height": random.integers(1, 3, count) * 10,
             "width": random.integers(1, 3, count) * 30,
-            "gray": random.integers(0, 20, count) == 0,
             "frames": random.integers(1, 3, count),
             "perceptual_hash": hashes,
             "contrast": contrast,

@@ -9,6 +9,7 @@ from PIL import Image
 
 import recordgen
 from recordgen import storage
+from recordgen.errors import UsageError
 from recordgen.tasks.video_classification.reading import to_addresses
 from tests.conftest import encoded, noise, tree_bytes
 
@@ -80,6 +81,42 @@ def test_a_copy_elsewhere_gives_the_same_bytes(source, options, home, tmp_path):
         found.append((dataset.digest, shards))
     assert found[0] == found[1]
     assert len(found[0][1]) > 2
+
+
+@pytest.fixture
+def weeks(home, tmp_path, monkeypatch):
+    """Folders with import files of the same names and other images; the first is current."""
+    for number, week in enumerate(("one", "two")):
+        (tmp_path / week / "images").mkdir(parents=True)
+        shutil.copy(home / f"images/cat/{2 * number}.jpg", tmp_path / week / "images/1.jpg")
+        (tmp_path / week / "a.csv").write_text("TRAIN,images/1.jpg,cat\n")
+    monkeypatch.chdir(tmp_path / "one")
+    recordgen.convert("a.csv", "../out")
+    return tmp_path
+
+
+def test_append_takes_no_relative_path_for_that_of_another_folder(weeks, monkeypatch):
+    """The rows of another file were taken for known ones, and those of the same file for new."""
+    monkeypatch.chdir(weeks / "two")
+    for source in ("a.csv", "../one/a.csv"):
+        with pytest.raises(UsageError, match=str(weeks / "one")):
+            recordgen.convert(source, "../out", append=True)
+        with pytest.raises(UsageError):
+            recordgen.plan(source, append_to="../out")
+        with pytest.raises(UsageError):
+            recordgen.parts.plan(source, "../out", parts=2, append=True)
+    added = recordgen.convert(weeks / "two/a.csv", "../out", append=True).dataset
+    assert (added.examples, added.rows.existing) == (2, 0)
+    monkeypatch.chdir(weeks / "one")
+    same = recordgen.convert("a.csv", weeks / "out", append=True).dataset
+    assert (same.examples, same.rows.existing) == (2, 1)
+
+
+def test_an_output_that_moved_alone_takes_relative_paths(weeks):
+    """If import files are not where they were, the current folder is that of relative paths."""
+    shutil.move(weeks / "out", weeks / "far/away/out")
+    found = recordgen.convert("a.csv", weeks / "far/away/out", append=True).dataset
+    assert (found.examples, found.rows.existing) == (1, 1)
 
 
 # videos as an import file names them, their paths

@@ -1,5 +1,7 @@
 """Folders of images: which folders are splits or classes, and which files are no images."""
 
+import re
+
 import pytest
 from PIL import Image
 
@@ -193,6 +195,17 @@ def test_folders_that_may_be_no_classes_stop(names, words, is_proposed, tmp_path
         found = Reading(root, **caught.value.options)
         assert found.rows
         assert not found.rejects
+
+
+@pytest.mark.parametrize("suffix", [".AAE", ".jpg.json", ".HEIC"])
+def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
+    """Phones and Google Takeout write files beside images: the layout in the error reads those."""
+    stems = [f"{at}/IMG_{at}{number}" for at in ("cat", "dog") for number in range(3)]
+    root = folder(tmp_path, *(f"{stem}{end}" for stem in stems for end in (".jpg", suffix)))
+    with pytest.raises(NotUnderstoodError) as caught:
+        read(root)
+    [layout] = re.findall("layout[ =]'(.+?)'", str(caught.value))
+    assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
 def test_a_mask_shares_whole_words_with_its_image():

@@ -1,6 +1,7 @@
 """WebDataset: images stay in their tars, and hostile tars cost their rows only."""
 
 import io
+import json
 import tarfile
 import time
 
@@ -52,6 +53,27 @@ def test_labels(folder):
     for uri, (_, values) in examples.items():
         assert values["image/encoded"] == [image(ord(uri[-5]))]
         assert values["image/class/text"] == [b"dog"]
+
+
+@pytest.mark.parametrize("further", [(), ("caption",)])
+def test_keys_that_are_not_read_are_said(folder, further):
+    """A key of the JSON without a role is a finding; keys that are read, or ours, are none."""
+    values = {"label": "cat", "width": 8, "source_id": "a", **dict.fromkeys(further, "A cat.")}
+    member_of_json = member("a.json", json.dumps(values).encode())
+    (folder / "in/train.tar").write_bytes(member("a.jpg", image()) + member_of_json + END)
+    found = recordgen.check(str(folder / "in")).lint.findings()
+    said = [item.message for item in found if item.code == "SKIPPED"]
+    assert [message.rpartition(": ")[2] for message in said] == [*further]
+
+
+def test_a_key_with_two_texts_is_rejected(folder):
+    """Of two JSON files for one key in a tar of texts, none is taken."""
+    texts = [{"text": f"A good text of {n}", "label": "ab"[n % 2]} for n in range(13)]
+    keys = iter("abcdefghijkkl")
+    members = [member(f"{next(keys)}.json", json.dumps(text).encode()) for text in texts]
+    (folder / "in/a.tar").write_bytes(b"".join(members) + END)
+    rows = recordgen.check(str(folder / "in/a.tar")).dataset.rows
+    assert (rows.examples, rows.rejected) == (11, {"bad_line": 1})
 
 
 def test_check_append_and_groups_read_ranges(folder):

@@ -262,7 +262,7 @@ def test_a_shared_mask_is_decoded_once(monkeypatch):
     opening = check.open_image
     monkeypatch.setattr(check, "open_image", lambda it: opened.append(it) or opening(it))
     mask = png(gray([[0, 1, 3]] * 2))
-    for photo in (CheckedImage(b"a", "png", 2, 3), CheckedImage(b"b", "jpeg", 2, 3, is_gray=True)):
+    for photo in (CheckedImage(b"a", "png", 2, 3), CheckedImage(b"b", "jpeg", 2, 3)):
         assert mask_of(mask, {}, photo, "stored", payload_settings()).numbers == (0, 1, 3)
     assert len(opened) == 1
 

@@ -144,8 +144,6 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
-    from recordgen.conversion.api import check_opened  # a conversion needs none
-
     shown = progress_for(progress)
     opened, decided = logged(open_source(source, make_options(options)), shown)
     result = check_opened(opened, decided, beam_args, shown)
@@ -176,6 +174,7 @@ def plan(
     conversion, existing = conversion_of(decoded, opened.files), None
     if target:
         existing = find_existing(target, conversion)
+        opened.check_folder(existing)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
@@ -227,16 +226,15 @@ def _convert_source(
         conversion = conversion_of(options, source.files)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = is_there and mode == Mode(overwrite=False, append=False, resume=True)
-        new_work = partial(Work, source, conversion, options.selection, phases)
+        new_work = partial(Work, source, conversion, options.selection, phases, output=output)
         runner = new_runner()
         if confirms:
-            from recordgen.conversion.api import confirm  # only of an output that is there
-
             with open_run(output, overwrite=True, resume=True) as run:
                 result = confirm(new_work(run.staging), output, runner)
         else:
             with opened_run(output, conversion, mode) as (run, existing):
-                work = new_work(run.staging, existing)
+                source.check_folder(existing)
+                work = new_work(run.staging, existing=existing)
                 work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
                 result = committed(work, run, output)
         lineage.emit("COMPLETE", partial(facets_of, result.dataset))

@@ -186,6 +186,7 @@ def plan(
     conversion = conversion_of(decided, opened.files)
     versions = versions_of(file.path for file in opened.files)  # before rows are read
     with opened_run(target, conversion, mode, in_parts=True) as (run, existing):
+        opened.check_folder(existing)
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
@@ -335,7 +336,7 @@ def _published(
     examples = sum(each.examples for each in results.values())
     source = source_of(planned, options, examples)
     existing = existing_of(planned, output, staging, conversion)
-    work = Work(source, conversion, options.selection, phases, staging, existing)
+    work = Work(source, conversion, options.selection, phases, staging, existing, output)
     with conversion_events(source.names, output) as events:
         files = [shard.file for each in results.values() for shard in each.shards]
         take_back(output, staging, files)

@@ -52,6 +52,7 @@ class Work:
 
     Attributes:
         existing: the dataset that the run appends to; None if there is none.
+        output: where the dataset will be; empty if nothing is written.
     """
 
     source: Source
@@ -60,6 +61,7 @@ class Work:
     phases: Phases
     staging: Staging
     existing: Existing | None = None
+    output: str = ""
 
     @contextmanager
     def running(self, runner: Runner) -> Iterator[Runner]:
@@ -194,6 +196,7 @@ def _dataset(
         objects=objects,
         keypoints=source.keypoints if IMAGE_OBJECT_KEYPOINT_X in objects else {},
         folder=storage.folder_of(source.names[0]) if task.by_address else "",
+        source_folder=source.folder_from(work.output),
     )
 
 

@@ -355,11 +355,13 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     if found:
         are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)
         lists = [name for name in found if _is_list(listing, name)]
+        layout = layout_of_classes(images)
+        remedy = f"; if folders are classes, --layout '{layout}' reads them alone" if layout else ""
         raise _refusal(
             listing,
             f"these files name the images, and may hold their labels, boxes or splits, which the "
-            f"folders do not say: {', '.join(found[:_SHOWN])}",
-            layout_of_classes(images) if are_tables else "",
+            f"folders do not say: {', '.join(found[:_SHOWN])}{remedy}",
+            layout if are_tables else "",
             storage.join(listing.root, lists[0]) if lists else "",
         )
 

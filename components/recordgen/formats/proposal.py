@@ -12,8 +12,8 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from string import digits
 from typing import NoReturn
 
 from recordgen import tasks
@@ -61,8 +61,6 @@ _LABEL_WORDS = frozenset(
     | {"breed", "sentiment", "outcome", "survived"}
 )
 _NO_LABEL = frozenset({"id", "width", "height", "source", "domain"})
-# What numbers the halves of pairs: sentence1, text_b.
-_NUMBER_OF_PAIR = re.compile(r"[ _-]*(?:\d+|_[ab])$")
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
@@ -259,7 +257,9 @@ def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
 
 def _without_number(name: str) -> str:
     """Return a name without a number or letter at its end: ``text_a``, ``sentence1``."""
-    return _NUMBER_OF_PAIR.sub("", name.lower()) or name
+    lower = name.lower()
+    text = lower[:-2] if lower.endswith(("_a", "_b")) else lower.rstrip(digits)
+    return text.rstrip(" _-") or name
 
 
 def _are_numbers(value: str) -> bool:

@@ -30,6 +30,7 @@ from recordgen.tasks import TASKS, task_for
 if TYPE_CHECKING:
     import pandas as pd
 
+    from recordgen.core.planning.appending import Existing
     from recordgen.formats.frame_images import FrameImages
 
 AnySource = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]], "pd.DataFrame"]
@@ -180,6 +181,38 @@ class Source:
                     f"among the files that it reads; give another output, such as "
                     f"{storage.join(output, 'out')}"
                 )
+
+    def folder_from(self, output: str) -> str:
+        """Return the way from a local output to the folder where relative import files start.
+
+        It is empty if no import file is relative. ``/d/out``, with ``/d`` as the current folder
+        → ``..``
+        """
+        is_relative = any(storage.is_relative(file.path) for file in self.files)
+        if not (is_relative and output and storage.is_local(output)):
+            return ""
+        place = os.path.realpath(storage.local_path(output))
+        return storage.from_folder(storage.absolute(""), place, outside=True)
+
+    def check_folder(self, existing: Existing | None) -> None:
+        """Check that relative import files start where those of a dataset do.
+
+        The same path would name another file, and its rows would be taken for known ones.
+
+        Raises: UsageError.
+        """
+        if existing is None or not (known := existing.dataset.source_folder):
+            return
+        place = os.path.realpath(storage.local_path(existing.output))
+        folder = storage.absolute(storage.join(place, known))
+        relative = filter(storage.is_relative, existing.dataset.source)
+        are_there = any(os.path.exists(os.path.join(folder, path)) for path in relative)
+        if are_there and self.folder_from(existing.output) not in ("", known):
+            raise UsageError(
+                f"{existing.output}: the relative paths of its import files start in {folder}; run "
+                f"the command there, or give whole paths of new import files, such as "
+                f"{storage.absolute(self.files[0].path)}"
+            )
 
     def parts(self) -> list[Any]:
         """Return the independently readable parts, at least an empty one."""

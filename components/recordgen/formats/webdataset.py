@@ -15,6 +15,7 @@ from __future__ import annotations
 import posixpath
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -30,7 +31,7 @@ from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, read_objects
-from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
@@ -39,6 +40,9 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentat
 _LABELS = ("cls", "json", "txt")
 _OBJECTS = "objects"
 _SIZE = ("width", "height")
+# What a copy of ours repeats: where its files are from, and the classes in a mask.
+_SOURCE = "source_id"
+_OF_MASKS = ("mask_source_id", "classes")
 
 # Groups that detection reads, and files that one group may have.
 _GROUPS_READ = 8
@@ -106,7 +110,7 @@ class WebDataset(PictureFormat):
         where = f"{listing.root}{first}"
         with listing.open(first) as file:
             try:
-                values = _values(file, group)
+                values = _values(file, group, set())
             except ValueError as exc:
                 raise SourceError(f"{where}: {group.key}: {exc}") from exc
         _check_no_caption(where, values, group)
@@ -120,9 +124,11 @@ class WebDataset(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = names_beside(listing, document, _LABELS[0])
+        unread: set[str] = set()
         with listing.open(document) as file:
             for line, group in enumerate(_groups(file), start=1):
-                yield _picture(file, document, line, group, names)
+                yield _picture(file, document, line, group, names, unread)
+        yield from notes_about(sorted(unread), "keys of the JSON beside images are not read")
 
 
 def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
@@ -134,22 +140,18 @@ def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
 
 def json_records(file: IO[bytes]) -> Iterator[Any]:
     """Yield the JSON value of each key of a tar; None if it has an image, or no JSON."""
-    for group in _groups(file):
-        yield None if group.images else _json_of(file, group)
+    return (None if images else value for value, images in placed_records(file))
 
 
 def placed_records(file: IO[bytes]) -> Iterator[tuple[Any, Mapping[str, Member]]]:
     """Yield the JSON value of each key of a tar, None without one, and its images by suffix."""
     for group in _groups(file):
         images = {suffix: group.parts[suffix] for suffix in filter(_is_image, group.parts)}
-        yield None if group.problem else _json_of(file, group), images
-
-
-def _json_of(file: IO[bytes], group: _Group) -> Any:
-    try:
-        return json_value(_content(file, group.parts["json"], _MAX_JSON))
-    except (KeyError, ValueError):
-        return None
+        value = None
+        if group.problem is None:
+            with suppress(KeyError, ValueError):
+                value = json_value(_content(file, group.parts["json"], _MAX_JSON))
+        yield value, images
 
 
 def tar_begins(head: bytes) -> bool:
@@ -197,6 +199,7 @@ def _picture(
     line: int,
     group: _Group,
     names: Sequence[str],
+    unread: set[str],
 ) -> Picture | Problem:
     if group.problem is not None:
         name, code, message = group.problem
@@ -210,7 +213,7 @@ def _picture(
     image = group.parts[suffix]
     uri = f"{document}/{image.name}"
     try:
-        values = _values(file, group)
+        values = _values(file, group, unread)
         objects = read_objects(values.get(_OBJECTS, []), names)
         labels = labels_of(values.get("label"), names)
         size = _size(values, file, image) if objects else None
@@ -224,10 +227,11 @@ def _picture(
     )
 
 
-def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
+def _values(file: IO[bytes], group: _Group, unread: set[str]) -> Mapping[str, Any]:
     """Return what the files beside an image say: ``label``, ``objects``, ``width``, ``height``.
 
-    A ``.cls`` has precedence over a ``.json``, and that over a ``.txt``.
+    A ``.cls`` has precedence over a ``.json``, and that over a ``.txt``. ``unread`` receives the
+    other keys of the JSON; of several labels, none is read.
 
     Raises: ValueError: a file is no JSON object, or too large.
     """
@@ -240,9 +244,12 @@ def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
         if not isinstance(said, dict):
             raise ValueError(f"{group.key}.json: expected an object (got {said!r:.80})")
         found = {key: said[key] for key in (_OBJECTS, *_SIZE) if said.get(key) is not None}
-        keys = [key for key in said if key.lower() in LABEL_COLUMNS and said[key] is not None]
+        others = {key for key in said if said[key] is not None} - {*found, _SOURCE}
+        keys = [key for key in others if key.lower() in LABEL_COLUMNS]
         if len(keys) == 1:
             found["label"] = said[keys[0]]
+            others -= {*keys}
+        unread |= others.difference(_OF_MASKS if group.mask else ())
     for suffix in ("cls", "txt"):
         if suffix in group.parts and (suffix == "cls" or not found):
             text = _content(file, group.parts[suffix], LABEL_LETTERS.most)

@@ -30,7 +30,6 @@ from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.reencoding import (
     CheckedImage,
     Prepared,
-    has_one_channel,
     in_small,
     is_transparent,
     load,
@@ -64,7 +63,7 @@ def _kind(data: bytes, settings: PayloadSettings) -> str:
 
 
 def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImage:
-    """Return the unchanged bytes, with size and channels if the header is readable.
+    """Return the unchanged bytes, with its size if the header is readable.
 
     Raises:
         PayloadError: TensorFlow does not decode this kind of JPEG, and other decoders of records
@@ -75,13 +74,13 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImag
             jpeg = decoded("JPEG", lambda: read_jpeg(data))
             height, width = jpeg.header.height, jpeg.header.width
             settings.limit.check_pixels(height, width)
-            return CheckedImage(data, kind, height, width, is_gray=jpeg.colorspace == "Gray")
+            return CheckedImage(data, kind, height, width)
         image = open_image(_header(data, settings))
     except PayloadError as exc:
         if exc.code == RejectCode.UNSUPPORTED_PIXELS:
             raise
         return CheckedImage(data, kind, None, None)
-    return CheckedImage(data, kind, image.height, image.width, is_gray=has_one_channel(image))
+    return CheckedImage(data, kind, image.height, image.width)
 
 
 def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepared:
@@ -107,8 +106,7 @@ def _check_other(
         reason, _ = change_of(kind, image.size, settings)
     if reason is None:
         small = in_small(image, settings) if settings.check == "decode" else None
-        is_gray = has_one_channel(image)
-        stored = CheckedImage(data, kind, image.height, image.width, small=small, is_gray=is_gray)
+        stored = CheckedImage(data, kind, image.height, image.width, small=small)
     else:
         stored = reencode(image, file.orientation, reason, settings)
     profile = image.info.get("icc_profile") or b""

@@ -180,8 +180,7 @@ def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
         file = file_header(jpeg.data)
         reason = "cmyk" if is_cmyk else "exif_orientation"
         return reencode(open_image(file), orientation, reason, settings)
-    is_gray = jpeg.colorspace == "Gray"
-    return CheckedImage(jpeg.data, "jpeg", height, width, small=small, is_gray=is_gray)
+    return CheckedImage(jpeg.data, "jpeg", height, width, small=small)
 
 
 def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:

@@ -61,7 +61,6 @@ class CheckedImage(NamedTuple):
         reencoded: reason for the re-encoding (see :mod:`recordgen.payloads.image`), or None.
         orientation: the file's Exif orientation if the image was turned upright, else 1.
         small: the downscaled image; None if no check needs it or the pixels were not decoded.
-        is_gray: whether the image has one channel, by its header; None if unknown.
         placed: the geometry if an option changed the size, else None.
         colours: what viewers apply to the file's colours, see :mod:`recordgen.payloads.profiles`;
             None if nothing.
@@ -75,7 +74,6 @@ class CheckedImage(NamedTuple):
     reencoded: str | None = None
     orientation: int = 1
     small: SmallPicture | None = None
-    is_gray: bool | None = None
     placed: Placed | None = None
     colours: str | None = None
     frames: int | None = None
@@ -83,8 +81,7 @@ class CheckedImage(NamedTuple):
     @property
     def note(self) -> ImageNote:
         """What checks and statistics need to know about it."""
-        sizes = self.format, self.height, self.width
-        return ImageNote(*sizes, self.is_gray, self.colours, self.frames)
+        return ImageNote(self.format, self.height, self.width, self.colours, self.frames)
 
 
 def load(image: Image.Image) -> None:
@@ -92,11 +89,6 @@ def load(image: Image.Image) -> None:
     name = image.format or ""
     load = partial(check_errors, image.load) if name == "TIFF" else image.load
     decoded(name, load)
-
-
-def has_one_channel(image: Image.Image) -> bool:
-    """Return whether an image has one channel, not counting an alpha channel."""
-    return image.mode in ("1", "L", "LA") or image.mode.startswith(("I", "F"))
 
 
 def reencode(
@@ -150,7 +142,6 @@ def stored_picture(
         image.width,
         reason,
         small=in_small(image, settings),
-        is_gray=has_one_channel(image),
         placed=placed if placed.is_changed else None,
     )
 

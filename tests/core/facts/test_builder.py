@@ -16,7 +16,7 @@ GRAY = np.random.default_rng(0).integers(0, 256, (32, 40), np.uint8)
 NOTES = (
     None,  # a refused row
     ExampleNote(1),
-    ExampleNote(2, ImageNote("png", 32, 40, gray=True)),
+    ExampleNote(2, ImageNote("png", 32, 40)),
     ExampleNote(3, ImageNote("gif", 32, 40, frames=2), SmallPicture(GRAY, 32, 40, 1)),
     ExampleNote(4, seen=SeenText(b"a good text", 11)),
     ExampleNote(5, seen=SeenText(b"", 0)),

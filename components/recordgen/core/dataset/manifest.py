@@ -81,7 +81,9 @@ _TEXT_OPTIONS = frozenset(
     ("check", "columns", "encode", "format", "image_root", "schema", "split", "table", "vocabulary")
 )
 
-_OMITTED_IF_EMPTY = (*("features", "folder", "lint", "inexact", "index", "objects", "keypoints"),)
+_OMITTED_IF_EMPTY = (
+    *("features", "folder", "source_folder", "lint", "inexact", "index", "objects", "keypoints"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -107,6 +109,8 @@ class Dataset(Shown):
         features: specs of the stored features by name; empty for images.
         inexact: the features of whole numbers that float32 cannot hold.
         folder: folder where relative ``video/uri`` start; empty if records name no files.
+        source_folder: the way from the output to the folder where relative paths in ``source``
+            start; empty if there are none, or no such way.
         lint: findings in ``lint.jsonl`` by code.
         index: the ``file`` with the length of each record, its number of ``records`` and its
             ``sha256``; empty if there is none. It is not part of the digest.
@@ -130,6 +134,7 @@ class Dataset(Shown):
     digest: str
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
     folder: str = ""
+    source_folder: str = ""
     lint: Mapping[str, int] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     index: Mapping[str, Any] = field(default_factory=dict)

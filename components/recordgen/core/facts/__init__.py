@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-#: Format, height, width, channels and colours of one image in each example.
+#: Format, height, width, colours and frames of one image in each example.
 IMAGES = "images"
 #: One text in each example.
 TEXTS = "texts"
@@ -36,6 +36,5 @@ class ImageNote(NamedTuple):
     format: str  # see ImageStats
     height: int | None  # in pixels; None if unknown
     width: int | None  # likewise
-    gray: bool | None = None  # whether it has one channel; None if unknown
     colours: str | None = None  # what viewers apply to its colours; None if nothing
     frames: int | None = None  # pictures in the file; None if unknown

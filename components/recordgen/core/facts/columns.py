@@ -26,7 +26,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 # Only images have these columns, and the second group only if checks look at the pictures.
 IMAGE_COLUMNS = {
-    **{"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()},
+    **{"format": _TEXT, "height": pa.int32(), "width": pa.int32()},
     **{"colours": _TEXT, "frames": pa.int32()},
 }
 LOOK_COLUMNS = {

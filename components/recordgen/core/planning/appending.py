@@ -129,6 +129,7 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         with_parts(new, [old, new]),
         options={**new.options, **vocabulary},
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
+        source_folder=old.source_folder or new.source_folder,
         warnings=(),  # the checks run on both together later
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
     )

@@ -44,7 +44,7 @@ def keep_or_write_shard(
     *,
     vocabulary: Vocabulary,
     conversion: Conversion,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress,
 ) -> ShardResult:
     """Take over a shard from a run that died, or write it.
 
@@ -82,7 +82,7 @@ def compare_shard(
     *,
     vocabulary: Vocabulary,
     conversion: Conversion,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress,
 ) -> ShardResult:
     """Check a shard's payloads, and return its result; without bytes if the file differs."""
     result = check_shard(

@@ -173,7 +173,7 @@ def summed(results: Iterable[ShardResult]) -> dict[str, SplitSum]:
 class ShardStats:
     """Counts the examples of a shard on their way to the file, and collects its rejects."""
 
-    def __init__(self, on_progress: OnProgress | None, conversion: Conversion) -> None:
+    def __init__(self, on_progress: OnProgress, conversion: Conversion) -> None:
         self._task = conversion.task
         self._keeps_rows = conversion.payloads.needs_rows and ROWS in self._task.facts
         self._sum = BuiltBatch(facts=FactsBuilder())
@@ -197,8 +197,7 @@ class ShardStats:
         for part in built.digested:
             self._digest.update(part)
         self._lengths += _lengths(built)
-        if self._on_progress is not None:
-            self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
+        self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         """Return the counts as a ShardResult."""
@@ -240,7 +239,7 @@ def write_shard(
     *,
     vocabulary: Vocabulary,
     conversion: Conversion,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress,
 ) -> ShardResult:
     """Write one shard under the folder ``target``.
 
@@ -269,7 +268,7 @@ def check_shard(
     *,
     vocabulary: Vocabulary,
     conversion: Conversion,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress,
 ) -> ShardResult:
     """Check one shard as :func:`write_shard` does, but write nothing."""
     stats = ShardStats(on_progress, conversion)
