@@ -312,7 +312,7 @@ def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
     """Each error names what is wrong."""
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs"):
-        train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
+        train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=-1))
     with pytest.raises(SourceError, match=r"dataset\.json"):
         train.run(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
 

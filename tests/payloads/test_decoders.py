@@ -39,8 +39,7 @@ CALLERS = {
         "access/decode.py": "Pillow compares the size in the header with its limit",
         "payloads/jpeg_decoding.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
-        "payloads/resizing.py": "opens what it encoded",
-        "tasks/image_segmentation/pairing.py": "Pillow compares the size in the header",
+        "tasks/pairing.py": "Pillow compares the size in the header",
     },
     "simplejpeg": {
         "access/decode.py": "reads the header first",

@@ -43,7 +43,7 @@ def file(tmp_path, monkeypatch):
 def parts(file):
     """Return the ranges of all values, as the format finds them."""
     pictures = Parquet().read(Listing.of(str(file)), file.name)
-    parts = [picture.payload._replace(file=str(file)) for picture in pictures]
+    parts = [picture.payloads[0]._replace(file=str(file)) for picture in pictures]
     assert {part.values for part in parts} == {"0.0", "1.0", "2.0", "3.0"}
     return [Range.of(part.address) for part in parts]
 

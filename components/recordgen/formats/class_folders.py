@@ -102,7 +102,6 @@ class _ClassFolders(Format):
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, item in enumerate(found.placed, start=1):
             yield row_of_file(listing, line, *item, task, adjusted)
-        listing.forget(_FILES)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         return [role for file in files for role in self._checked_files(file.around).roles.items()]
