@@ -1,17 +1,15 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from recordgen.access.shards import ShardFile, ShardSet
-from recordgen.core.dataset.counts import ImageStats, RowCounts, Split
-from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.memory import image_bytes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, Tuning
 from recordgen.reading.plan import plan_reading, plan_records
+from tests.datasets import dataset_of
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
 
@@ -27,20 +25,11 @@ def ours(
     """Return shards with their dataset.json."""
     examples = sum(file.examples for file in files)
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
-    dataset = Dataset(
+    dataset = dataset_of(
         task=task,
-        recordgen_version="1",
-        source=(),
-        seed=0,
         options={"check": check},
-        compression="none",
-        label_kind="text",
         labels=tuple(vocabulary or (name for name, _ in labels)),
         splits={"train": split},
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="",
         features=features or {},
     )
     return ShardSet(tuple(files), "train", dataset)
@@ -52,43 +41,33 @@ def by_label(*labels, examples=10):
     return ours(files, [(label, examples) for label in labels if label])
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
-        ({}, 0),
-        (dict(shuffle=True, tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
-        (dict(shuffle=True), 400),
-    ],
-)
-def test_the_shuffle_buffer_is_given_or_at_most_the_examples(options, expected):
-    assert plan_reading(ours(), ReadOptions(**options)).shuffle_buffer == expected
+def one_shard(examples, record_bytes, label=None):
+    """Return records of one shard and class."""
+    return ours([ShardFile("a", examples, examples * record_bytes, label)], [("cat", examples)])
 
 
 @pytest.mark.parametrize(
-    ("examples", "record_bytes", "cache", "expected"),
+    ("shards", "options", "expected"),
     [
-        # records of one shard, their size, cache, the buffer
-        (100_000, 1_000, None, 16_384),
-        (100_000, 64_000, None, 1_000),
-        (10_000, 64_000, "memory", 10_000),
-        (100_000, 64_000, "a/file", 425),  # decoded, an image takes 224 · 224 · 3 bytes
-        (100_000, 10_000_000, None, 64),
+        # shards, options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
+        (ours(), dict(shuffle=False), 0),
+        (ours(), dict(tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
+        (ours(), {}, 400),
+        (one_shard(100_000, 1_000), {}, 16_384),
+        (one_shard(100_000, 64_000), {}, 1_000),
+        (one_shard(10_000, 64_000), dict(cache="memory"), 10_000),
+        # decoded, an image takes 224 · 224 · 3 bytes
+        (one_shard(100_000, 64_000), dict(cache="a/file"), 425),
+        (one_shard(100_000, 10_000_000), {}, 64),
+        # shards by label and other tools' shards may be sorted: they get a larger buffer
+        (one_shard(100_000, 64_000, "cat"), {}, 4_000),
+        (ShardSet((ShardFile("a", 100_000, 6_400_000_000),)), {}, 4_000),
     ],
 )
-def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
-    shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
-    options = ReadOptions(batch_size=32, shuffle=True, cache=cache)
+def test_the_shuffle_buffer_fits_in_memory(shards, options, expected):
+    """It is given, or at most all examples."""
+    options = ReadOptions(**{"batch_size": 32, "shuffle": True, **options})
     assert plan_reading(shards, options).shuffle_buffer == expected
-
-
-def test_shuffle_buffer_of_sorted_records():
-    """Shards by label and other tools' shards may be sorted: they get a larger buffer."""
-    file = ShardFile("a", 100_000, 6_400_000_000)
-    foreign = ShardSet((file,))
-    assert plan_records(foreign, RecordOptions(shuffle=True)).shuffle_buffer == 4_000
-    sorted_ = ours([replace(file, label="cat")], [("cat", 100_000)])
-    assert plan_reading(sorted_, ReadOptions(shuffle=True)).shuffle_buffer == 4_000
 
 
 @pytest.mark.parametrize(
