@@ -90,33 +90,21 @@ def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected)
 
 
 @pytest.mark.parametrize(
-    ("examples", "size", "expected"),
+    ("file", "size", "records", "ahead"),
     [
-        # records of a file, its bytes; consecutive records
-        (1000, 1_000_000, 16),
-        (1000, 500_000_000, 4),
-        (1000, 5_000_000_000, 1),
+        # the file of 1,000 records, its bytes; consecutive records, bytes that are read ahead
+        ("a", 1_000_000, 16, 262_144),
+        ("a", 100_000_000, 16, 0),
+        ("a", 500_000_000, 4, 0),
+        ("a", 5_000_000_000, 1, 0),
+        ("gs://bucket/a", 100_000_000, 16, 262_144),
+        ("a", None, 16, 262_144),
     ],
 )
-def test_blocks_of_large_records_are_short(examples, size, expected):
-    plan = plan_records(ShardSet((ShardFile("a", examples, size),)), RecordOptions())
-    assert plan.block_length == expected
-
-
-@pytest.mark.parametrize(
-    ("file", "size", "expected"),
-    [
-        # the file of 1,000 records, its bytes; bytes that are read ahead
-        ("a", 1_000_000, 262_144),
-        ("a", 100_000_000, 0),
-        ("gs://bucket/a", 100_000_000, 262_144),
-        ("a", None, 262_144),
-    ],
-)
-def test_large_local_records_are_read_without_a_buffer(file, size, expected):
-    """Large records of local files are read without a buffer, which would be one more copy."""
+def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
+    """Those of local files without a buffer, which would be one more copy."""
     plan = plan_records(ShardSet((ShardFile(file, 1000, size),)), RecordOptions())
-    assert plan.read_buffer == expected
+    assert (plan.block_length, plan.read_buffer) == (records, ahead)
 
 
 def test_every_worker_reads_a_part_of_each_class():
