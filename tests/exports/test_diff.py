@@ -19,8 +19,8 @@ import recordgen
 from recordgen import storage
 from recordgen.cli import main
 from recordgen.conversion.texts.differences import difference_summary
-from recordgen.core.dataset.counts import RowCounts, Split
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset
+from recordgen.core.dataset.counts import Split
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE
 from recordgen.core.facts.columns import of_shard, to_parquet, whole
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
@@ -28,6 +28,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import LabelDrift
 from recordgen.version import __version__
 from tests.conftest import encoded, noise
+from tests.datasets import dataset_of
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -62,20 +63,11 @@ def write_dataset(root, rows, task="image_classification"):
         for mine in [table.filter(pa.compute.equal(table["split"], name))]
     ]
     labels = tuple(sorted(filter(None, {*annotation})))
-    dataset = Dataset(
+    dataset = dataset_of(
         task=task,
         recordgen_version=__version__,
-        source=("rows.csv",),
-        seed=0,
-        options={},
-        compression="none",
-        label_kind="text",
         labels=labels if task == "image_classification" else (),
         splits={name: Split(count, 0, {}, ()) for name, count in examples.items()},
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="",
     )
     root.mkdir(parents=True)
     (root / EXAMPLES_FILE).write_bytes(b"".join(to_parquet(parts)))

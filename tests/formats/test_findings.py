@@ -155,29 +155,23 @@ def test_memory_does_not_grow_with_findings(tmp_path):
 
 SEGMENT = {"startOffset": 0, "endOffset": 4, "displayName": "city"}
 TAGGED = json.dumps({"textContent": "Kölns Mitte", "textSegmentAnnotations": [SEGMENT]})
-WITHIN = (
-    "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, the span stays "
-    "as it is"
-)
-BEGUN = "the entity 3 to 11 (city) begins with I-city; expected B-"
 SENTENCES = {"sentences.txt": "in New York", "labels.txt": "O I-city I-city"}
 
-# content of the files, finding
+# content of the files, code of the finding
 OTHERS = [
-    ({"a.jsonl": TAGGED}, "spans_within_words", WITHIN),
-    (SENTENCES, "tags_begun", BEGUN),
+    ({"a.jsonl": TAGGED}, "spans_within_words"),
+    (SENTENCES, "tags_begun"),
 ]
 
 
-@pytest.mark.parametrize(("files", "code", "message"), OTHERS)
-def test_other_tasks(files, code, message, tmp_path):
+@pytest.mark.parametrize(("files", "code"), OTHERS)
+def test_other_tasks(files, code, tmp_path):
     """Everything that is counted as adjusted is listed."""
     source = f"{write_files(tmp_path, files)}/{next(iter(files))}"
     result = recordgen.convert(source, tmp_path / "out", task="text_entities")
     assert result.dataset.rows.adjusted == {code: 1}
     [found] = findings_in(tmp_path / "out")
     assert [found[key] for key in ("source", "line", "code")] == [source, 1, code]
-    assert found["message"] == message
     assert found["uri"].startswith("sha256://")
 
 

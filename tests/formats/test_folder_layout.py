@@ -16,7 +16,7 @@ from tests.formats.test_pascal_voc import document
 
 TRAIN, EVAL, TEST = "train", "eval", "test"
 
-# public data set; layout; files → the split and the label, or the second file, of each row
+# public data set, one of each form; its layout; files → split and label, or second file
 PUBLIC = {
     "imagenette": ("{split}/{label}/{name}.JPEG", {
         "train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
@@ -33,16 +33,11 @@ PUBLIC = {
         "seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"),
         "seg_test/seg_test/sea/2.jpg": (TEST, "sea"),
         "seg_pred/seg_pred/3.jpg": None}),
-    "chest_xray": ("chest_xray/{split}/{label}/{name}.jpeg", {
-        "chest_xray/train/NORMAL/a.jpeg": (TRAIN, "NORMAL"),
-        "chest_xray/val/PNEUMONIA/b_virus_1.jpeg": (EVAL, "PNEUMONIA")}),
     "eurosat": ("**/{label}/{name}.jpg", {
         "EuroSAT/2750/Forest/Forest_1.jpg": (None, "Forest"),
         "Pasture/Pasture_1.jpg": (None, "Pasture")}),
     "utkface": ("{age:digits}_{label:digits}_{race}_{time:digits}*.jpg", {
         "100_1_0_20170112.jpg.chip.jpg": (None, "1"), "notes.md": None}),
-    "fer": ("{split}/{label}/*.png", {
-        "Training/3/a.png": (TRAIN, "3"), "Test/0/b.png": (TEST, "0")}),
     "imdb": ("{split}/{label}/{n:digits}_{stars:digits}.txt", {
         "train/pos/1_7.txt": (TRAIN, "pos"), "test/neg/2_3.txt": (TEST, "neg"),
         "train/urls_pos.txt": None}),
@@ -56,14 +51,9 @@ PUBLIC = {
     "bbc": ("{label}/{n:digits}.txt", {"business/001.txt": (None, "business"), "README.TXT": None}),
     "ucf101": ("UCF-101/{label}/v_{label}_g{group:digits}_c{n:digits}.avi", {
         "UCF-101/Archery/v_Archery_g01_c02.avi": (None, "Archery"), "list/trainlist01.txt": None}),
-    "kth": ("{label}/{name}.avi", {"walking/person01_d1.avi": (None, "walking")}),
-    "something": ("{split}/{label}/{name}.mp4", {"train/run/1.mp4": (TRAIN, "run")}),
     "camvid": ("{split}/{name}.png {split}annot/{name}.png", {
         "train/1.png": (TRAIN, "trainannot/1.png"), "val/2.png": (EVAL, "valannot/2.png"),
         "trainannot/1.png": None, "valannot/2.png": None, "train.txt": None}),
-    "camvid_kaggle": ("CamVid/{split}/{name}.png CamVid/{split}_labels/{name}_L.png", {
-        "CamVid/train/1.png": (TRAIN, "CamVid/train_labels/1_L.png"),
-        "CamVid/train_labels/1_L.png": None}),
     "cityscapes": ("leftImg8bit/{split}/{city}/{name}_leftImg8bit.png "
                    "gtFine/{split}/{city}/{name}_gtFine_labelIds.png", {
         "leftImg8bit/val/ulm/ulm_0_1_leftImg8bit.png":
@@ -77,8 +67,6 @@ PUBLIC = {
         "ISIC-2017_Training_Data/ISIC_1.jpg":
             (None, "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png"),
         "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png": None}),
-    "kvasir": ("images/{name}.jpg masks/{name}.jpg", {
-        "images/a.jpg": (None, "masks/a.jpg"), "masks/a.jpg": None, "boxes.json": None}),
     "deepglobe": ("{split}/{name}_sat.jpg {split}/{name}_mask.png", {
         "train/1_sat.jpg": (TRAIN, "train/1_mask.png"), "train/1_mask.png": None,
         "valid/2_sat.jpg": "alone"}),
@@ -87,31 +75,12 @@ PUBLIC = {
         "5_Labels_all/top_2_10_label.tif": None}),
     "numbered": ("images/images{n:digits}.jpg masks/masks{n:digits}.png", {
         "images/images07.jpg": (None, "masks/masks07.png"), "masks/masks07.png": None}),
-    "imgs_and_mask": ("{split}_imgs/{split}/{name}.png {split}_mask/{split}/{name}.png", {
-        "train_imgs/train/a.png": (TRAIN, "train_mask/train/a.png"),
-        "train_mask/train/a.png": None}),
     "busi": ("{label}/{name}.png {label}/{name}_mask.png", {
         "benign/benign (1).png": (None, "benign/benign (1)_mask.png"),
         "benign/benign (1)_mask.png": None}),
-    "nnunet": ("imagesTr/{name}_0000.png labelsTr/{name}.png", {
-        "imagesTr/c1_0000.png": (None, "labelsTr/c1.png"), "labelsTr/c1.png": None}),
-    "divam": ("images_prepped_{split}/{name}.png annotations_prepped_{split}/{name}.png", {
-        "images_prepped_test/1.png": (TEST, "annotations_prepped_test/1.png"),
-        "annotations_prepped_test/1.png": None}),
-    "trimaps": ("images/{name}.jpg annotations/trimaps/{name}.png", {
-        "images/Abyssinian_1.jpg": (None, "annotations/trimaps/Abyssinian_1.png"),
-        "annotations/trimaps/Abyssinian_1.png": None, "trimaps/Abyssinian_1.png": None}),
-    "ade20k": ("images/{split}/{name}.jpg annotations/{split}/{name}.png", {
-        "images/training/1.jpg": (TRAIN, "annotations/training/1.png"),
-        "annotations/training/1.png": None}),
-    "voc_masks": ("JPEGImages/{name}.jpg SegmentationClass/{name}.png", {
-        "JPEGImages/2007_1.jpg": (None, "SegmentationClass/2007_1.png"),
-        "SegmentationClass/2007_1.png": None}),
     "coco_stuff": ("{split}*/{name}.jpg stuff_{split}*/{name}.png", {
         "train2017/1.jpg": (TRAIN, "stuff_train2017_pixelmaps/1.png"),
         "stuff_train2017_pixelmaps/1.png": None, "trainee/1.jpg": None}),
-    "maps": ("{split}/sat/{name}.tiff {split}/map/{name}.tif", {
-        "train/sat/1.tiff": (TRAIN, "train/map/1.tif"), "train/map/1.tif": None}),
 }  # fmt: skip
 
 

@@ -43,22 +43,22 @@ def zipped(file, *names):
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
 TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 
-# file, content, name of the format, words of the remedy
+# file, content, name of the format
 FILES = [
-    ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "pass its folder"),
-    ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
-    ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
-    ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
+    ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels"),
+    ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML"),
+    ("a-00000-of-00001", TFRECORDS, "a TFRecord file"),
+    ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip"),
     ("a.csv", in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
-     "an Excel workbook", "save the sheet as CSV UTF-8"),
-    ("mnist.npz", in_memory(lambda f: zipped(f, "x_train.npy")), "a NumPy file", "numpy.load"),
-    ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file", "h5py"),
-    ("data_batch_1", pickle.dumps({b"data": [1]}), "a Python pickle", "any program"),
-    ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file", "scipy.io.loadmat"),
-    ("a.db", b"SQLite format 3\0\x10\0", "a SQLite database", "pandas.read_sql"),
-    ("a.dcm", bytes(128) + b"DICM\2\0", "a DICOM file", "pydicom"),
-    ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
-    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
+     "an Excel workbook"),
+    ("mnist.npz", in_memory(lambda f: zipped(f, "x_train.npy")), "a NumPy file"),
+    ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+    ("data_batch_1", pickle.dumps({b"data": [1]}), "a Python pickle"),
+    ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file"),
+    ("a.db", b"SQLite format 3\0\x10\0", "a SQLite database"),
+    ("a.dcm", bytes(128) + b"DICM\2\0", "a DICOM file"),
+    ("a.csv", b"<!DOCTYPE HTML><html>", "a web page"),
+    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image"),
 ]  # fmt: skip
 
 
@@ -74,19 +74,14 @@ def refusal(source):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "format_", "remedy"),
-    FILES,
-    ids=[f"{name} {kind}" for name, _, kind, _ in FILES],
-)
-def test_files_are_named(name, data, format_, remedy, tmp_path):
-    """The error names the file, its format and the remedy."""
+@pytest.mark.parametrize(("name", "data", "format_"), FILES, ids=[each[2] for each in FILES])
+def test_files_are_named(name, data, format_, tmp_path):
+    """The error names the file and its format."""
     path = tmp_path / name
     path.write_bytes(data)
     message = refusal(path)
     assert message.startswith(str(path))
     assert format_ in message.split(";")[0]
-    assert remedy in message
 
 
 ASSET = {"asset": {"path": "file:/photos/{}.jpg"}, "regions": [{"tags": ["cat"]}]}

@@ -49,21 +49,18 @@ UNDERSTOOD = [
     (["train2017/1.jpg", "Validation-Images/a/1.jpg", "Validation-Images/b/1.jpg"],
      [("eval", "a"), ("eval", "b"), ("train", None)],
      {"train2017": TRAIN, "Validation-Images": EVAL}),
-    # Packed files often unpack into a folder of their own name.
-    (["train/train/1.jpg"], [("train", None)], {"train": TRAIN}),
     (["images_001/1.jpg", "images_002/1.jpg"], [(None, None)] * 2,
      {"images_001": BARE, "images_002": BARE}),
     (["train/n01/images/1.jpg", "train/n02/images/1.jpg"], [("train", "n01"), ("train", "n02")],
      {"train": TRAIN}),
     (["Split-train/1.jpg"], [("train", None)], {"Split-train": TRAIN}),
+    # Packed files often unpack into a folder of their own name.
     (["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/b/1.jpg"], [("test", "b"), ("train", "a")],
      {"seg_train": TRAIN, "seg_test": TEST}),
     (["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"], [(None, "daisy"), (None, "rose")],
      {"arch": BARE, "arch/flowers": BARE}),
     (["chest/train/a/1.jpg", "chest/test/b/1.jpg"], [("test", "b"), ("train", "a")],
      {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
-    (["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"], [(None, None)] * 2,
-     {"HAM_images_part_1": BARE, "HAM_images_part_2": BARE}),
     ([f"{at}/{n}.png" for at in "ab" for n in range(12)],
      [(None, at) for at in "ab" for n in range(12)], {}),
     # Numbered files of classes have the same names, but not as many in each class.

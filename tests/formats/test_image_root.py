@@ -146,7 +146,7 @@ def digest(source, **options):
 
 
 def test_the_dataset_of_complete_paths(names):
-    """A CSV of names below a root gives the records of a CSV with complete paths."""
+    """A CSV of names below a root, or in a template, gives the records of complete paths."""
     lines = [f"{n}.jpg,{'cat' if n % 2 else 'dog'}" for n in range(6)]
     objects = [{"id": name, "label": label} for name, label in (each.split(",") for each in lines)]
     files = {
@@ -160,6 +160,10 @@ def test_the_dataset_of_complete_paths(names):
     assert digest("in/train.csv", image_root="in") == expected
     assert digest(str(names / "in/train.csv"), image_root="in") == expected
     assert digest("in/a.jsonl", image_root="in", columns="path=id,label=label") == expected
+    assert digest("in/train.csv", columns="path=images/{image_id}.jpg") == expected
+    for template, is_same in (("{image_id}.png", True), ("x_{image_id}.jpg", False)):
+        found = digest("in/train.csv", image_root="in/images", columns=f"path={template}")
+        assert (found == expected) is is_same
 
 
 def test_files_beside_the_folder_of_the_import_file(names):

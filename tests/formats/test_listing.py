@@ -28,7 +28,8 @@ def test_a_path_of_many_folders_is_no_image(make_pictures, tmp_path):
     make_pictures("sub/a.png")
     listing = Listing(f"{tmp_path}/in/")
     assert listing.image_at(f"{'x/' * 90}sub/a.png", "", "sub/") == "sub/a.png"
-    assert not listing.image_at(f"{'x/' * 200}sub/a.png", "", "sub/")
+    for count in (200, 1_000_000):
+        assert not listing.image_at(f"{'x/' * count}sub/a.png", "", "sub/")
 
 
 @pytest.mark.parametrize("depth", [101, 300])
@@ -43,13 +44,6 @@ def test_folders_that_are_too_deep_are_named(depth, tmp_path):
     os.close(here)
     with pytest.raises(SourceError, match=f"{tmp_path}/n/n/.*folders"):
         list_tree(f"{tmp_path}/")
-
-
-def test_a_document_names_an_image_in_too_many_folders(tmp_path):
-    """A path of a million folders, each of whose ends would be tried, is no image."""
-    (tmp_path / "x.png").write_bytes(b"1")
-    assert Listing(f"{tmp_path}/").image_at("a/" * 1_000_000 + "x.png") == ()
-    assert Listing(f"{tmp_path}/").image_at("a/" * 50 + "x.png") == "x.png"
 
 
 def test_a_source_whose_path_is_not_utf8(tmp_path):

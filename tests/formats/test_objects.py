@@ -6,6 +6,9 @@ import pytest
 
 from recordgen.core.rows.details import Details, Polygons
 from recordgen.errors import SourceError
+from tests.formats import test_label_studio as label_studio
+from tests.formats import test_via as via
+from tests.formats.test_traps import cvat
 
 # Of an image of 40 by 20: in pixels, and as shares.
 PIXELS = [(4, 5), (12, 5), (8, 15)]
@@ -26,45 +29,15 @@ def voc(flags):
     }
 
 
-def cvat(shape):
-    return {
-        "annotations.xml": f"<annotations><meta></meta><image name='a.png' width='40' "
-        f"height='20'>{shape}</image></annotations>"
-    }
+def cvat_of(shape):
+    return {"annotations.xml": cvat(shape, name="a.png")}
 
 
 LABELME = {"imagePath": "a.png", "shapes": [{"label": "cat", "points": PIXELS}]}
-STUDIO = {
-    "data": {"image": "a.png"},
-    "annotations": [
-        {
-            "result": [
-                {
-                    **{"type": "polygonlabels", "original_width": 40, "original_height": 20},
-                    "value": {
-                        "points": [[x / 0.4, y / 0.2] for x, y in PIXELS],
-                        "polygonlabels": ["cat"],
-                    },
-                }
-            ]
-        }
-    ],
-}
-VIA = {
-    "a.png": {
-        "filename": "a.png",
-        "regions": [
-            {
-                "shape_attributes": {
-                    "name": "polygon",
-                    "all_points_x": [x for x, _ in PIXELS],
-                    "all_points_y": [y for _, y in PIXELS],
-                },
-                "region_attributes": {"class": "cat"},
-            }
-        ],
-    }
-}
+PERCENT = [[x / 0.4, y / 0.2] for x, y in PIXELS]
+STUDIO = label_studio.task([label_studio.region("polygonlabels", points=PERCENT)])
+X, Y = zip(*PIXELS, strict=True)
+OUTLINE = {"name": "polygon", "all_points_x": X, "all_points_y": Y}
 POINTS = " ".join(map(str, SHARES))
 CVAT = "points='4,5;12,5;8,15'"
 KEYPOINTS = "0 0.2 0.5 0.2 0.5 0.1 0.25 2 0 0 0"
@@ -89,14 +62,14 @@ FORMATS = {
     ),
     "voc without flags": (voc("<difficult></difficult>"), Details(), {}),
     "cvat": (
-        cvat("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"),
+        cvat_of("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"),
         Details(frozenset({"occluded"})),
         {},
     ),
-    "cvat polygon": (cvat(f"<polygon label='cat' occluded='0' {CVAT}/>"), POLYGON, {}),
+    "cvat polygon": (cvat_of(f"<polygon label='cat' occluded='0' {CVAT}/>"), POLYGON, {}),
     "labelme": ({"images/a.json": json.dumps(LABELME)}, POLYGON, {}),
     "label studio": ({"tasks.json": json.dumps([STUDIO])}, POLYGON, {}),
-    "via": ({"via.json": json.dumps(VIA)}, POLYGON, {}),
+    "via": ({"via.json": via.as_export([via.image("a.png", via.region(OUTLINE))])}, POLYGON, {}),
     "polygon over the edge": (
         yolo("0 0.5 -0.5 1 0.5 0.5 0.5"),
         Details(polygons=Polygons.of([(0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5)])),

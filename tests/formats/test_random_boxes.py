@@ -35,9 +35,8 @@ def corners(box):
     return x + 0.25 - width / 2, y + 0.25 - height / 2, x + 0.25 + width / 2, y + 0.25 + height / 2
 
 
-def read(root):
+def read(found):
     """Return the boxes of each image as Recordgen reads them."""
-    found = detect([ImportFile(f"{root}/")], ConvertOptions())
     rows = read_rows(found.options, *found.files)
     return {
         Path(row.uri).stem: sorted(
@@ -48,95 +47,90 @@ def read(root):
     }
 
 
-def check(root, content):
-    """Check that a folder is read with the boxes that were written, up to repeated ones."""
-    ours = read(root)
+def check(files, content):
+    """Check that files have the boxes that were written, but repeated ones; return the classes."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = write_files(Path(folder), files)
+        found = detect([ImportFile(f"{root}/")], ConvertOptions())
+        ours = read(found)
     assert ours.keys() == content.keys()
-    for name, found in ours.items():
+    for name, seen in ours.items():
         rest = [(NAMES[box[0]], pytest.approx([*corners(box)], abs=1e-4)) for box in content[name]]
-        assert all(each in rest for each in found)
-        assert all(any(each == other for other in found) for each in rest)
+        assert all(each in rest for each in seen)
+        assert all(any(each == other for other in seen) for each in rest)
+    return found.classes
 
 
 @fast
 @given(images, line_end, st.booleans())
 def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
     """Labels as Ultralytics' documentation describes them."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        files = {"data.yaml": f"train: images\nnames: {json.dumps(NAMES, ensure_ascii=False)}"}
-        for name, objects in content.items():
-            lines = []
-            for box in objects:
-                left, top, right, bottom = corners(box)
-                x, y = (left + right) / 2, (top + bottom) / 2
-                lines.append(f"{box[0]} {x:.6f} {y:.6f} {right - left:.6f} {bottom - top:.6f}{end}")
-            files[f"images/{name}.jpg"] = ""
-            files[f"labels/{name}.txt"] = "\ufeff" * has_bom + "".join(lines)
-        write_files(root, files)
-        check(root, content)
+    files = {"data.yaml": f"train: images\nnames: {json.dumps(NAMES, ensure_ascii=False)}"}
+    for name, objects in content.items():
+        lines = []
+        for box in objects:
+            left, top, right, bottom = corners(box)
+            x, y = (left + right) / 2, (top + bottom) / 2
+            lines.append(f"{box[0]} {x:.6f} {y:.6f} {right - left:.6f} {bottom - top:.6f}{end}")
+        files[f"images/{name}.jpg"] = ""
+        files[f"labels/{name}.txt"] = "\ufeff" * has_bom + "".join(lines)
+    check(files, content)
 
 
 @fast
 @given(images, st.booleans())
 def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
     """Documents with pixels from 0 or, of the challenge, from 1."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        files = {}
-        shift = int(is_challenge)
-        for name, objects in content.items():
-            items = []
-            for box in objects:
-                left, top, right, bottom = corners(box)
-                label = NAMES[box[0]].replace("&", "&amp;")
-                items.append(
-                    f"<object>\n<name>{label}</name><bndbox><xmin>{left * WIDTH + shift}</xmin>"
-                    f"<ymax>{bottom * HEIGHT}</ymax><ymin>{top * HEIGHT + shift}</ymin>"
-                    f"<xmax> {right * WIDTH} </xmax></bndbox></object>"
-                )
-            files[f"JPEGImages/{name}.jpg"] = ""
-            files[f"Annotations/{name}.xml"] = (
-                f"<annotation><folder>{'VOC2007' if is_challenge else 'x'}</folder>"
-                f"<size><height>{HEIGHT}</height><width>{WIDTH}</width></size>{''.join(items)}"
-                f"</annotation>"
+    files = {}
+    shift = int(is_challenge)
+    for name, objects in content.items():
+        items = []
+        for box in objects:
+            left, top, right, bottom = corners(box)
+            label = NAMES[box[0]].replace("&", "&amp;")
+            items.append(
+                f"<object>\n<name>{label}</name><bndbox><xmin>{left * WIDTH + shift}</xmin>"
+                f"<ymax>{bottom * HEIGHT}</ymax><ymin>{top * HEIGHT + shift}</ymin>"
+                f"<xmax> {right * WIDTH} </xmax></bndbox></object>"
             )
-        write_files(root, files)
-        check(root, content)
+        files[f"JPEGImages/{name}.jpg"] = ""
+        files[f"Annotations/{name}.xml"] = (
+            f"<annotation><folder>{'VOC2007' if is_challenge else 'x'}</folder>"
+            f"<size><height>{HEIGHT}</height><width>{WIDTH}</width></size>{''.join(items)}"
+            f"</annotation>"
+        )
+    check(files, content)
 
 
 @fast
 @given(images, st.permutations(["images", "annotations", "categories"]), st.randoms())
 def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
     """Documents with keys, images and annotations in any order, and ids with gaps."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        ids = random.sample(range(1000), len(content) + len(NAMES))
-        of_image, of_class = dict(zip(content, ids, strict=False)), ids[len(content) :]
-        annotations = []
-        for name, objects in content.items():
-            for box in objects:
-                left, top, right, bottom = corners(box)
-                sides = [left * WIDTH, top * HEIGHT]
-                sides += [(right - left) * WIDTH, (bottom - top) * HEIGHT]
-                item = {"image_id": of_image[name], "category_id": of_class[box[0]], "bbox": sides}
-                annotations.append({**item, "id": len(annotations), "iscrowd": 0, "area": 1})
-        if not annotations:
-            return
-        random.shuffle(annotations)
-        values = {
-            "images": [
-                {"id": own, "file_name": f"{name}.jpg", "width": WIDTH, "height": HEIGHT}
-                for name, own in of_image.items()
-            ],
-            "annotations": annotations,
-            "categories": [
-                {"id": own, "name": name} for own, name in zip(of_class, NAMES, strict=True)
-            ],
-        }
-        write_files(root, {f"{name}.jpg": "" for name in content})
-        document = root / "instances.json"
-        document.write_text(json.dumps({key: values[key] for key in keys}))
-        check(root, content)
-        classes = detect([ImportFile(f"{root}/")], ConvertOptions()).classes
-        assert classes == tuple(name for _, name in sorted(zip(of_class, NAMES, strict=True)))
+    ids = random.sample(range(1000), len(content) + len(NAMES))
+    of_image, of_class = dict(zip(content, ids, strict=False)), ids[len(content) :]
+    annotations = []
+    for name, objects in content.items():
+        for box in objects:
+            left, top, right, bottom = corners(box)
+            sides = [left * WIDTH, top * HEIGHT]
+            sides += [(right - left) * WIDTH, (bottom - top) * HEIGHT]
+            item = {"image_id": of_image[name], "category_id": of_class[box[0]], "bbox": sides}
+            annotations.append({**item, "id": len(annotations), "iscrowd": 0, "area": 1})
+    if not annotations:
+        return
+    random.shuffle(annotations)
+    values = {
+        "images": [
+            {"id": own, "file_name": f"{name}.jpg", "width": WIDTH, "height": HEIGHT}
+            for name, own in of_image.items()
+        ],
+        "annotations": annotations,
+        "categories": [
+            {"id": own, "name": name} for own, name in zip(of_class, NAMES, strict=True)
+        ],
+    }
+    document = json.dumps({key: values[key] for key in keys})
+    files = {"instances.json": document, **{f"{name}.jpg": "" for name in content}}
+    assert check(files, content) == tuple(
+        name for _, name in sorted(zip(of_class, NAMES, strict=True))
+    )

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
+from tests.formats.test_coco import coco, image
 from tests.opened import opened
-
-COCO = {
-    "images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}],
-    "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}],
-    "categories": [{"id": 1, "name": "cat"}],
-}
 
 
 @pytest.mark.parametrize(
@@ -39,21 +33,10 @@ def test_an_import_file_is_opened_once_before_the_conversion(
     assert all(file.lines is None and file.listing is None for file in source.files)
 
 
-def test_a_folder_of_images_is_listed_once_before_the_conversion(tmp_path: Path) -> None:
-    for name in ("cat/a.jpg", "dog/b.jpg"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_bytes(b"")
-    with opened("os.scandir") as listed:
-        source, _ = open_source(tmp_path, ConvertOptions())
-    assert source.detection is not None
-    assert len(source.detection.rows) == 2
-    assert listed.count(f"{tmp_path}/") == 1
-
-
 def test_a_coco_document_is_parsed_once_before_the_conversion(tmp_path: Path) -> None:
     """It is opened for its first bytes, and to be parsed; its folder is listed once."""
     (tmp_path / "a.jpg").write_bytes(b"")
-    (tmp_path / "coco.json").write_text(json.dumps(COCO))
+    (tmp_path / "coco.json").write_text(coco(image(1, "a.jpg")))
     with opened("os.scandir") as listed, opened() as paths:
         source, options = open_source(tmp_path, ConvertOptions())
     assert (options.format, len(source.files), listed.count(f"{tmp_path}/")) == ("coco", 1, 1)

@@ -120,6 +120,3 @@ def test_slips_are_said_of_a_conversion(make_images, make_csv, tmp_path):
     assert any("'Cat' (2) and 'cat' (3)" in text for text in result.dataset.warnings)
     [reject] = result.rejects
     assert reject.code == "missing_file"
-    assert reject.message.endswith(
-        "only Windows separates folders with a backslash: write / instead"
-    )

@@ -15,6 +15,7 @@ from recordgen.errors import SourceError, UsageError
 from tests.formats.sources import write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
+from tests.formats.test_via import region
 from tests.formats.test_yolo import NAMES, YAML
 
 BOX = [0.1, 0.25, 0.2, 0.5]
@@ -266,14 +267,8 @@ def test_an_image_of_another_split_is_not_taken(outcome):
 
 
 POINT = {"label": "eye", "shape_type": "point", "points": [[1, 2]]}
-VIA_POINT = {
-    "shape_attributes": {"name": "point", "cx": 1, "cy": 2},
-    "region_attributes": {"a": "eye"},
-}
-VIA_BOX = {
-    "shape_attributes": {"name": "rect", "x": 4, "y": 5, "width": 4, "height": 5},
-    "region_attributes": {"a": "cat"},
-}
+VIA_POINT = region({"name": "point", "cx": 1, "cy": 2})
+VIA_BOX = region()
 
 
 def via(name, region):

@@ -187,6 +187,7 @@ STOPS = [
     ('a.jsonl', '{{"image": "{i}.jpg", "boxes": [{{"x": 5, "y": 6, "w": 2, "h": 3, "label": "cat"}}]}}', {}, ''),
     ('a.jsonl', '{{"link": "https://x.org/{i}", "headline": "A river runs through it {i}", "category": "c{d}"}}', {'columns': 'text=headline,label=category'}, "text_classification: (assigned) | A river runs through it 0 | 'c0'"),
     ('a.csv', 'tweet_id,airline_sentiment,confidence,reason,airline,name,count,text\n{i},s{d},1.0,,V,n{i},0,The river is long {i}', {'columns': 'text=text,label=airline_sentiment'}, "text_classification: (assigned) | The river is long 0 | 's0'"),
+    ('a.csv', 'category,path,category,label,split\n,0.jpg,cat,owl,TRAIN', {'columns': 'path=path,split=split,label=category'}, ''),
     ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
 ]
 # fmt: on

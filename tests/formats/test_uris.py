@@ -14,9 +14,8 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import serialize_example
 from tests.conftest import encoded, noise
+from tests.formats.test_tfrecord import framed
 from tests.formats.written import WRITERS
 
 URL = "https://me:SECa@127.0.0.1:1/p/1.png?token=SECb&X-Amz-Signature=SECc"
@@ -80,17 +79,15 @@ def written(name):
 
 def tfrecord(names):
     records = [
-        serialize_example(
-            {
-                "image/encoded": [image(at)],
-                "image/filename": [name.encode()],
-                "image/source_id": [name.encode()],
-                "image/class/text": [b"cat"],
-            }
-        )
+        {
+            "image/encoded": [image(at)],
+            "image/filename": [name.encode()],
+            "image/source_id": [name.encode()],
+            "image/class/text": [b"cat"],
+        }
         for at, name in enumerate(names)
     ]
-    return b"".join(b"".join(RECORDS.frame(record)) for record in records)
+    return framed(*records)
 
 
 def parquet(names, *, has_bytes):

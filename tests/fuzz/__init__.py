@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing, with atheris, of the readers of untrusted bytes in `targets`."""
+"""Inputs that failed once, and sources changed at random, for the readers of untrusted bytes."""

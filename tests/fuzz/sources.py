@@ -32,14 +32,13 @@ from typing import NamedTuple
 from PIL import Image
 
 import recordgen
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import serialize_example
 from recordgen.errors import RecordgenError
 from recordgen.rejects import RejectCode
 from tests.conftest import encoded, noise
 from tests.formats.odd_values import Sample
 from tests.formats.sources import write_files
 from tests.formats.test_columns import write as write_records
+from tests.formats.test_tfrecord import framed
 from tests.formats.test_uris import parquet, webdataset
 from tests.formats.written import SPLITS, WRITERS, write
 
@@ -128,8 +127,7 @@ def _tfrecord(folder):
         }
         for at in range(3)
     ]
-    data = b"".join(b"".join(RECORDS.frame(serialize_example(each))) for each in records)
-    (folder / "a.tfrecord").write_bytes(data)
+    (folder / "a.tfrecord").write_bytes(framed(*records))
 
 
 # Samples of odd values: those with outlines and masks are read for two tasks.

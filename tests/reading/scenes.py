@@ -9,11 +9,12 @@ import numpy as np
 from PIL import Image
 
 from recordgen import features
-from recordgen.core.dataset.counts import ImageStats, RowCounts, Shard, Split
-from recordgen.core.dataset.manifest import Dataset, write_dataset
+from recordgen.core.dataset.counts import ImageStats, Shard, Split
+from recordgen.core.dataset.manifest import write_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
 from tests.conftest import encoded
+from tests.datasets import dataset_of
 
 #: The classes, in the order of the channels that show them.
 COLOURS = ("red", "green", "blue")
@@ -93,21 +94,7 @@ def write_split(root, examples, *, split="train", shards=1, labels=COLOURS, imag
     size = sum(shard.bytes for shard in found)
     written = Split(len(examples), size, counts, tuple(found), images, unlabelled)
     values = {"task": "object_detection", "options": {"check": "decode"}, **more}
-    dataset = Dataset(
-        recordgen_version="0",
-        source=("a.csv",),
-        seed=0,
-        compression="none",
-        label_kind="text",
-        labels=tuple(labels),
-        splits={split: written},
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="",
-        **values,
-    )
-    write_dataset(str(root), dataset)
+    write_dataset(str(root), dataset_of(labels=tuple(labels), splits={split: written}, **values))
     return str(root)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, load, steps_per_epoch, train_dataset, write
+from recordgen import eval_dataset, load, steps_per_epoch, train_dataset
 from recordgen import read as read_examples
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
@@ -77,49 +77,24 @@ OPTIONS = dict(
 )
 
 
-@pytest.mark.parametrize(
-    ("resize", "decoder"),
-    [
-        *((resize, "fast") for resize in ("stretch", "fit", "center_crop", "random_crop")),
-        ("random_crop", "exact"),
-    ],
-)
-def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
-    """Boxes lie where their colours are, whatever resize and decoder do."""
-    check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
+# the dataset, options
+PLACES = [
+    *(("mixed", {"resize": resize}) for resize in ("stretch", "fit", "center_crop", "random_crop")),
+    ("mixed", {"resize": "random_crop", "tuning": Tuning(decoder="exact")}),
+    # crops of cached pictures
+    ("mixed", {"resize": "random_crop", "cache": "memory", "tuning": Tuning(cache_bytes=10**7)}),
+    # boxes move by the sizes that the images have
+    ("unchecked", {"resize": "fit"}),
+    ("unchecked", {"resize": "random_crop"}),
+    ("mixed", {"resize": "stretch", "augment": {"crop": 0.5}}),
+    ("mixed", {"resize": "random_crop", "augment": {"flip": True, "crop": 0.5}}),
+]
 
 
-def test_boxes_move_with_crops_of_cached_pictures(mixed):
-    """Crops of cached pictures move boxes as crops of decoded images do."""
-    check(
-        eval_dataset(
-            mixed,
-            resize="random_crop",
-            cache="memory",
-            tuning=Tuning(cache_bytes=10_000_000),
-            seed=3,
-            **OPTIONS,
-        )
-    )
-
-
-@pytest.mark.parametrize("resize", ["fit", "random_crop"])
-def test_boxes_match_if_sizes_are_read_from_the_images(unchecked, resize):
-    """Boxes of unchecked images move by the sizes that the images have."""
-    check(eval_dataset(unchecked, resize=resize, seed=3, **OPTIONS))
-
-
-@pytest.mark.parametrize(
-    ("resize", "how"),
-    [
-        ("stretch", dict(crop=0.5)),
-        ("random_crop", dict(flip=True, crop=0.5)),
-    ],
-    ids=str,
-)
-def test_boxes_are_mirrored_and_cropped_with_their_images(mixed, how, resize):
-    """Random changes move boxes and pixels alike."""
-    check(eval_dataset(mixed, resize=resize, augment=how, seed=3, **OPTIONS))
+@pytest.mark.parametrize(("name", "options"), PLACES, ids=str)
+def test_boxes_lie_where_the_colours_are(name, options, request):
+    """Boxes lie where their colours are, however images are resized, kept and changed."""
+    check(eval_dataset(request.getfixturevalue(name), seed=3, **options, **OPTIONS))
 
 
 @pytest.mark.parametrize(
@@ -395,14 +370,6 @@ def test_boxes_of_other_tools_are_read_with_task(tmp_path):
     same(read(by_predicate), expected([2, 3, 6, 7]))
 
 
-def test_boxes_of_written_examples_are_read_with_task(tmp_path):
-    """Boxes written from Python are read with task=."""
-    features = [Scene.drawn(n, SIZE).features for n in range(4)]
-    write(iter(features), str(tmp_path / "any"))
-    found = read(eval_dataset(str(tmp_path / "any"), task="object_detection", **IDS))
-    assert {n: sorted(boxes) for n, boxes in found.items()} == {n: [0, 1, 2] for n in range(4)}
-
-
 @pytest.fixture(scope="module")
 def reread(tmp_path_factory):
     """Return a function that writes examples into the file of a dataset, and reads it."""
@@ -440,9 +407,9 @@ def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
     ("missing", "options", "message"),
     [
         # a missing feature, options, message
-        ("bbox/ymax", {}, r"'image/object/bbox/ymax'"),
+        ("bbox/ymax", {}, "'image/object/bbox/ymax'"),
         ("class/label", {}, r"'image/object/class/label'.*vocabulary"),
-        ("class/text", dict(only=["red"]), r"'image/object/class/text'"),
+        ("class/text", dict(only=["red"]), "'image/object/class/text'"),
     ],
 )
 def test_a_missing_feature_is_an_error_before_reading(tmp_path, missing, options, message):

@@ -153,5 +153,5 @@ def test_foreign_records_are_read_as_entities_with_task(out, tmp_path):
     assert set(all_texts(data)) <= set(all_texts(recordgen.eval_dataset(out, batch_size=4)))
     features = {"tokens": [b"a"], "label": 1}
     recordgen.write([features], str(tmp_path / "written"), split="train")
-    with pytest.raises(DataError, match=r"record 0.*'tags/label'"):
+    with pytest.raises(DataError, match="'tags/label'"):
         recordgen.train_dataset(str(tmp_path / "written"), task="text_entities", batch_size=1)

@@ -141,11 +141,6 @@ def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
     assert {name: getattr(found, name) for name in decoded} == decoded
 
 
-def test_options_of_images_are_unknown_for_records_of_any_kind():
-    with pytest.raises(UsageError, match="'image_size'"):
-        decode_options(RecordOptions, dict(image_size=(4, 4)))
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -1,17 +1,15 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from recordgen.access.shards import ShardFile, ShardSet
-from recordgen.core.dataset.counts import ImageStats, RowCounts, Split
-from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.memory import image_bytes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, Tuning
 from recordgen.reading.plan import plan_reading, plan_records
+from tests.datasets import dataset_of
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
 
@@ -27,20 +25,11 @@ def ours(
     """Return shards with their dataset.json."""
     examples = sum(file.examples for file in files)
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
-    dataset = Dataset(
+    dataset = dataset_of(
         task=task,
-        recordgen_version="1",
-        source=(),
-        seed=0,
         options={"check": check},
-        compression="none",
-        label_kind="text",
         labels=tuple(vocabulary or (name for name, _ in labels)),
         splits={"train": split},
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="",
         features=features or {},
     )
     return ShardSet(tuple(files), "train", dataset)
@@ -52,43 +41,33 @@ def by_label(*labels, examples=10):
     return ours(files, [(label, examples) for label in labels if label])
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
-        ({}, 0),
-        (dict(shuffle=True, tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
-        (dict(shuffle=True), 400),
-    ],
-)
-def test_the_shuffle_buffer_is_given_or_at_most_the_examples(options, expected):
-    assert plan_reading(ours(), ReadOptions(**options)).shuffle_buffer == expected
+def one_shard(examples, record_bytes, label=None):
+    """Return records of one shard and class."""
+    return ours([ShardFile("a", examples, examples * record_bytes, label)], [("cat", examples)])
 
 
 @pytest.mark.parametrize(
-    ("examples", "record_bytes", "cache", "expected"),
+    ("shards", "options", "expected"),
     [
-        # records of one shard, their size, cache, the buffer
-        (100_000, 1_000, None, 16_384),
-        (100_000, 64_000, None, 1_000),
-        (10_000, 64_000, "memory", 10_000),
-        (100_000, 64_000, "a/file", 425),  # decoded, an image takes 224 · 224 · 3 bytes
-        (100_000, 10_000_000, None, 64),
+        # shards, options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
+        (ours(), dict(shuffle=False), 0),
+        (ours(), dict(tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
+        (ours(), {}, 400),
+        (one_shard(100_000, 1_000), {}, 16_384),
+        (one_shard(100_000, 64_000), {}, 1_000),
+        (one_shard(10_000, 64_000), dict(cache="memory"), 10_000),
+        # decoded, an image takes 224 · 224 · 3 bytes
+        (one_shard(100_000, 64_000), dict(cache="a/file"), 425),
+        (one_shard(100_000, 10_000_000), {}, 64),
+        # shards by label and other tools' shards may be sorted: they get a larger buffer
+        (one_shard(100_000, 64_000, "cat"), {}, 4_000),
+        (ShardSet((ShardFile("a", 100_000, 6_400_000_000),)), {}, 4_000),
     ],
 )
-def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
-    shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
-    options = ReadOptions(batch_size=32, shuffle=True, cache=cache)
+def test_the_shuffle_buffer_fits_in_memory(shards, options, expected):
+    """It is given, or at most all examples."""
+    options = ReadOptions(**{"batch_size": 32, "shuffle": True, **options})
     assert plan_reading(shards, options).shuffle_buffer == expected
-
-
-def test_shuffle_buffer_of_sorted_records():
-    """Shards by label and other tools' shards may be sorted: they get a larger buffer."""
-    file = ShardFile("a", 100_000, 6_400_000_000)
-    foreign = ShardSet((file,))
-    assert plan_records(foreign, RecordOptions(shuffle=True)).shuffle_buffer == 4_000
-    sorted_ = ours([replace(file, label="cat")], [("cat", 100_000)])
-    assert plan_reading(sorted_, ReadOptions(shuffle=True)).shuffle_buffer == 4_000
 
 
 @pytest.mark.parametrize(
@@ -111,33 +90,21 @@ def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected)
 
 
 @pytest.mark.parametrize(
-    ("examples", "size", "expected"),
+    ("file", "size", "records", "ahead"),
     [
-        # records of a file, its bytes; consecutive records
-        (1000, 1_000_000, 16),
-        (1000, 500_000_000, 4),
-        (1000, 5_000_000_000, 1),
+        # the file of 1,000 records, its bytes; consecutive records, bytes that are read ahead
+        ("a", 1_000_000, 16, 262_144),
+        ("a", 100_000_000, 16, 0),
+        ("a", 500_000_000, 4, 0),
+        ("a", 5_000_000_000, 1, 0),
+        ("gs://bucket/a", 100_000_000, 16, 262_144),
+        ("a", None, 16, 262_144),
     ],
 )
-def test_blocks_of_large_records_are_short(examples, size, expected):
-    plan = plan_records(ShardSet((ShardFile("a", examples, size),)), RecordOptions())
-    assert plan.block_length == expected
-
-
-@pytest.mark.parametrize(
-    ("file", "size", "expected"),
-    [
-        # the file of 1,000 records, its bytes; bytes that are read ahead
-        ("a", 1_000_000, 262_144),
-        ("a", 100_000_000, 0),
-        ("gs://bucket/a", 100_000_000, 262_144),
-        ("a", None, 262_144),
-    ],
-)
-def test_large_local_records_are_read_without_a_buffer(file, size, expected):
-    """Large records of local files are read without a buffer, which would be one more copy."""
+def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
+    """Those of local files without a buffer, which would be one more copy."""
     plan = plan_records(ShardSet((ShardFile(file, 1000, size),)), RecordOptions())
-    assert plan.read_buffer == expected
+    assert (plan.block_length, plan.read_buffer) == (records, ahead)
 
 
 def test_every_worker_reads_a_part_of_each_class():

@@ -113,7 +113,7 @@ def test_length_is_known(path):
     [
         # feature_spec, error, message
         ({}, UsageError, "feature_spec"),
-        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, r"record 0.*'vectr'"),
+        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
         ({"vector": tf.float32}, UsageError, "'vector'"),
         ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
     ],

@@ -94,11 +94,7 @@ def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
 
 def test_datasets_without_a_common_label_are_refused(model, tmp_path):
     out = converted(tmp_path, "dog", "eel")
-    message = (
-        r"split 'eval': the model knows none of the labels that the examples have: the model "
-        r"knows 'ape', 'bee', 'cat', the examples have 'dog', 'eel'; evaluate it on examples"
-    )
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=r"'ape', 'bee', 'cat'.*'dog', 'eel'"):
         evaluate(model, out, read_dataset(out), "eval")
 
 

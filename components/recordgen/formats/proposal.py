@@ -416,14 +416,14 @@ def label_names(names: Sequence[str]) -> list[str]:
 def _named_labels(columns: _Columns) -> list[int]:
     """Return the columns that hold labels by their names."""
     flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
-    return list(map(columns.names.index, label_names([columns.names[at] for at in flat])))
+    places = {columns.names[at]: at for at in reversed(flat)}  # of equal names, the first
+    return [places[name] for name in label_names([columns.names[at] for at in flat])]
 
 
 def _labels(columns: _Columns) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    some = [at for at in columns.rest if not _is_key(columns.names[at])]
-    some = [at for at in some if not mostly(is_sentence, columns.filled[at])]
-    some = [at for at in some if not mostly(_is_nested, columns.filled[at])]
+    others = {*columns.those(is_sentence), *columns.those(_is_nested)}
+    some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [at for at in some if counts[at] < len(columns.filled[at])]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]

@@ -12,7 +12,7 @@ from recordgen.conversion import appending
 from recordgen.conversion.appending import task_there
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.counts import RowCounts, Shard, Split, dataset_digest
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, read_dataset, write_dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, read_dataset, write_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import LINTED, to_parquet
 from recordgen.core.planning.appending import (
@@ -31,6 +31,7 @@ from recordgen.options import OPTIONS as DECLARED
 from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ImageClassification, VideoClassification
+from tests.datasets import dataset_of
 
 OPTIONS = ConvertOptions(task="image_classification")
 IMAGE = ImageClassification()
@@ -39,22 +40,15 @@ SHARDS = [
     for split in ("train", "test")
     for n in (0, 1)
 ]
-DATASET = Dataset(
-    task="image_classification",
-    recordgen_version="1",
+DATASET = dataset_of(
     source=("/d/a.csv", "/e/b.csv"),
-    seed=0,
     options=json.loads(json.dumps(OPTIONS.recorded())),
-    compression="none",
-    label_kind="text",
     labels=("cat", "dog"),
     splits={
         "train": Split(10, 100, {"cat": 4, "dog": 5}, tuple(SHARDS[:2]), None, 1, 2),
         "test": Split(10, 100, {"cat": 10}, tuple(SHARDS[2:]), None, 0, 0),
     },
     rows=RowCounts(read=20, examples=20),
-    reencoded={},
-    warnings=(),
     digest=dataset_digest(SHARDS),
 )
 

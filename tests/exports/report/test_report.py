@@ -21,7 +21,7 @@ import recordgen
 from recordgen import write
 from recordgen.cli import main
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
-from recordgen.core.dataset.manifest import REPORT_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
 from recordgen.exports.report.render import (
@@ -35,6 +35,7 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
 from tests.conftest import encoded, noise
+from tests.datasets import dataset_of as described
 from tests.deaths import write_source
 from tests.exports.outputs import rendered
 
@@ -167,22 +168,9 @@ def dataset_of(counts, *, unlabelled=0, **more):
         )
         for name, split in counts.items()
     }
-    base = Dataset(
-        task="image_classification",
-        recordgen_version="1.2.3",
-        source=("/data/labels.csv",),
-        seed=0,
-        options=ConvertOptions().recorded(),
-        compression="none",
-        label_kind="text",
-        labels=names,
-        splits=splits,
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="d" * 64,
+    return described(
+        **{"labels": names, "options": ConvertOptions().recorded(), **more}, splits=splits
     )
-    return replace(base, **more)
 
 
 SOME_REJECTS = {"max_reject_fraction": 1.0}
