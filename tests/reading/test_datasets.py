@@ -88,7 +88,7 @@ def test_an_epoch_ends_before_the_next_one_begins(tmp_path):
     recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", lint="-ALL")
     tuning = Tuning(num_parallel_calls=4)
     batches = train_dataset(tmp_path / "out", batch_size=1, image_size=4, epochs=16, tuning=tuning)
-    labels = [int(label) for _, label in batches]
+    labels = [int(label[0]) for _, label in batches]
     assert [sum(labels[at : at + 2]) for at in range(0, 32, 2)] == [1] * 16
 
 
