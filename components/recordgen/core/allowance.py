@@ -142,14 +142,14 @@ def end() -> None:
 
 def grow(stored: int, unpacked: int) -> None:
     """Allow more time for bytes in storage, and memory for what they unpack to."""
-    if _current and threading.current_thread() is threading.main_thread():
-        _current[0].grow(stored, unpacked)
+    for allowance in _of_this_thread():
+        allowance.grow(stored, unpacked)
 
 
 def count_processes() -> None:
     """Count the processor time of a process that has ended."""
-    if _current:
-        _current[0].apply()
+    for allowance in _of_this_thread():
+        allowance.apply()
 
 
 def grow_by(file: IO[bytes]) -> None:
@@ -178,6 +178,11 @@ def _is_possible() -> bool:
         and threading.current_thread() is threading.main_thread()
         and signal.getitimer(signal.ITIMER_PROF)[0] == 0  # a profiler uses it
     )
+
+
+def _of_this_thread() -> list[_Allowance]:
+    """Return the allowance in the main thread; none in another, which may act after its end."""
+    return _current[:1] if threading.current_thread() is threading.main_thread() else []
 
 
 def _spent() -> float:
