@@ -58,7 +58,6 @@ NOT_RUN = {
     },
     "docs/kubeflow.md": {
         "# digits.py": _CONTAINERS,
-        "# start.py": _CLOUD,
     },
     "docs/model.md": {
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
@@ -79,7 +78,6 @@ NOT_RUN = {
         "gcloud ": _CLOUD,
         "docker ": _CONTAINERS,
         "import ray": _SCHEDULER,
-        "from pyspark": _SCHEDULER,
     },
     "docs/storage.md": {"recordgen convert ": _STORES},
     "docs/tasks/your-own.md": {"pip install": "the fixture text_pairs installs the package"},
@@ -482,14 +480,13 @@ def kubeflow(run, kubeflow_runs):
 
 def test_steps_compile_and_the_client_submits_them(kubeflow, kubeflow_runs):
     resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": ("convert", 8, 4)}
-    for name in ("daily.yaml", "flowers.yaml", "flowers-imported.yaml"):
-        text = (kubeflow / name).read_text()
-        specification = next(iter(yaml.safe_load_all(text)))
+    for name, (step, *limits) in resources.items():
+        specification = next(iter(yaml.safe_load_all((kubeflow / name).read_text())))
         assert specification["schemaVersion"] == "2.1.0"
-        if name in resources:
-            executor = specification["deploymentSpec"]["executors"][f"exec-{resources[name][0]}"]
-            found = executor["container"]["resources"]
-            assert (found["cpuLimit"], found["memoryLimit"]) == resources[name][1:]
+        found = specification["deploymentSpec"]["executors"][f"exec-{step}"]["container"][
+            "resources"
+        ]
+        assert [found["cpuLimit"], found["memoryLimit"]] == limits
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]
     assert given["source"] == "gs://bucket/flowers/labels.csv"
