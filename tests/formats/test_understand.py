@@ -88,6 +88,7 @@ STOPS = [
     ('a.csv', 'image_path,label,start,end\n0.png,a,0,1', {'columns': 'path=image_path,label=label'}, "image_classification: (assigned) | 0.png | 'a'"),
     ('a.csv', 'age,job\n31,nurse\n,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 31,nurse | None'),
     ('a.csv', 'a,b,c\nx,y,z', {'columns': 'target=c'}, 'tabular: (assigned) | x,y,z | None'),
+    ('a.csv', 'foo,bar\na.jpg,cat\nfoo,bar\nb.jpg,dog', {'columns': 'path=foo,label=bar'}, "image_classification: (assigned) | a.jpg | 'cat'"),
     ('a.csv', 'a b\nc d\ne f\nGood and cheap,x,y', {'columns': 'text=a b', 'labels': 'none'}, 'text_classification: (assigned) | c d | '),
     ('a.csv', 'So good,U.S.\nSo bad,U.K.\nSo so,a b c d e', {'columns': 'text=U.S.,label=So good'}, "text_classification: (assigned) | U.K. | 'So bad'"),
     ('a.csv', 'a,"Not a man."\nb c,"Not a man."\nd,"A man."\ne,"A man."', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | Not a man. | 'a'"),

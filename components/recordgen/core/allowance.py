@@ -125,12 +125,15 @@ def allowed() -> Iterator[None]:
         end()
 
 
-def while_reading(parts: Iterable[_Item]) -> Iterator[_Item]:
+def while_reading(parts: Iterable[_Item], size: int) -> Iterator[_Item]:
     """Yield the parts of a source; limit what is taken from the first to behind the last one.
 
     A run that fails before the last one calls :func:`end`.
+
+    Args: size: the bytes of the source, as not every reader opens it again.
     """
     with allowed():
+        grow(size, size)
         yield from parts
 
 

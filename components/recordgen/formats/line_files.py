@@ -219,9 +219,10 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     kinds = kinds_in(first)
     if names_payloads(first) and kinds == {"text"}:
         return False, True
-    begin, *subjects = (Line.of("", row).subject for row in rows)
+    others = [row for row in rows[1:] if without_padding(row) != without_padding(first)]
+    begin, *subjects = (Line.of("", row).subject for row in (first, *(others or rows[1:])))
     recurs = any(
-        field and field in row[at : at + 1] for row in rows[1:] for at, field in enumerate(first)
+        field and field in row[at : at + 1] for row in others for at, field in enumerate(first)
     )
     is_row = bool(kinds) or recurs or is_like(begin, subjects)
     return False, not is_row and len(rows) > 1

@@ -33,8 +33,10 @@ _FIRST_FIELD = re.compile(
     re.IGNORECASE,
 )
 
-# A whole line that is one address, including its semicolons: "gs://bucket/a;b.jpg".
-_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})", re.IGNORECASE)
+# A whole line that is one address, including its semicolons: "gs://bucket/a;b.jpg"; or one name.
+_ADDRESS = re.compile(
+    rf"(([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*|[^,;|\t]+)\.({FILE_SUFFIXES})", re.IGNORECASE
+)
 
 # A line of a list, as Caffe and UCF-101 have them: "images/1.jpg 0".
 _LISTED = re.compile(r'([^\s,;|"]+) [^\s,;|"]+\s*')
@@ -143,9 +145,10 @@ def _separator(texts: Sequence[str]) -> str:
     1. The sign that divides the first line into names of columns, at least two of them.
     2. A single blank, if every line is a path of an image or a video, and one word.
     3. The sign behind the first field of every line, if these are words of ML_USE or paths.
-    4. A tab that divides all lines, at least two, into the same number of fields.
+    4. A tab that divides all lines, at least two: no text holds one.
     5. The comma, semicolon or bar that divides them into most; commas may differ between lines.
-    6. The comma.
+    6. A sign behind which nothing follows, as spreadsheets pad rows.
+    7. The comma.
     """
     rows = {sign: records for sign in _SIGNS if (records := _records(texts, sign))}
     names = {sign: _known_names(records[0]) for sign, records in rows.items()}
@@ -154,10 +157,23 @@ def _separator(texts: Sequence[str]) -> str:
     if all(map(_is_listed, texts)):
         return " "
     for sign, records in rows.items():
-        if all(map(_shows_separator, records)):
+        is_used = sign == "," or max(map(len, records)) > 1
+        if is_used and all(map(_shows_separator, records)):
             return sign
     widths = {sign: width for sign in rows if (width := _width(rows[sign], sign)) > 1}
-    return "\t" if "\t" in widths else max(widths, key=widths.__getitem__, default=",")
+    if "\t" in widths:
+        return "\t"
+    padding = (sign for sign in _SIGNS[1:] if _pads(texts, sign))
+    return max(widths, key=widths.__getitem__, default=next(padding, ","))
+
+
+def _pads(texts: Sequence[str], sign: str) -> bool:
+    """Return whether a sign only ends lines: a tab, two of it, or one behind a path."""
+    ends = [text for text in texts if text.endswith(sign)]
+    is_inside = any(sign in text.rstrip(sign) for text in texts)
+    return not is_inside and any(
+        sign == "\t" or text.endswith(sign * 2) or names_media(text[:-1]) for text in ends
+    )
 
 
 def _known_names(fields: Sequence[str]) -> int:
@@ -171,12 +187,12 @@ def _shows_separator(fields: Sequence[str]) -> bool:
 
 
 def _width(records: Sequence[Sequence[str]], sign: str) -> int:
-    """Return the number of fields of all lines, for commas the largest; 0 if it does not divide.
+    """Return the number of fields, of tabs and commas the largest; 0 if it does not divide all.
 
     Signs that only end lines, such as ``SELECT a;``, divide nothing.
     """
     widths = {len(fields) for fields in records}
-    is_alike = len(widths) == 1 or (sign == "," and min(widths) > 1)
+    is_alike = len(widths) == 1 or (sign in ",\t" and min(widths) > 1)
     is_divided = any(field.strip() for fields in records for field in fields[1:])
     return max(widths) if len(records) > 1 and is_alike and is_divided else 0
 

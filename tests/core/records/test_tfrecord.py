@@ -330,12 +330,25 @@ def test_reading_around_damage(tmp_path):
     assert all(message.startswith(f"{path}: ") for message in (wrong, length, cut))
 
 
-def test_a_byte_too_many_hides_no_record(tmp_path):
-    """The next record may begin at any place, and is found where it begins."""
-    path, record = tmp_path / "a.rec", b"aaaaaaaa"
-    path.write_bytes((b"x" + b"".join(RECORDS.frame([record]))) * 2)
-    first, one, second, two = RECORDS.read_placed(str(path))
-    assert (one, two) == ((1 + 12, record), (25 + 1 + 12, record))
+def read_of(path, times):
+    """Return the bytes that are read of so many records, each behind a byte too many."""
+    path.write_bytes((b"x" + b"".join(RECORDS.frame([b"aaaaaaaa"]))) * times)
+    first = fetched()
+    found = list(RECORDS.read_placed(str(path)))
+    assert found[1::2] == [(25 * at + 13, b"aaaaaaaa") for at in range(times)]
+    return fetched() - first
+
+
+def fetched():
+    """Return the bytes that this process has read of files."""
+    return int(re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())[1])
+
+
+def test_bytes_too_many_hide_no_record(tmp_path):
+    """The next record is found where it begins, in time that grows with the file."""
+    path = tmp_path / "a.rec"
+    assert read_of(path, 8_000) < 2.5 * read_of(path, 4_000)
+    first, _, second, *_ = RECORDS.read_placed(str(path))
     assert re.search(r"\b0\b", str(first))
     assert re.search(r"\b25\b", str(second))
     with pytest.raises(RecordError, match=rf"^{path}: .*offset 0\b"):

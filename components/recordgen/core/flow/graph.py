@@ -85,7 +85,7 @@ def plan_rows(
     buckets = bucket_count(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     task, splits, files = conversion.task, conversion.splits, source.parts()
-    parts_read = allowance.while_reading(files)
+    parts_read = allowance.while_reading(files, source.bytes)
     sources = runner.start("ListSources", parts_read, spread=len(files) > 1)
     step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
     read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)

@@ -19,6 +19,7 @@ import google_crc32c
 import numpy as np
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.records.format import FrameWriter, LengthError, Record, RecordColumn
 from recordgen.errors import RecordError
 
@@ -48,6 +49,7 @@ _PIECE_BYTES = 1 << 24
 
 # Bytes searched for the next record after a damaged length.
 _SEARCHED_BYTES = 1 << 26
+_UPPER_HALF = bytes(4)
 
 
 class TfRecords:
@@ -138,6 +140,7 @@ class TfRecords:
         Damaged records are an error, as in :meth:`read_around`.
         """
         with storage.open_read(path) as file:
+            allowance.grow_by(file)
             end = file.seek(0, io.SEEK_END)
             file.seek(0)
             offset: int | None = 0
@@ -200,6 +203,7 @@ class TfRecords:
     ) -> Iterator[tuple[int, _Found]]:
         """Yield what is read of the wanted records with their indexes; of all records if None."""
         with storage.open_read(path) as raw:
+            allowance.grow_by(raw)
             file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
             index = offset = 0
             try:
@@ -295,22 +299,27 @@ def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
     """Return the offset of the record after a damaged one, None if none is found."""
     if _is_head(head) and (size := _LENGTH.unpack_from(head)[0]) <= _MAX_RECORD_BYTES:
         return offset + _FRAME_BYTES + int(size)
-    start = offset + 1
-    file.seek(start)
-    data = file.read(_SEARCHED_BYTES)
-    at = 0
-    # The upper half of a length is zero; compressed images hardly contain such bytes.
-    while (at := data.find(b"\0\0\0\0", at + 4) - 4) >= 0:
-        if _is_head(data[at : at + _HEAD_BYTES]):
-            return start + at
-        at += 1
+    start, block_bytes = offset + 1, _MIN_BLOCK_BYTES
+    while start - offset < _SEARCHED_BYTES:
+        file.seek(start)
+        block = file.read(block_bytes)
+        # The upper half of a length is zero; compressed images hardly contain such bytes.
+        at = block.find(_UPPER_HALF, len(_UPPER_HALF)) - len(_UPPER_HALF)
+        while at >= 0:
+            if _is_head(block[at : at + _HEAD_BYTES]):
+                return start + at
+            at = block.find(_UPPER_HALF, at + len(_UPPER_HALF) + 1) - len(_UPPER_HALF)
+        if len(block) < block_bytes:
+            break
+        # A head may begin in the block's last bytes. The next record is near, or there is none.
+        start += block_bytes - _HEAD_BYTES + 1
+        block_bytes = min(4 * block_bytes, _MAX_BLOCK_BYTES)
     return None
 
 
 def _is_head(head: bytes) -> bool:
     """Return whether the bytes are a length and its checksum."""
-    length = head[: _LENGTH.size]
-    return len(head) == _HEAD_BYTES and masked_crc(length) == head[_LENGTH.size :]
+    return len(head) == _HEAD_BYTES and head == frame_head(_LENGTH.unpack_from(head)[0])
 
 
 def _record_bytes(head: bytes, path: str, offset: int) -> int:
