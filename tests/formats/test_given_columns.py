@@ -1,5 +1,7 @@
 """Images in Parquet and TFRecords: ``--columns`` names their columns or features, alike."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -126,7 +128,10 @@ UNKNOWN = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("record", "proposed"), UNKNOWN)
 def test_unknown_columns_stop(record, proposed, kind, given, tmp_path):
-    """Without a known role for each column the run stops, and its advice reads the file."""
+    """Without a known role for each column the run stops, and its advice reads the file.
+
+    What options name stays in the advice.
+    """
     source = write(tmp_path, kind, [record] * 2)
     if kind == "parquet":  # a column of bytes is an image by its name
         table = parquet.read_table(source)
@@ -134,8 +139,9 @@ def test_unknown_columns_stop(record, proposed, kind, given, tmp_path):
         proposed = proposed.replace("pixels", "image")
     with pytest.raises(NotUnderstoodError) as caught:
         Reading(source, columns=given)
-    assert caught.value.options == {"columns": proposed}
-    assert len(Reading(source, columns=proposed).rows) == 2
+    kept = proposed if given is None else re.sub("label=.*", given, proposed)
+    assert caught.value.options == {"columns": kept}
+    assert len(Reading(source, columns=kept).rows) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

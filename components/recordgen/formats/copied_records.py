@@ -28,10 +28,17 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import mapping
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import class_names, labels_of, named
+from recordgen.formats.objects import class_names, labels_of, named, names_beside
 from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
 from recordgen.formats.pictures import Problem
-from recordgen.formats.tfrecord import check_unpacked, range_in
+from recordgen.formats.tfrecord import (
+    check_encoded,
+    check_unpacked,
+    file_name_in,
+    names_of,
+    range_in,
+    read_records,
+)
 from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table, image_suffix
@@ -197,16 +204,27 @@ def declared_rows(
         yield declared_row(values, source, line, task, group, addresses)
 
 
-def placed_in_parquet(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] | Problem]:
-    """Yield the numbers and values of the rows of a Parquet file, with the places of images."""
+def placed_in_parquet(
+    file: ImportFile, images: Sequence[str], names: Sequence[str], labels: Sequence[str] = ()
+) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and values of the rows of a Parquet file, with the places of images.
+
+    Args:
+        file: the file.
+        images: the columns of images, as far as they hold any.
+        names: the columns to read.
+        labels: those whose numbers may have names in a file beside it.
+    """
     listing, name = file.around, file.around.only
     with opened(listing, name) as parquet:
         schema = parquet.schema_arrow
     features = features_in(schema.metadata or {})
-    found = (image_leaves(schema, features, image) for image in table.images)
+    found = (image_leaves(schema, features, image) for image in images)
     leaves = {image: leaf for each in found for image, leaf in each.items()}
-    columns = [column for column in table.names if column in schema.names]
+    columns = [column for column in names if column in schema.names]
     classes = classes_in(features)
+    beside = {column: names_beside(listing, name, column) for column in labels}
+    classes = {**{column: each for column, each in beside.items() if each}, **classes}
     for item in placed_rows(listing, name, columns, leaves):
         if isinstance(item, Problem):
             yield item
@@ -214,6 +232,40 @@ def placed_in_parquet(file: ImportFile, table: Table) -> Iterator[tuple[int, Any
         number, row = item
         files = {image: _within(name, number, row[image]) for image in leaves}
         yield number + 1, with_names({**row, **files}, classes)
+
+
+def placed_in_records(
+    file: ImportFile, images: Sequence[str], labels: Sequence[str]
+) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and features of the records of a file, with the places of images.
+
+    Args: as for :func:`placed_in_parquet`.
+    """
+    document = file.around.only
+    names = names_of(file.around, document)
+    for number, found in enumerate(read_records(file.path, document)):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        place, record, values = found
+        try:
+            check_encoded(values)
+            read = {
+                name: [*map(names.named, each)] if name in labels else each
+                for name, each in values.items()
+            }
+        except ValueError as exc:
+            yield Problem(number + 1, str(exc), f"{document}/{number}")
+            continue
+        written = file_name_in(names, values)
+        plain: dict[str, Any] = {}
+        for name, each in read.items():
+            one = each[0] if len(each) == 1 else each or None
+            if name in images and isinstance(one, bytes):
+                place_of_it = range_in(posixpath.basename(file.path), place, record, one)
+                one = StoredFile(None, name_within(document, number, written), place_of_it)
+            plain[name] = one
+        yield number + 1, plain
 
 
 def placed_in_tar(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]]:

@@ -35,6 +35,9 @@ from recordgen.tasks import TASKS
 # A copy's description of itself has the names of all classes.
 _COPY_BYTES = 16 << 20
 
+# The format of the files whose columns or features hold images, if options name these.
+_OF_COLUMNS = "named_records"
+
 # What checks the options that outputs and copies of them say.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
     "layout": PathLayout.of,
@@ -191,13 +194,18 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
     given = Given.of(options)
     if options.format != AUTO:
         format_: Format = FORMATS[options.format]()
+        if format_.has_roles and given.roles:
+            format_ = FORMATS[_OF_COLUMNS]()
         if options.task != AUTO:
             check_task(format_, options.task)
         return format_, format_.detect_given(listing, given) or _without_evidence(format_, path)
     formats = _possible(listing)
-    if options.columns.roles and listing.only:  # `--columns` needs a format with columns
-        has_rows = bool(options.columns.roles.keys() & {"text", *TABLE_ROLES})
-        formats = [it for it in formats if it.has_columns or (it.has_roles and not has_rows)]
+    if options.columns.roles:  # `--columns` needs a format with columns
+        if options.columns.roles.keys() & {"path", "text", *TABLE_ROLES}:
+            names = [_OF_COLUMNS if it.has_roles else it.name for it in formats]
+            formats = [FORMATS[name]() for name in dict.fromkeys(names)]
+        if listing.only:
+            formats = [it for it in formats if it.has_columns or it.has_roles]
     if given.are_declared:
         formats = [it for it in formats if it.accepts(TASKS[options.task])] or formats
     evidence = ((item, item.detect_given(listing, given)) for item in formats)

@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -96,18 +96,13 @@ class FrameImages:
     def _placed(self, batch: RowBatch, task: Task) -> RowBatch:
         if not self._cells or not task.names_payloads:
             return batch
-        own = batch.addresses or [None] * len(batch.uris)
-        addresses = []
-        for uris, known in zip(task.stored_uris(batch.uris, batch.annotations), own, strict=True):
-            if any(uri in self._cells for uri in uris):
-                paths = json.loads(known) if known else [None] * len(uris)
-                places = [
-                    self._place(uri).address if uri in self._cells else path
-                    for uri, path in zip(uris, paths, strict=True)
-                ]
-                known = json.dumps(places)
-            addresses.append(known)
-        return batch._replace(addresses=addresses)
+
+        def address(uri: str) -> str | None:
+            return self._place(uri).address if uri in self._cells else None
+
+        known = batch.addresses or [None] * len(batch.uris)
+        found = addresses(task, batch.uris, batch.annotations, known, address)
+        return batch._replace(addresses=found)
 
     def _place(self, path: str) -> Range:
         """Return where an image is; it is written when the first row needs it."""
@@ -131,6 +126,24 @@ class FrameImages:
         self._file.close()
         number = int.from_bytes(self._digest.digest()[:8], "big") % (_SECONDS * 10**9)
         os.utime(self._file.name, ns=(number, number))
+
+
+def addresses(
+    task: Task,
+    uris: Sequence[str],
+    annotations: Sequence[str | None],
+    known: Sequence[str | None],
+    address_of: Callable[[str], str | None],
+) -> list[str | None]:
+    """Return the addresses of rows, see :class:`Row`; ``known`` are those that they have."""
+    found = []
+    for names, own in zip(task.stored_uris(uris, annotations), known, strict=True):
+        places = [*map(address_of, names)]
+        if any(places):
+            paths = json.loads(own) if own else [None] * len(names)
+            own = json.dumps([place or path for place, path in zip(places, paths, strict=True)])
+        found.append(own)
+    return found
 
 
 def _remove(path: str) -> None:

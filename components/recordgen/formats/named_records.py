@@ -2,6 +2,8 @@ r"""Records whose values have names → rows: objects of JSON, rows of frames, P
 
     {"file": "a.jpg", "tags": ["cat", "dog"]}      with --columns path=file,label=tags
     →  the fields a.jpg and cat␟dog, below the header file,tags
+    {"file": "a.jpg", "box": [[1, 2, 3, 4], [5, 6, 7, 8]], "kind": ["cat", "dog"]}
+    →  a line for each box, as in a CSV, with --columns path=file,xyxy=box,label=kind
 
 The columns are found once for a source. Then each record becomes the fields of a line below a
 header, so constants, templates, box lists, one-hot columns and groups have one
@@ -37,6 +39,7 @@ from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import task_for
 from recordgen.tasks.texts.task import CONTENT_KEY
 
@@ -143,6 +146,10 @@ class NamedRecords:
             return cells.single if at in used else None
 
         self._ways = list(map(way, range(len(names))))
+        lists = [each.places for each in made if each.columns == BOX_ROLES]
+        corners = [at for role in BOX_ROLES for at in self._columns.get(role, ())[:1]]
+        self._boxes = (*lists, corners)[0] if "xmin" in task.columns else ()
+        self._labels = [at for at in self._columns.get("label", ()) if at < len(names)]
 
     @property
     def _has_payload(self) -> bool:
@@ -168,34 +175,63 @@ class NamedRecords:
         lines, rows, letters = list[int](), list[list[str]](), 0
         for record in records:
             line = record.line if isinstance(record, Reject) else record[0]
-            made = record if isinstance(record, Reject) else self._fields(line, record[1])
+            made = record if isinstance(record, Reject) else self._lines(line, record[1])
             if lines and (
-                isinstance(made, Reject) or len(lines) == BLOCK_LINES or letters > _LETTERS
+                isinstance(made, Reject) or len(lines) >= BLOCK_LINES or letters > _LETTERS
             ):
                 yield together(lines, rows)
                 lines, rows, letters = [], [], 0
             if isinstance(made, Reject):
                 yield made
             else:
-                lines.append(line)
-                rows.append(made)
-                letters += sum(map(len, made))
+                lines += [line] * len(made)
+                rows += made
+                letters += sum(map(len, chain.from_iterable(made)))
         if lines:
             yield together(lines, rows)
 
-    def _fields(self, line: int, values: Sequence[Any]) -> list[str] | Reject:
+    def _lines(self, line: int, values: Sequence[Any]) -> list[list[str]] | Reject:
         try:
             return [
-                way(value, name, line) if way else ""
-                for way, value, name in zip(self._ways, values, self._names, strict=True)
+                [
+                    way(value, name, line) if way else ""
+                    for way, value, name in zip(self._ways, each, self._names, strict=True)
+                ]
+                for each in self._each_box(values)
             ]
         except AnnotationError as exc:
             return exc.reject(self._source, line, self.uri_of(values))
+
+    def _each_box(self, values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+        """Return the values of a record with one box; those of several, for each of them."""
+        sides = [values[at] for at in self._boxes]
+        if not any(map(is_list, sides)):
+            return [values]
+        lists = [[*_flat(side)] for side in sides]
+        if len(lists) == 1:
+            [numbers] = lists
+            lists = [[numbers[at : at + 4] for at in range(0, len(numbers), 4)]]
+        columns = [*lists, *([*_flat(values[at])] for at in self._labels)]
+        if len(counts := {*map(len, columns)}) > 1:
+            raise bad_annotation(f"expected a label for each box (got {sorted(counts)})")
+        places, lines = (*self._boxes, *self._labels), list[Sequence[Any]]()
+        for found in [*zip(*columns, strict=True)] or [(None,) * len(places)]:
+            of_box = dict(zip(places, found, strict=True))
+            lines.append([of_box.get(at, value) for at, value in enumerate(values)])
+        return lines
 
 
 def together(lines: Sequence[int], rows: Sequence[list[str]]) -> Records:
     """Return records that have only fields."""
     return Records(lines, [""] * len(lines), dict(enumerate(rows)))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the values in a list of any depth; none in a missing one."""
+    for item in value if is_list(value) else ():
+        yield from _flat(item) if is_list(item) else [item]
+    if not (is_list(value) or value in (None, "")):
+        yield value
 
 
 def _whole(cells: Cells, value: Any, column: str, line: int) -> str:
@@ -354,6 +390,8 @@ def text_of(value: Any) -> str:
     """Return a cell as a field; lists, but not sets, in brackets, each value whole."""
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
 

@@ -19,7 +19,6 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
@@ -30,7 +29,6 @@ from recordgen.errors import PayloadError, RecordgenError, SourceError
 from recordgen.formats.column_names import column_name
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
-from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
@@ -62,7 +60,6 @@ class ParquetColumns:
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
         names: the names of classes by number.
-        given: the columns that options name, which are read instead of the others.
     """
 
     image: str
@@ -74,7 +71,6 @@ class ParquetColumns:
     several: bool
     names: Sequence[str]
     read: Sequence[str]
-    given: GivenColumns
 
 
 def columns_of(
@@ -82,45 +78,37 @@ def columns_of(
 ) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
-    Raises:
-        UsageError: a given column is missing.
-        NotUnderstoodError: a column has no known role, and options do not name that of the images.
+    Raises: NotUnderstoodError: a column has no known role, or options name only others.
     """
     import pyarrow as pa
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
-    features, by_role = features_in(schema.metadata or {}), GivenColumns(given)
-    leaves = dict(image_leaves(schema, features, by_role.image))
+    features = features_in(schema.metadata or {})
+    leaves = dict(image_leaves(schema, features))
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
     masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
-    mask = by_role.mask or "".join(masks[:1])
-    mask_leaf = leaves.pop(mask, "") or image_leaves(schema, features, mask).get(mask, "")
+    mask = "".join(masks[:1])
+    mask_leaf = leaves.pop(mask, "")
     if not leaves:
         return None
-    by_role.check(schema.names, where)
     others = [field for field in schema if field.name not in leaves]
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
-    label = proposed = "" if objects else _label_in(others, features)
-    if by_role.has_labels or by_role.has_boxes:
-        objects, label = "", next((n for n in by_role.names if n in given.keys_of("label")), "")
-    known = {label, objects, mask, f"{mask}_source_id", *by_role.names, *SIZE, *_NAMES}
+    label = "" if objects else _label_in(others, features)
+    known = {label, objects, mask, f"{mask}_source_id", *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
-    has_label = bool(label or objects or mask or by_role.has_labels)
-    if not by_role.image and (len(leaves) > 1 or others or not has_label):
-        unknown = [field.name for field in others] or [*leaves][1:] or [*leaves]
+    image, *more = leaves
+    if more or others or given.roles or not (label or objects or mask):
+        unknown = [field.name for field in others] or more or [image]
         what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
-        raise unknown_columns(where, what, unknown, image=next(iter(leaves)), label=proposed)
-    image = by_role.image or next(iter(leaves))
+        raise unknown_columns(where, what, unknown, given, image=image, label=label)
     used = objects or label
     names = class_names(features.get(used)) or names_beside(listing, document, used)
     label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    wanted = [image, mask, label, objects, *by_role.names, *SIZE]
+    wanted = [image, mask, label, objects, *SIZE]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
-    several &= not by_role.has_boxes
-    leaf = leaves[image]
     return ParquetColumns(
-        *(image, leaf, mask, mask_leaf, label, objects, several, names, read), given=by_role
+        image, leaves[image], mask, mask_leaf, label, objects, several, names, read
     )
 
 
@@ -203,27 +191,16 @@ class Parquet(PictureFormat):
         if columns is None:
             return None
         single, several, boxes, masks = self.tasks
-        has_boxes = columns.objects or columns.given.has_boxes
-        task = boxes if has_boxes else several if columns.several else single
+        task = boxes if columns.objects else several if columns.several else single
         task = masks if columns.mask else task
-        used = (
-            columns.mask
-            or columns.objects
-            or columns.label
-            or str(columns.given.given.roles.get("label"))
-        )
+        used = columns.mask or columns.objects or columns.label
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        return self.read_given(listing, document, NOTHING_GIVEN)
-
-    def read_given(
-        self, listing: Listing, document: str, given: Given
-    ) -> Iterator[Picture | Problem | Note]:
         where = f"{listing.root}{document}"
         with opened(listing, document) as file:
-            columns = columns_of(file, listing, document, given)
+            columns = columns_of(file, listing, document)
         if columns is None:
             raise SourceError(f"{where}: there is no column of images")
         leaves = {columns.image: columns.leaf, columns.mask: columns.mask_leaf}
@@ -378,15 +355,14 @@ def _picture(
         uri = found
     try:
         objects, labels = _annotation(row, columns)
-        split = columns.given.split(row.get)
-        size = size_of(*columns.given.size(row.get)) if objects else None
+        size = size_of(*map(row.get, SIZE)) if objects else None
         if data is not None and objects and size is None:
             header = file_header(data)
             size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
     return Picture(
-        *(number + 1, uri, split, size, objects, labels),
+        *(number + 1, uri, None, size, objects, labels),
         payloads=[payload, drawn] if drawn else [payload],
         mask=f"{uri}/mask" if drawn else "",
     )
@@ -396,13 +372,8 @@ def _annotation(
     row: Mapping[str, Any], columns: ParquetColumns
 ) -> tuple[Sequence[Marked], Sequence[str]]:
     """Return the objects and the labels of a row. Raises: ValueError: one is none."""
-    labels_in, given = partial(labels_of, names=columns.names), columns.given
-    if given.has_boxes:
-        return given.objects(row.get, labels_in), ()
-    if given.has_labels:
-        return (), given.labels(row.get, labels_in)
     objects = read_objects(row.get(columns.objects) or [], columns.names)
-    return objects, labels_in(row[columns.label] if columns.label else None)
+    return objects, labels_of(row[columns.label] if columns.label else None, columns.names)
 
 
 class _Chunk:

@@ -113,12 +113,6 @@ class PictureFormat(Format):
         Raises: SourceError: the document cannot be read as a whole; StorageError: storage failed.
         """
 
-    def read_given(
-        self, listing: Listing, document: str, given: Given
-    ) -> Iterator[Picture | Problem | Note]:
-        """Yield the images as :meth:`read`, by the columns that options name, if it has any."""
-        return self.read(listing, document)
-
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
         root, document = listing.root, listing.only
@@ -129,7 +123,7 @@ class PictureFormat(Format):
         prefix = "" if is_named or self.names_files or not document else f"{document}: "
         by_name = given.names_splits and file.split is None
         named = split_in_path(file.path) if by_name and document else None
-        for item in self.read_given(listing, document, given):
+        for item in self.read(listing, document):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
             elif isinstance(item, Problem):

@@ -37,6 +37,7 @@ from recordgen.formats.field_kinds import (
     words_of,
 )
 from recordgen.formats.head import Head
+from recordgen.formats.header import Given
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.split_names import names_split
@@ -396,13 +397,22 @@ def _numbers(value: str) -> list[str]:
 
 
 def unknown_columns(
-    where: str, problem: str, others: Sequence[str], *, image: str, mask: str = "", label: str = ""
+    where: str,
+    problem: str,
+    others: Sequence[str],
+    given: Given,
+    *,
+    image: str,
+    mask: str = "",
+    label: str = "",
 ) -> NotUnderstoodError:
     """Return the refusal of a file that holds images, whose other columns have no known role."""
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [label] if label or mask else label_names(others)
-    roles = {"image": [image], "split": splits, "mask": [mask], "label": labels}
-    columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if any(found[:1]))
+    found = {"path": [image], "split": splits[:1], "mask": [mask], "label": labels[:1]}
+    named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
+    roles = {role: names for role, names in {**found, **named}.items() if any(names)}
+    columns = str(Columns.of(roles)).replace("path=", "image=", 1)
     return NotUnderstoodError(f"{where}: {problem}", options={"columns": columns} if image else {})
 
 

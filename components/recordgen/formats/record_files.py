@@ -1,4 +1,4 @@
-"""Files of named records without images in them: JSON documents, Parquet and Arrow.
+"""Files of named records: JSON documents, Parquet, Arrow and, with ``--columns``, TFRecords.
 
     [{"text": "Good", "label": "praise"}, …]             a JSON list of objects
     {"text": {"0": "Good"}, "label": {"0": "praise"}}    what ``DataFrame.to_json`` writes
@@ -6,13 +6,14 @@
 
 They are read as a CSV with a header is: with ``--columns``, or without it if every column has a
 known role. The columns are those of the first thousand objects, and those that Arrow declares.
+Images in the columns that ``--columns`` names stay in the file: a row has the place of its image.
 """
 
 from __future__ import annotations
 
 import io
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -20,7 +21,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.limits import ROWS
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -32,34 +33,39 @@ from recordgen.formats.copied_records import (
     output_records,
     placed_in_output,
     placed_in_parquet,
+    placed_in_records,
     placed_in_tar,
     text_rows,
     with_names,
     without_repeats,
 )
-from recordgen.formats.csv_records import Item
+from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
-from recordgen.formats.given_columns import GivenColumns
+from recordgen.formats.frame_images import addresses
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing, dataset_of
-from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
-from recordgen.formats.objects import CLASSES, names_beside
+from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names, named_head
+from recordgen.formats.objects import CLASSES, class_names, names_beside
 from recordgen.formats.parquet import (
+    SIZE,
+    StoredFile,
     arrow_errors,
     features_in,
     image_leaves,
     opened,
     table_rows,
 )
+from recordgen.formats.pictures import Problem
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import schema_types
+from recordgen.formats.tfrecord import first_records, names_of, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
@@ -73,13 +79,20 @@ _FIRST = 1000
 # The kinds of tasks whose outputs it reads; those of images are read as other tools' records.
 _OWN = ("text", "entities", "table", "video", "declared")
 
+# Places of images that are kept: two for each of the records that become rows together.
+_PLACES_KEPT = 2 * BLOCK_LINES
+
 # Records of a tar that must have the same keys.
 _PROBED = 8
 
 _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
 _CELLS = Cells()
 
+# The numbers of records, and their values by column, or what is wrong with them.
 _Records: TypeAlias = Iterator[tuple[int, Any]]
+
+# The types of features in tables.
+_DTYPES = {int: "int64", float: "float32", bytes: "bytes"}
 
 _NO_CLASSES: Classes = {}
 _NO_TYPES: Mapping[str, str] = {}
@@ -99,7 +112,7 @@ class Columns(NamedTuple):
 
 
 class RecordFiles(Format):
-    """A JSON list of objects, pandas' JSON, or Parquet, Feather or Arrow without images."""
+    """A JSON list of objects, pandas' JSON, Parquet, Feather, Arrow or TFRecords."""
 
     name = "named_records"
     has_columns = True
@@ -109,6 +122,12 @@ class RecordFiles(Format):
 
     def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
         found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather", ".tar")
+        is_named = given.is_table or not given.roles.keys().isdisjoint({"path", "text"})
+        if is_named and not found:
+            files = [name for name in record_files(listing) if _holds_records(listing, name)]
+            if files:
+                classes = tuple(dict.fromkeys(_classes_of_records(listing, files[0], given)))
+                return Evidence(f"{files[0]} holds examples", "", files, classes)
         if not listing.only and "" in listing.tree.datasets and (dataset := dataset_of(listing)):
             shards = [shard.file for shard in dataset.shards]
             reason = f"{listing.root} is an output"
@@ -121,15 +140,17 @@ class RecordFiles(Format):
         if not found or (not listing.only and listing.images):
             return None
         first = first_filled(listing, found)
-        is_mine = given.are_declared or self._is_mine(listing, first, given)
-        return Evidence(f"{first} holds records", "", found, is_weak=is_json) if is_mine else None
+        if not (given.are_declared or self._is_mine(listing, first, given)):
+            return None
+        classes = tuple(dict.fromkeys(_declared_classes(listing, first, given)))
+        return Evidence(f"{first} holds records", "", found, classes, is_weak=is_json)
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
         if begin.startswith(_PARQUET):
             with opened(listing, name) as file:
-                leaves = image_leaves(file.schema_arrow, {}, GivenColumns(given).image)
-                return "text" in given.roles or not leaves
+                is_named = not given.roles.keys().isdisjoint({"path", "text"})
+                return is_named or not image_leaves(file.schema_arrow, {})
         if tar_begins(begin):
             with listing.open(name) as raw:
                 found = list(islice(json_records(raw), _PROBED))
@@ -148,10 +169,10 @@ class RecordFiles(Format):
             return ()
         given, heads = Given.of(options), []
         for file in sampled(files):
-            with _columns_of(samples.begun(file)) as (names, _, records):
+            with _columns_of(samples.begun(file), given=given) as (names, _, records):
                 if ENTITIES in names:
                     return ()
-                found = self._values(file, names, islice(records, _FIRST), given)
+                found = self._values(file, names, islice(records, _FIRST), given, {})
                 values = [item[1] for item in found if not isinstance(item, Reject)]
                 head = named_head(file.path, names, values, given)
             heads.append(head)
@@ -170,7 +191,7 @@ class RecordFiles(Format):
             yield from declared_rows(_placed(file, task.table), file.path, task, given)
             return
         table = task.table if isinstance(task, Tabular) else None
-        with _columns_of(file, table) as (names, _, records):
+        with _columns_of(file, table, given) as (names, _, records):
             if table is not None:
                 if names and (missing := {*table.names} - {*names}):
                     raise SourceError(
@@ -182,19 +203,59 @@ class RecordFiles(Format):
                 yield from text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, _CELLS, task, adjusted, given)
-            yield from reader.rows(self._values(file, names, records, given))
+            places: dict[str, str] = {}
+            for item in reader.rows(self._values(file, names, records, given, places)):
+                if isinstance(item, Row) and places:
+                    row = [item.uri], [item.annotation], [None]
+                    [found] = addresses(task, *row, places.get)
+                    yield item._replace(addresses=found)
+                elif isinstance(item, RowBatch) and places:
+                    rows = item.uris, item.annotations, [None] * len(item.uris)
+                    yield item._replace(addresses=addresses(task, *rows, places.get))
+                else:
+                    yield item
 
     def _values(
-        self, file: ImportFile, names: Sequence[str], records: _Records, given: Given
+        self,
+        file: ImportFile,
+        names: Sequence[str],
+        records: _Records,
+        given: Given,
+        places: dict[str, str],
     ) -> Iterator[Values]:
+        """Yield the values of records; ``places`` gets those of their images by uri."""
         is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
         for line, record in records:
-            if not isinstance(record, dict) or (is_whole and not record.keys() <= known):
+            if isinstance(record, Problem):
+                yield Reject(file.path, line, record.uri, record.code.value, record.message)
+            elif not isinstance(record, dict) or (is_whole and not record.keys() <= known):
                 message = f"expected an object with the keys {', '.join(names):.80}"
                 code = RejectCode.BAD_LINE.value
                 yield Reject(file.path, line, "", code, f"{message} (got {record!r:.80})")
             else:
-                yield line, [*map(record.get, names)]
+                values = _with_paths(record, *_given_images(given), places)
+                yield line, [*map(values.get, names)]
+
+
+def _with_paths(
+    record: Mapping[str, Any], image: str, mask: str, places: dict[str, str]
+) -> Mapping[str, Any]:
+    """Return a record with paths of its image and mask; ``places`` gets where those in it are."""
+    values = dict(record)
+    for name, end in ((image, ""), (mask, "/mask")):
+        stored, owner = record.get(name), record.get(image)
+        if isinstance(stored, StoredFile):
+            owner = owner if isinstance(owner, StoredFile) else stored
+            values[name] = path = f"{owner.path}{end}"
+            if stored.place is not None:
+                places[path] = stored.place.address
+    while len(places) > _PLACES_KEPT:  # the rows of earlier blocks have been made
+        del places[next(iter(places))]
+    return values
+
+
+def _numbered(records: Iterable[tuple[int, Any] | Problem]) -> _Records:
+    return ((it.line, it) if isinstance(it, Problem) else it for it in records)
 
 
 def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Item]:
@@ -260,7 +321,7 @@ def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
     if name.startswith(SPLIT_PREFIX) and dataset_of(listing) is not None:
         yield from placed_in_output(file, table)
     elif begin.startswith(_PARQUET):
-        yield from placed_in_parquet(file, table)
+        yield from placed_in_parquet(file, table.images, table.names)
     elif tar_begins(begin):
         yield from placed_in_tar(file, table)
     else:
@@ -268,8 +329,42 @@ def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
             yield from records
 
 
+def _given_images(given: Given) -> tuple[str, str]:
+    """Return the columns that may hold images and masks; "" if they are not given."""
+    return given.roles.get("path", ("",))[0], given.roles.get("mask", ("",))[0]
+
+
+def _holds_records(listing: Listing, name: str) -> bool:
+    return next(first_records(f"{listing.root}{name}"), None) is not None
+
+
+def _given_labels(given: Given) -> Sequence[str]:
+    """Return the columns of labels, which are no one-hot columns."""
+    labels = given.roles.get("label", ())
+    return [name for name in labels if name not in given.one_hot_keys]
+
+
+def _classes_of_records(listing: Listing, name: str, given: Given) -> Sequence[str]:
+    found = names_of(listing, name).classes if _given_labels(given) else {}
+    return [found[number] for number in sorted(found)]
+
+
+def _declared_classes(listing: Listing, name: str, given: Given) -> Sequence[str]:
+    """Return the classes of a Parquet file's column of labels, in the order of their numbers."""
+    if not listing.head(name).startswith(_PARQUET):
+        return ()
+    with opened(listing, name) as file:
+        declared = features_in(file.schema_arrow.metadata or {})
+    labels = _given_labels(given)[:1]
+    return next(
+        (class_names(declared.get(it)) or names_beside(listing, name, it) for it in labels), ()
+    )
+
+
 @contextmanager
-def _columns_of(file: ImportFile, table: Table | None = None) -> Iterator[Columns]:
+def _columns_of(
+    file: ImportFile, table: Table | None = None, given: Given = NOTHING_GIVEN
+) -> Iterator[Columns]:
     """Open a file; the numbers in a table whose columns are known name no classes.
 
     Raises: SourceError: it is unreadable, or another document.
@@ -279,6 +374,12 @@ def _columns_of(file: ImportFile, table: Table | None = None) -> Iterator[Column
     if begin.startswith(_PARQUET):
         with opened(listing, name) as parquet:
             schema = parquet.schema_arrow
+        images = [it for it in _given_images(given) if image_leaves(schema, {}, it) and it]
+        if images and table is None:
+            columns = [*given_names(given), *SIZE]
+            found = placed_in_parquet(file, images, columns, _given_labels(given))
+            yield Columns(schema.names, _NO_TYPES, _numbered(found))
+            return
         classes = classes_in(features_in(schema.metadata or {}))
         types, rows = _types(schema) | dict.fromkeys(classes, "bytes"), table_rows(listing, name)
         if classes and table is None:
@@ -288,6 +389,11 @@ def _columns_of(file: ImportFile, table: Table | None = None) -> Iterator[Column
     if name.startswith(SPLIT_PREFIX) and (dataset := dataset_of(listing)) is not None:
         types = {name: spec.dtype for name, spec in dataset.features.items()}
         yield _named(output_records(listing, name, dataset), types=types)
+        return
+    if record_files(listing) and (first := [*first_records(file.path)]):
+        types = {key: _DTYPES[type(it[0])] for each in first for key, it in each.items() if it}
+        found = placed_in_records(file, _given_images(given), _given_labels(given))
+        yield Columns([*dict.fromkeys(chain.from_iterable(first))], types, _numbered(found))
         return
     with listing.open(name) as raw:
         if begin.startswith(_ARROW):

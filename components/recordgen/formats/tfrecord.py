@@ -34,7 +34,6 @@ from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
 from recordgen.formats.column_names import column_name, find_columns
 from recordgen.formats.format import Evidence
-from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
@@ -73,7 +72,6 @@ class Names:
         classes: the names of classes by number.
         flags: the word of each list with a flag of each box: ``objects/is_crowd``, ``is_crowd``.
         others: features with more images, which are not read.
-        given: the features that options name, which are read instead of the others.
         is_own: a dataset of Recordgen has the records, so that its uri identifies an image.
     """
 
@@ -86,7 +84,6 @@ class Names:
     flags: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[str] = ()
     is_own: bool = False
-    given: GivenColumns = GivenColumns(NOTHING_GIVEN)  # noqa: RUF009  # it is frozen
 
     def labels_in(self, values: Sequence[Any] | None) -> Sequence[str]:
         """Return the labels of texts and numbers. Raises: ValueError."""
@@ -133,7 +130,7 @@ def flat_names(where: str, record: Values, names: Names) -> Names:
     return replace(names, image=flat[images[0]], label=label, file=file)
 
 
-def not_understood(where: str, record: Values) -> NotUnderstoodError:
+def not_understood(where: str, record: Values, given: Given = NOTHING_GIVEN) -> NotUnderstoodError:
     """Return the refusal of records whose features are not all known."""
     images = [name for name, values in record.items() if _is_image(values)]
     others = [name for name in record if name not in images]
@@ -141,7 +138,7 @@ def not_understood(where: str, record: Values) -> NotUnderstoodError:
     image = next((name for name in images if name not in masks), "")
     remedy = "" if image else "; records without images are read with recordgen.read"
     what = f"TFRecords whose features have not all a known role ({', '.join(record):.300}){remedy}"
-    return unknown_columns(where, what, others, image=image, mask="".join(masks[:1]))
+    return unknown_columns(where, what, others, given, image=image, mask="".join(masks[:1]))
 
 
 def _is_image(values: Sequence[Any]) -> bool:
@@ -242,32 +239,27 @@ class TfRecordFiles(PictureFormat):
         return self.detect_given(listing, NOTHING_GIVEN)
 
     def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
-        is_output = not listing.only and "" in listing.tree.datasets
-        names = [listing.only] if listing.only else listing.others
-        files: Sequence[str] = [name for name in names if _NAMES.search(name)]
-        if not files and not is_output:
-            return None
-        dataset = dataset_of(listing)
-        if dataset is not None and dataset.task not in self.tasks:
-            return None
-        if is_output:
-            files = [shard.file for shard in dataset.shards] if dataset else []
-        if not files:
+        files = record_files(listing)
+        dataset = dataset_of(listing) if files else None
+        if not files or (dataset is not None and dataset.task not in self.tasks):
             return None
         where = f"{listing.root}{files[0]}"
         try:
-            first = next(_records(where), None)
+            first = next(first_records(where), None)
         except SourceError:
-            if listing.only or is_output:
+            if listing.only or dataset is not None:
                 raise
             return None  # packed files among others
         if first is None:
             return None
-        found = _names(listing, files[0], dataset, given)
+        if given.roles:
+            raise not_understood(where, first, given)
+        found = _names(listing, files[0], dataset)
         if found.image not in first and not listing.only:
             return None
-        _check(where, found, first)
-        records = chain.from_iterable(_records(f"{listing.root}{name}") for name in files)
+        if found.image not in first:
+            raise not_understood(where, first)
+        records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
         in_order = (found.classes[number] for number in sorted(found.classes))
         classes = dataset.labels if dataset is not None else tuple(dict.fromkeys(in_order))
@@ -280,19 +272,12 @@ class TfRecordFiles(PictureFormat):
         single, several, boxes, masks = self.tasks
         if dataset is not None and dataset.task in self.tasks:
             return dataset.task
-        if names.given.mask:
-            return masks
-        if names.given.has_boxes:
-            return boxes
         seen: dict[str, None] = {}
         for record in records:  # the first ones may be without objects
             if names.boxes or any(name.startswith("image/object/") for name in record):
                 return boxes
             if features.IMAGE_MASK_ENCODED in record:
                 return masks
-            if names.given.has_labels:
-                labels = names.given.labels(record.get, names.labels_in)
-                return several if len(labels) > 1 or names.given.has_several else single
             if label := names.label or next((name for name in _LABELS if name in record), ""):
                 return several if len(record.get(label, ())) > 1 else single
             seen.update(dict.fromkeys(record))
@@ -303,24 +288,37 @@ class TfRecordFiles(PictureFormat):
         )
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        return self.read_given(listing, document, NOTHING_GIVEN)
-
-    def read_given(
-        self, listing: Listing, document: str, given: Given
-    ) -> Iterator[Picture | Problem | Note]:
-        names = _names(listing, document, dataset_of(listing), given)
+        names = _names(listing, document, dataset_of(listing))
         path = f"{listing.root}{document}"
         if others := names.others:
             yield Note(
                 0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
             )
-        for number, found in enumerate(RECORDS.read_placed(path)):
-            if isinstance(found, RecordError):
-                is_cut = _TRUNCATED in str(found)
-                code = RejectCode.TRUNCATED if is_cut else RejectCode.CORRUPT
-                yield Problem(number + 1, str(found), f"{document}/{number}", code)
-            else:
-                yield _picture(names, document, number, *found)
+        for number, found in enumerate(read_records(path, document)):
+            yield found if isinstance(found, Problem) else _picture(names, document, number, *found)
+
+
+def record_files(listing: Listing) -> Sequence[str]:
+    """Return the TFRecords of a listing by their names, or the shards of an output."""
+    if not listing.only and "" in listing.tree.datasets:
+        dataset = dataset_of(listing)
+        return [shard.file for shard in dataset.shards] if dataset else []
+    names = [listing.only] if listing.only else listing.others
+    return [name for name in names if _NAMES.search(name)]
+
+
+def read_records(path: str, document: str) -> Iterator[tuple[int, bytes, Values] | Problem]:
+    """Yield the place, the bytes and the features of each record, and the problem of another."""
+    for number, found in enumerate(RECORDS.read_placed(path)):
+        uri = f"{document}/{number}"
+        if isinstance(found, RecordError):
+            code = RejectCode.TRUNCATED if _TRUNCATED in str(found) else RejectCode.CORRUPT
+            yield Problem(number + 1, str(found), uri, code)
+            continue
+        try:
+            yield *found, parse_example(found[1])
+        except ValueError as exc:
+            yield Problem(number + 1, str(exc), uri)
 
 
 def check_unpacked(path: str) -> None:
@@ -332,7 +330,7 @@ def check_unpacked(path: str) -> None:
         )
 
 
-def _records(path: str) -> Iterator[Values]:
+def first_records(path: str) -> Iterator[Values]:
     """Yield the features of the first records that can be read; none if it is no TFRecord.
 
     Raises: SourceError: the file is packed.
@@ -348,45 +346,38 @@ def _records(path: str) -> Iterator[Values]:
         return
 
 
-def _names(listing: Listing, document: str, dataset: Dataset | None, given: Given) -> Names:
+def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
     """Return the names of features. Raises: SourceError: they are unknown."""
     if dataset is not None:
         return Names(is_own=True)
-    names, by_role = names_of(listing, document), GivenColumns(given)
-    if given.roles:
-        return replace(names, image=by_role.image or names.image, given=by_role)
-    where = f"{listing.root}{document}"
-    first = next(_records(where), {})
+    names, where = names_of(listing, document), f"{listing.root}{document}"
+    first = next(first_records(where), {})
     return names if names.image in first else flat_names(where, first, names)
 
 
-def _check(where: str, names: Names, record: Values) -> None:
-    """Check that a record has the image and what options name. Raises: UsageError."""
-    names.given.check(record, where)
-    if names.image not in record:
-        raise not_understood(where, record)
+def check_encoded(values: Values) -> None:
+    """Check that a record holds an image file. Raises: ValueError: it holds pixels."""
+    if values.get(_FORMAT) == [features.RAW.encode()]:
+        raise ValueError("the record holds raw pixels, and no image file")
 
 
 def _picture(
-    names: Names, document: str, number: int, place: int, record: bytes
+    names: Names, document: str, number: int, place: int, record: bytes, values: Values
 ) -> Picture | Problem:
-    uri = f"{document}/{number}"
+    written = file_name_in(names, values)
+    uri = written if names.is_own and written else name_within(document, number, written)
     try:
-        values: Values = parse_example(record)
-        uri = _uri(names, document, number, values)
-        if values.get(_FORMAT) == [features.RAW.encode()]:
-            raise ValueError("the record holds raw pixels, and no image file")
+        check_encoded(values)
         image = values.get(names.image, ())
         if len(image) != 1 or not isinstance(image[0], bytes):
             raise ValueError(f"expected one image in {names.image} (got {len(image)} values)")
         objects, labels, size = _annotation(names, values)
-        split = names.given.split(values.get)
-        mask = values.get(names.given.mask or features.IMAGE_MASK_ENCODED, ())
+        mask = values.get(features.IMAGE_MASK_ENCODED, ())
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
     payloads = [range_in(document, place, record, data) for data in (image[0], *mask[:1])]
     return Picture(
-        *(number + 1, uri, split, size, objects, labels),
+        *(number + 1, uri, None, size, objects, labels),
         payloads=payloads,
         mask=f"{uri}/mask" if mask else "",
     )
@@ -401,13 +392,6 @@ def _annotation(
     names: Names, values: Values
 ) -> tuple[Sequence[Marked], Sequence[str], tuple[int, int] | None]:
     """Return the objects, the labels, and the size for boxes in pixels. Raises: ValueError."""
-    given = names.given
-    if given.has_boxes:
-        objects = given.objects(values.get, names.labels_in)
-        in_pixels = any(max(each.corners) > 2 for each in objects)
-        return objects, (), size_of(*given.size(values.get)) if in_pixels else None
-    if given.has_labels:
-        return (), given.labels(values.get, names.labels_in), None
     objects, labels = _objects(names, values), _labels(names, values)
     size = None
     if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
@@ -417,12 +401,11 @@ def _annotation(
     return objects, labels, size
 
 
-def _uri(names: Names, document: str, number: int, values: Values) -> str:
-    """Return the path of an image: its own in a dataset, else below that of its file."""
+def file_name_in(names: Names, values: Values) -> str:
+    """Return the name of the image file that a record says; "" if it says none."""
     candidates = (names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
     found = next((values[name] for name in candidates if values.get(name)), [b""])[0]
-    text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    return text if names.is_own and text else name_within(document, number, text)
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
 
 
 def _labels(names: Names, values: Values) -> Sequence[str]:

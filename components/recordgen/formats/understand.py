@@ -135,12 +135,14 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
         stop(head, "no column is known to hold paths or texts")
     if texts and mostly(is_media, filled_at(rows, texts[0])):
         stop(head, f"the column {head.names[texts[0]]} names images or videos, and no texts")
-    task, what = _task_of_roles(head, texts, path)
+    task, what = _task_of_roles(head, texts, path, given)
     where = "--columns" if given.roles and not head.classes else head.where
     return Candidate(task.name, f"{where} names {what}", max(1, len(rows)))
 
 
-def _task_of_roles(head: Head, texts: Sequence[int], path: int) -> tuple[type[Task], str]:
+def _task_of_roles(
+    head: Head, texts: Sequence[int], path: int, given: Given
+) -> tuple[type[Task], str]:
     header, rows = head.header or (), [line.fields for line in head.lines]
     paths = filled_at(rows, path)
     kinds = {*map(kind_of, paths)}
@@ -156,7 +158,10 @@ def _task_of_roles(head: Head, texts: Sequence[int], path: int) -> tuple[type[Ta
     if kinds == {"video"} or (has_segments and not are_images):
         return tasks.VideoClassification, "the columns of a segment"
     masks = find_columns(header, MASK_COLUMNS)
-    if masks and not labels and any(map(is_media, filled_at(rows, masks[0]))):
+    is_mask = "mask" in given.roles or any(
+        is_media(it) for at in masks for it in filled_at(rows, at)
+    )
+    if is_mask and not labels:
         return tasks.ImageSegmentation, "the columns of images and masks"
     what = "one-hot columns of images" if head.classes else "the columns of images"
     return (tasks.ImageMultiLabel if several else tasks.ImageClassification), what
