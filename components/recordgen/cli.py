@@ -510,7 +510,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--split", metavar="NAME", help="copy only this split (default: all)")
     export.add_argument(
-        "--lossy", action="store_true", help="leave out crowds if the copy has no word for them"
+        "--lossy", action="store_true", help="leave out the images that the copy cannot hold"
     )
     export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
     export.add_argument(

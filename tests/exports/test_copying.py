@@ -164,6 +164,18 @@ def test_what_a_format_cannot_hold(name, kind, fields, options, fact, tmp_path):
     assert tree_bytes(tmp_path) == before
 
 
+@pytest.mark.parametrize(("name", "kind", "fields"), [("yolo", "GIF", BOX), ("folder", "PNG", "")])
+def test_lossy_leaves_out_what_a_format_cannot_hold(name, kind, fields, tmp_path):
+    """All other images are in the copy."""
+    (tmp_path / "good.png").write_bytes(encoded(noise(seed=9), "PNG"))
+    lines = [*images(tmp_path, kind, fields), f"TRAIN,good.png{fields or ',a'}"]
+    options = BOXES if fields else ONE
+    out = converted(tmp_path, lines, check="none", **options)
+    export(name, out, tmp_path / "to", lossy=True)
+    copied = (path.name for path in (tmp_path / "to").rglob("*") if path.is_file())
+    assert [it for it in copied if it.endswith((".png", f".{kind.lower()}"))] == ["good.png"]
+
+
 def test_bytes_that_json_cannot_have(tmp_path):
     """They are an error before the first byte."""
     recordgen.write([{"x": 1, "blob": b"\xff"}], tmp_path / "out")

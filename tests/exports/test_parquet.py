@@ -84,6 +84,11 @@ def test_columns_of_each_task(task, sample, tmp_path):
         table = pq.read_table(tmp_path / f"to/data/{words.get(name, name)}-00000-of-00001.parquet")
         found = declared(table)
         assert list(found) == table.column_names
+        names = found.get("label", {}).get("names", ())
+        if names:
+            texts = [None if at is None else names[at] for at in table["label"].to_pylist()]
+            assert table[(repeated := "label_text")].to_pylist() == texts
+            assert found.pop(repeated) == TEXT
         assert {key: found[key] for key in COLUMNS[task]} == COLUMNS[task]
         assert len(found) == len(COLUMNS[task]) or task == "tabular"
         assert len(table) == split.examples

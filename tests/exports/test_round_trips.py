@@ -8,6 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +25,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports import Output
 from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
-from tests.conftest import ROOT, encoded, noise, stored_examples, tree_bytes
+from tests.conftest import ROOT, encoded, noise, stored_examples
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
@@ -242,6 +243,12 @@ def test_classes_of_a_single_file_have_names(datasets, tmp_path):
     found = recordgen.convert(tmp_path / "a.parquet", tmp_path / "out", max_reject_fraction=0.1)
     assert found.dataset.labels == recordgen.read_dataset(str(again)).labels
     assert dict(found.dataset.rows.rejected) == {"bad_line": 1}
+    for task in ("text_classification", "image_classification"):
+        datasets[1]("parquet", task)
+        files = again.with_name(f"{task}-parquet").glob("data/*")
+        frame = pd.concat(map(pd.read_parquet, files))
+        of_frame = recordgen.convert(frame, tmp_path / task, lint="-ALL").dataset
+        assert of_frame.labels == recordgen.read_dataset(str(datasets[0](task))).labels
 
 
 def test_long_names_of_many_classes_come_back(tmp_path):
@@ -400,15 +407,13 @@ def test_documents_are_json(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "source"), [("yolo", ""), ("automl", "import.csv")])
-def test_crowds_are_left_out_only_on_request(name, source, datasets, tmp_path):
-    """A format without a word for crowds refuses before the first byte; --lossy copies the rest."""
+def test_a_crowd_never_becomes_an_object(name, source, datasets, tmp_path, caplog):
+    """A format without a word for crowds leaves them out, and the command warns of them."""
     old = datasets[0]("crowd")
     assert lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps) == {"crowd": 2}
     assert lost_objects(Output.open(old), ["eval"], EXPORTS[name].keeps) == {"crowd": 1}
-    with pytest.raises(UsageError):
-        export(name, old, tmp_path / "to")
-    assert not tree_bytes(tmp_path)
-    assert main(["export", name, str(old), "--to", f"{tmp_path}/to", "--lossy"]) == 0
+    assert main(["export", name, str(old), "--to", f"{tmp_path}/to"]) == 0
+    assert "crowd (4 objects)" in caplog.text
     recordgen.convert(f"{tmp_path}/to/{source}", tmp_path / "again", lint="-ALL")
     assert {*facts_of(tmp_path / "again", "labels").values()} == {b"zebra"}
     assert len(facts_of(tmp_path / "again", "labels")) == 4

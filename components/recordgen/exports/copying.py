@@ -86,12 +86,14 @@ class Copy:
     """One copy of a dataset, or of one of its splits.
 
     Attributes:
+        is_lossy: leave out the images that the format cannot hold, instead of an error.
         is_resumed: an earlier run of the same copy did not finish.
     """
 
     output: Output
     splits: Mapping[str, Split]
     to: str
+    is_lossy: bool = False
     is_resumed: bool = False
     progress: Progress | None = None
 
@@ -209,10 +211,11 @@ class CopyExport(Export):
         """
         output = Output.open(place)
         to = self._folder(output, options)
-        copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
+        splits = _chosen(output, options.split)
+        copy = Copy(output, splits, to, options.lossy, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
-        self._check_losses(copy, is_lossy=options.lossy)
+        self._warn_of_losses(copy)
         mark = {
             "export": self.name,
             "digest": output.dataset.digest,
@@ -264,27 +267,19 @@ class CopyExport(Export):
                 f"use --split to export one of them"
             )
         kinds = {kind for it in copy.splits.values() if it.images for kind in it.images.formats}
-        if refused := sorted(kinds & {*self.refused_formats}):
+        refused = sorted(kinds & {*self.refused_formats})
+        if refused and not copy.is_lossy:
             raise UsageError(
                 f"{self.name} holds no {refused[0].upper()} images, and the dataset has some; "
-                f"convert with --encode png or --encode jpeg"
+                f"convert with --encode png or --encode jpeg, or leave them out with --lossy"
             )
 
-    def _check_losses(self, copy: Copy, *, is_lossy: bool) -> None:
-        """Warn of what a copy would lose of its objects.
-
-        Raises: UsageError: these are crowds, and ``is_lossy`` is false.
-        """
-        lost = self.losses(copy)
-        counts = ", ".join(f"{part} ({number:,} objects)" for part, number in lost.items())
-        if "crowd" in lost and not is_lossy:
-            raise UsageError(
-                f"{self.name} has no word for crowds, and a model would take each for one object; "
-                f"use --lossy to leave them out, or export coco, which keeps them; it does not "
-                f"keep: {counts}"
-            )
-        if lost:
-            _log.warning("the copy does not keep: %s", counts)
+    def _warn_of_losses(self, copy: Copy) -> None:
+        """Warn of what a copy loses of its objects; a crowd must not become a single object."""
+        if lost := self.losses(copy):
+            counts = (f"{part} ({number:,} objects)" for part, number in lost.items())
+            left_out = "; crowds are left out, and export coco keeps them" * ("crowd" in lost)
+            _log.warning("the copy does not keep: %s%s", ", ".join(counts), left_out)
 
 
 def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:

@@ -25,7 +25,7 @@ class ExportOptions:
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
         verify: compare the shards with ``dataset.json``, instead of their digests there only.
-        lossy: leave out crowds where the format of a copy has no word for them.
+        lossy: leave out the images that the format of a copy cannot hold.
         progress: receives the progress of long work.
     """
 

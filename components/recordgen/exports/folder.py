@@ -30,10 +30,11 @@ class Folder(ImageCopyExport):
 
     def check(self, copy: Copy) -> None:
         for name, split in copy.splits.items():
-            if split.unlabelled:
+            if split.unlabelled and not copy.is_lossy:
                 raise UsageError(
                     f"{self.name} holds a label for each image, and {split.unlabelled:,} of split "
-                    f"{name!r} have none; use export automl, which holds them"
+                    f"{name!r} have none; use export automl, which holds them, or leave them out "
+                    f"with --lossy"
                 )
         for label in copy.dataset.labels:
             if fault := _fault(label):
@@ -47,6 +48,8 @@ class Folder(ImageCopyExport):
         known = frozenset(copy.dataset.labels)
 
         def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
+            if copy.is_lossy and not image.labels:
+                return {}
             if len(image.labels) != 1 or image.labels[0] not in known:
                 raise RecordError(
                     f"{image.where}: needs one label of dataset.json (got {listed(image.labels)})"

@@ -118,6 +118,8 @@ class ImageCopyExport(CopyExport):
                 values = stored.values()
                 if (image := stored_image(values)) is None:
                     raise RecordError(f"{stored.where}: there is no {features.IMAGE_ENCODED}")
+                if image[1] in self.refused_formats:
+                    continue
                 if not image[1]:
                     raise RecordError(
                         f"{stored.where}: {features.IMAGE_ENCODED} must be a JPEG, PNG, GIF, BMP "

@@ -1,10 +1,10 @@
 """Parquet as Hugging Face's hub lays it out: ``data/train-00000-of-00012.parquet``.
 
-    image {bytes, path} · label ClassLabel(cat, dog) · source_id string
+    image {bytes, path} · label ClassLabel(cat, dog) · label_text string · source_id string
 
 The schema's metadata say the types, so that ``load_dataset("parquet", data_files=…)`` decodes
-images and names classes, and the hub's viewer shows them. Rules: "Structure your repository" and
-"Create an image dataset" of Hugging Face's datasets.
+images and names classes, and the hub's viewer shows them; pandas and SQL see ``label_text``.
+Rules: "Structure your repository" and "Create an image dataset" of Hugging Face's datasets.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from recordgen.errors import RecordError
-from recordgen.exports.columns import IMAGE, Column, columns_of
+from recordgen.exports.columns import IMAGE, Column, Values, columns_of
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes
+from recordgen.tables.roles import LABEL, LABEL_TEXT
 
 # A group is in memory at once, here and in readers; a reader of one image reads its group.
 _IMAGES_AT_ONCE = 100
@@ -44,7 +45,7 @@ class Parquet(ShardCopyExport):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = columns_of(copy.dataset)
+        columns = _with_names(columns_of(copy.dataset))
         images = [column.name for column in columns if column.feature == IMAGE]
         declared = {"info": {"features": {column.name: column.feature for column in columns}}}
         fields = [(column.name, _arrow_type(column.feature)) for column in columns]
@@ -62,6 +63,19 @@ class Parquet(ShardCopyExport):
             at_once = _IMAGES_AT_ONCE if images else _ROWS_AT_ONCE
             for rows in _groups(examples, columns, at_once):
                 writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=at_once)
+
+
+def _with_names(columns: Sequence[Column]) -> Sequence[Column]:
+    """Return the columns, and the name of each label, for readers that see no schema."""
+    label = next((each for each in columns if each.name == LABEL), None)
+    if label is None or "names" not in label.feature or LABEL_TEXT in {it.name for it in columns}:
+        return columns
+
+    def name_of(values: Values) -> str | None:
+        number = label.read(values)
+        return None if number is None else label.feature["names"][number]
+
+    return [*columns, Column(LABEL_TEXT, {"dtype": "string", "_type": "Value"}, name_of)]
 
 
 def _groups(

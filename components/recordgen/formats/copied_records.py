@@ -42,6 +42,7 @@ from recordgen.formats.tfrecord import (
 from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table, image_suffix
+from recordgen.tables.roles import LABEL, LABEL_TEXT
 from recordgen.tasks import Declared
 from recordgen.tasks.texts.task import CONTENT_KEY
 
@@ -72,12 +73,19 @@ _FILE = ("encoded", "format", "source_id")
 Classes: TypeAlias = Mapping[str, Sequence[str]]
 Record: TypeAlias = Mapping[str, Any]
 
+_NO_CLASSES: Classes = {}
 
-def without_repeats(record: Any) -> Any:
-    """Return a record of a text without the columns that repeat what others say."""
+
+def without_repeats(record: Any, classes: Classes = _NO_CLASSES) -> Any:
+    """Return a record of a text without the columns that repeat what others say.
+
+    ``classes`` are those that the schema names; a column beside them may repeat the names.
+    """
     if not isinstance(record, Mapping):
         return record
-    repeated = _REPEATED if ENTITIES in record else _REPEATED[:1]
+    repeated = {*(_REPEATED if ENTITIES in record else _REPEATED[:1])}
+    if LABEL in classes:
+        repeated.add(LABEL_TEXT)
     return {name: value for name, value in record.items() if name not in repeated}
 
 

@@ -39,8 +39,8 @@ from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tables.roles import BOX_ROLES
-from recordgen.tasks import task_for
+from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT
+from recordgen.tasks import Tabular, task_for
 from recordgen.tasks.texts.task import CONTENT_KEY
 
 if TYPE_CHECKING:
@@ -309,6 +309,9 @@ SOURCE = "DataFrame"
 
 _SAMPLE_ROWS = 1000
 
+# The columns of texts and images in Parquet that an export wrote.
+_COPIED = {"text", "image", "source_id", LABEL, LABEL_TEXT}
+
 
 def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with dense columns; cells and types of sparse ones need special handling."""
@@ -323,6 +326,16 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
         for _, column in frame.items()
     ]
     return pd.concat(columns, axis=1)
+
+
+def as_named(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:
+    """Return a frame of ``export parquet`` with the names of labels in place of their numbers."""
+    names = [str(name) for name in frame.columns]
+    is_plain = options.task != Tabular.name and Given.of(options) == NOTHING_GIVEN
+    if not is_plain or not {LABEL, LABEL_TEXT} <= {*names} <= _COPIED:
+        return frame
+    wanted = [name for name in names if name not in (LABEL, "source_id")]
+    return frame[wanted].rename(columns={LABEL_TEXT: LABEL})
 
 
 def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:

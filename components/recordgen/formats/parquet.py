@@ -38,14 +38,14 @@ from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
-from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
+from recordgen.tables.roles import LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
 
 # Columns that name an image, which need not be read.
-_NAMES = ("id", "image_id", "source_id", "file_name", "filename", "image_name")
+_NAMES = ("id", "image_id", "source_id", "file_name", "filename", "image_name", LABEL_TEXT)
 
 
 @dataclass(frozen=True)

@@ -383,7 +383,8 @@ def _columns_of(
         classes = classes_in(features_in(schema.metadata or {}))
         types, rows = _types(schema) | dict.fromkeys(classes, "bytes"), table_rows(listing, name)
         if classes and table is None:
-            types, rows = without_repeats(types), map(without_repeats, rows)
+            types = without_repeats(types, classes)
+            rows = (without_repeats(row, classes) for row in rows)
         yield _named(rows, classes, types)
         return
     if name.startswith(SPLIT_PREFIX) and (dataset := dataset_of(listing)) is not None:

@@ -64,7 +64,8 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     from recordgen.formats.frame_images import FrameImages
 
     own_images = FrameImages(named_records.SOURCE)
-    frame = own_images.with_paths(named_records.as_dense(frame))
+    frame = named_records.as_named(named_records.as_dense(frame), options)
+    frame = own_images.with_paths(frame)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)

@@ -50,8 +50,11 @@ _SETTINGS: Mapping[str, Sequence[str]] = {
 # The kinds of a target, ``target:class``, by what they mean for training.
 _TARGETS = {"class": "classification", "number": "regression"}
 
+#: The column of a label's number, and of its name beside it, as the hub's datasets call it.
+LABEL, LABEL_TEXT = "label", "label_text"
+
 # The only role that several columns may have.
-_REPEATS = "label"
+_REPEATS = LABEL
 
 Roles = Mapping[str, tuple[str, ...]]
 
