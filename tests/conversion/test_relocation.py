@@ -112,6 +112,36 @@ def test_append_takes_no_relative_path_for_that_of_another_folder(weeks, monkeyp
     assert (same.examples, same.rows.existing) == (2, 1)
 
 
+# The import file of the first run, and of one that appends, from another folder if it is whole.
+SPELLINGS = [
+    ("a.csv", "{root}/one/a.csv"),
+    ("{root}/one/a.csv", "a.csv"),
+    ("./a.csv", "../one/a.csv"),
+    ("a.csv", "{root}/link/a.csv"),
+    ("{root}/link/a.csv", "file://{root}/two/../one/a.csv"),
+    ("images/", "{root}/one/images/"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SPELLINGS)
+def test_all_spellings_of_an_import_file_are_one(first, second, weeks, monkeypatch):
+    """Its rows are known ones, and its rejects are listed once, however its path is written."""
+    root = weeks
+    (root / "link").symlink_to(root / "one")
+    (root / "one/a.csv").write_text("TRAIN,images/1.jpg,cat\nTRAIN,none.jpg,cat\n")
+    options = {"overwrite": True, "max_reject_fraction": 1.0}
+    if first.endswith("/"):
+        (root / "one/images/none.jpg").write_bytes(b"no image")
+        options["layout"] = "{name}.{label}"
+    before = recordgen.convert(first.format(root=root), "../out", **options)
+    if "root" in second:
+        monkeypatch.chdir("/")
+    options = {**options, "overwrite": False, "append": True}
+    after = recordgen.convert(second.format(root=root), root / "out", **options)
+    assert after.dataset.digest == before.dataset.digest
+    assert (after.dataset.rows.existing, len(after.rejects)) == (1, len(before.rejects))
+
+
 def test_an_output_that_moved_alone_takes_relative_paths(weeks):
     """If import files are not where they were, the current folder is that of relative paths."""
     shutil.move(weeks / "out", weeks / "far/away/out")

@@ -202,16 +202,11 @@ class Source:
 
         Raises: UsageError.
         """
-        if existing is None or not (known := existing.dataset.source_folder):
-            return
-        place = os.path.realpath(storage.local_path(existing.output))
-        folder = storage.absolute(storage.join(place, known))
-        relative = filter(storage.is_relative, existing.dataset.source)
-        are_there = any(os.path.exists(os.path.join(folder, path)) for path in relative)
-        if are_there and self.folder_from(existing.output) not in ("", known):
+        is_relative = any(storage.is_relative(file.path) for file in self.files)
+        if existing is not None and is_relative and existing.start != storage.absolute(""):
             raise UsageError(
-                f"{existing.output}: the relative paths of its import files start in {folder}; run "
-                f"the command there, or give whole paths of new import files, such as "
+                f"{existing.output}: the relative paths of its import files start in "
+                f"{existing.start}; run the command there, or give whole paths, such as "
                 f"{storage.absolute(self.files[0].path)}"
             )
 

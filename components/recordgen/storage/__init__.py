@@ -38,6 +38,7 @@ from recordgen.storage.paths import name_fault as name_fault
 from recordgen.storage.paths import normal as normal
 from recordgen.storage.paths import parents as parents
 from recordgen.storage.paths import path_fault as path_fault
+from recordgen.storage.paths import real as real
 from recordgen.storage.paths import resolve as resolve
 from recordgen.storage.paths import slip_hint as slip_hint
 from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST

@@ -55,6 +55,14 @@ def absolute(path: str) -> str:
     return with_slashes(os.path.abspath(local_path(path))) if is_local(path) else path
 
 
+def real(path: str) -> str:
+    """Return the one address of a local file, in a folder that is no link; a URL as it is."""
+    if not is_local(path):
+        return path
+    folder, name = posixpath.split(local_path(path))
+    return join(with_slashes(os.path.realpath(folder)), name)
+
+
 def is_local(path: str) -> bool:
     """Return whether ``path`` is on this machine's file system."""
     return "://" not in path or path.startswith("file://") or not is_url(path)

@@ -219,7 +219,7 @@ def known(folder, task, seed, *rows):
     """Return what is known of rows (shard, split, uri, annotation) in the shard ``s``."""
     listed(folder, [(file, split, "a.csv", *rest) for file, split, *rest in rows])
     group = ExistingGroup(f"{folder}/examples.parquet", 0)
-    return list(known_rows(group, {"s"}, task, seed, "/d"))
+    return list(known_rows(group, {"s"}, task, seed, "/d", "/w"))
 
 
 def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
@@ -227,8 +227,8 @@ def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
     place = placing(7)
     rows = [("s", "train", "/d/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
     assert known(tmp_path, IMAGE, 7, *rows, ("s", "train", "y.jpg", None)) == [
-        KnownRow(place("/d/x.jpg").sort_key, "s", "train", "a.csv", "/d/x.jpg", "cat"),
-        KnownRow(place("y.jpg").sort_key, "s", "train", "a.csv", "y.jpg", None),
+        KnownRow(place("/d/x.jpg").sort_key, "s", "train", "/w/a.csv", "/d/x.jpg", "cat"),
+        KnownRow(place("y.jpg").sort_key, "s", "train", "/w/a.csv", "y.jpg", None),
     ]
 
 
@@ -248,7 +248,7 @@ def test_rows_of_videos(tmp_path):
     given = ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")
     rows = [("s", "train", uri, segment) for uri in given]
     assert known(tmp_path, VideoClassification(), 0, *rows) == [
-        KnownRow(place(name).sort_key, "s", "train", "a.csv", uri, segment)
+        KnownRow(place(name).sort_key, "s", "train", "/w/a.csv", uri, segment)
         for name, uri in (("v/1.mp4", "v/1.mp4"), ("v/1.mp4", "v/1.mp4"), ("e/1.mp4", "/e/1.mp4"))
     ]
 
@@ -284,14 +284,18 @@ def test_findings_of_both_runs_are_sorted(tmp_path):
 
     old, new = findings(("a", 2), ("b", 1), ("d", 1)), findings(("a", 1), ("b", 2), ("c", 1))
     out = str(tmp_path)
-    assert list(merge_findings(out, ["b"], new)) == new
+
+    def of_b(finding):
+        return finding.source == "b"
+
+    assert list(merge_findings(out, of_b, new)) == new
     file = tmp_path / "findings.jsonl"
     file.write_text("".join(f"{json.dumps(one._asdict())}\n" for one in old))
-    assert list(merge_findings(out, ["b"], new)) == [new[0], old[0], new[1], new[2], old[2]]
+    assert list(merge_findings(out, of_b, new)) == [new[0], old[0], new[1], new[2], old[2]]
     for broken in ("{}\n", "no JSON\n"):
         file.write_text(broken)
         with pytest.raises(SourceError, match=rf"^{file}: "):
-            list(merge_findings(out, [], new))
+            list(merge_findings(out, of_b, new))
 
 
 def test_merged_datasets_keep_what_either_knows():

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cache
 from itertools import chain, compress, groupby, islice
 from typing import Any, TypeVar
 
@@ -300,6 +301,7 @@ class _Settling:
     known: Sequence[KnownRow]  # examples of the dataset that is appended to
     share: EvalFrom | None
     found: Settled  # receives rejects and counts
+    address: Callable[[str], str] = field(default_factory=lambda: cache(storage.real))
 
     def settle(
         self, ordered: Sequence[PlacedRow]
@@ -439,7 +441,8 @@ class _Settling:
                 there = [
                     item
                     for item in there
-                    if item.source == row.source or self._agrees(row.split, item.split)
+                    if item.source == self.address(row.source)
+                    or self._agrees(row.split, item.split)
                 ]
             if not there:
                 new.append(row)
@@ -451,7 +454,9 @@ class _Settling:
 
     def _payload(self, row: PlacedRow | KnownRow) -> str:
         """Return what a row names: the same relative uri in two folders names two payloads."""
-        return row.uri if self.task.by_address else storage.resolve(row.uri, row.source)
+        if self.task.by_address:
+            return row.uri
+        return storage.resolve(row.uri, self.address(row.source))
 
     def _part(self, row: PlacedRow | KnownRow) -> str:
         return self.task.part(row.annotation)
