@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -50,7 +49,6 @@ from tests.clusters import (
     worker_pool,
 )
 from tests.conftest import encoded, examples_of, noise, tree_bytes, wait_for_first_shard
-from tests.preloaded import WITH_BEAM
 from tests.settings import conversion
 
 pytestmark = pytest.mark.inside
@@ -130,22 +128,6 @@ def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
     assert tree_bytes(tmp_path / "out") == expected
     with pytest.raises(AssertionError, match="NoteKeys"):
         recordgen.convert(source, tmp_path / "here", **_OPTIONS)
-
-
-def test_tables_of_several_files_give_the_same_bytes_on_dask(tmp_path, cluster):
-    """So are tables whose types depend on all rows."""
-    paths = []
-    for name in "ab":
-        lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
-        paths.append(tmp_path / f"{name}.csv")
-        paths[-1].write_text(f"split,n,y\n{lines}TRIAN,1,a\n")
-    options = {"task": "tabular", "columns": "target=y", "shard_mb": 0.1}
-    sources = list(map(str, paths))
-    recordgen.convert(sources, tmp_path / "one", missing_split="drop", **options)
-    flags = on_dask(cluster)
-    recordgen.convert(sources, tmp_path / "two", missing_split="drop", beam_args=flags, **options)
-    assert len(list((tmp_path / "one/Split-train").iterdir())) > 1
-    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
 
 
 def test_check_and_dry_run_work_on_dask(source, cluster):
@@ -282,60 +264,6 @@ def test_shards_are_written_apart_from_planning(source, tmp_path, missing_split)
     ]
 
 
-class Witness(fsspec.AbstractFileSystem):
-    """Local files under another scheme; each process that reads one records its id."""
-
-    protocol = "witness"
-    cachable = False
-
-    def info(self, path, **_):
-        plain = self._strip_protocol(path)
-        return {"name": plain, "size": os.path.getsize(plain), "type": "file"}
-
-    def cat_file(self, path, *_, **__):
-        plain = Path(self._strip_protocol(path))
-        with open(plain.parent / "readers.txt", "a") as readers:
-            readers.write(f"{os.getpid()}\n")
-        return plain.read_bytes()
-
-    @classmethod
-    def _strip_protocol(cls, path):
-        return path.removeprefix("witness://")
-
-
-def witness():
-    """Register ``witness://`` in this process."""
-    fsspec.register_implementation("witness", Witness, clobber=True)
-
-
-def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path, cluster):
-    """Each worker reads a fair share of one split."""
-    for number in range(80):
-        data = encoded(noise(40 + number, 48, seed=number), "JPEG", quality=90)
-        (tmp_path / f"{number}.jpg").write_bytes(data)
-    largest = max(path.stat().st_size for path in tmp_path.glob("*.jpg"))
-    lines = [f"TRAIN,witness://{tmp_path}/{number}.jpg,a" for number in range(80)]
-    (tmp_path / "skewed.csv").write_text("\n".join(["TEST" + lines[0][5:], *lines[1:]]))
-    with distributed.Client(cluster) as client:
-        client.run(witness)
-    witness()
-    dataset = recordgen.convert(
-        tmp_path / "skewed.csv",
-        tmp_path / "out",
-        shard_mb=0.02,
-        allow=("witness://",),
-        beam_args=on_dask(cluster),
-    ).dataset
-    shards = dataset.splits["train"].shards
-    assert len(shards) > 10
-    framing = 400  # bytes of a record without its image
-    assert max(s.bytes - s.examples * framing for s in shards) <= 20_000 + largest
-    readers = (tmp_path / "readers.txt").read_text().split()
-    assert len(readers) == 80
-    assert len(set(readers)) == 2
-    assert min(map(readers.count, set(readers))) > 80 / 8
-
-
 # --- workers die -------------------------------------------------------------------------------
 
 
@@ -370,24 +298,6 @@ def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, 
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny started another one
     assert tree_bytes(output) == undisturbed  # no .tmp, no staging folder
-
-
-@pytest.mark.slow
-def test_a_dead_job_server_ends_the_run(slow_source, tmp_path):
-    """The command fails, and nothing looks finished."""
-    output = tmp_path / "out"
-    with job_server() as (endpoint, pid), worker_pool() as workers:
-        killing = kill_once_writing(output, lambda: pid)
-        done = WITH_BEAM.run(
-            *("-m", "recordgen.cli", "convert", slow_source, str(output), "--shard-mb=1", "-q"),
-            *("--", "--runner=PortableRunner", f"--job_endpoint={endpoint}"),
-            *("--environment_type=EXTERNAL", f"--environment_config={workers}"),
-            env=environment(),
-        )
-        killing.join()
-    assert done.returncode == 1
-    assert "_MultiThreadedRendezvous: UNAVAILABLE" in done.stderr
-    assert os.listdir(output) == [".recordgen-staging"]
 
 
 # --- missing and wrong flags -------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from operator import itemgetter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,13 +13,9 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.checks.copies import Conflict, Duplicate, Leak
 from recordgen.cli import main
-from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.vocabulary import build_vocabulary
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
 from recordgen.errors import LintError, TooManyRejectsError, UsageError
-from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions, make_options
 from recordgen.registry import CHECKS, OWN_CHECKS
 from tests.checks.facts import examined_of, facts_of, findings, label_findings
@@ -96,40 +91,6 @@ def test_what_is_found(source, output):
     about_all = [item["message"] for item in lint_of(output) if not item["source"]]
     assert list(dataset.warnings) == about_all
     assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
-
-
-def test_examples_are_listed(source, output):
-    """examples.parquet has a row for each example: its source, and its place in the output."""
-    table = pq.read_table(output / "examples.parquet").to_pylist()
-    table.sort(key=itemgetter("line"))
-    assert [row["line"] for row in table] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert {row["source"] for row in table} == {source}
-    assert [row["split"] for row in table[:4]] == ["train", "test", "train", "train"]
-    for split in recordgen.read_dataset(str(output)).splits.values():
-        for shard in split.shards:
-            mine = {row["record"]: row["uri"] for row in table if row["shard"] == shard.file}
-            there = [
-                parse_example(record)["image/source_id"][0].decode()
-                for record in RECORDS.read(str(output / shard.file))
-            ]
-            assert [mine[number] for number in range(shard.examples)] == there
-
-
-def test_the_report_shows_the_first_of_each_code(output):
-    """The page shows errors unfolded, also when it is rendered again from lint.jsonl."""
-    page = (output / "report.html").read_text()
-    assert render_report(output) == page
-    found = re.findall(
-        r'data-code="\w+"( open)?>\n<summary><code>(\w+)</code> <span class="level">(\w+)</span> '
-        r'<span class="dim">(\d+)',
-        page,
-    )
-    dataset = recordgen.read_dataset(str(output))
-    assert [(code, int(count)) for _, code, _, count in found] == list(dataset.lint.items())
-    whole = {item["code"] for item in lint_of(output) if not item["source"]}
-    assert all((level == "error" or code in whole) == bool(o) for o, code, level, _ in found)
-    leak = page.split("<code>LEAK</code>")[1].split("</details>")[0]
-    assert 'rows.csv</bdi>:2 <span class="chip">test</span>' in leak
 
 
 def test_command(source, capsys):
@@ -371,15 +332,3 @@ def test_repeated_payloads_against_pairs(rows):
         if any(other[:2] == (split, content) for other in said[:number]):
             duplicates.add(number)
     assert found == {"LEAK": leaks, "CONFLICT": set(), "DUPLICATE": duplicates}
-
-
-def test_the_remedy_of_drift_helps(tmp_path):
-    """Rows without a split have uneven shares by chance; the remedy that is shown evens them."""
-    path = tmp_path / "a.csv"
-    path.write_text("text,label\n" + "".join(f"words {n},{'ab'[n % 2]}\n" for n in range(20)))
-    options = dict(split="50,50", lint="LABEL_DRIFT", seed=4)
-    found = recordgen.check(path, **options)
-    shown = check_summary(found, limit=5)
-    assert found.dataset.lint == {"LABEL_DRIFT": 1}
-    assert "Remedy     LABEL_DRIFT: --stratify label" in shown
-    assert not recordgen.check(path, stratify="label", **options).dataset.lint

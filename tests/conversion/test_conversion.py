@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -29,9 +28,6 @@ from recordgen.exports.beside import CONVERTED
 from recordgen.exports.inspection.records import find_shards
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 
 def read_split(output, split):
@@ -159,38 +155,6 @@ def test_same_input_same_bytes_on_any_number_of_workers(args, make_images, make_
     make_csv(reversed(lines))
     assert without_lines(converted("reversed")) == without_lines(expected)
     assert converted("seed", seed=4) != expected
-
-
-@pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_every_shard_holds_one_label(make_images, make_csv, tmp_path, compression):
-    labels = ("cat", "dog", "")
-    images = make_images(48)
-    source = make_csv(
-        f"{('TRAIN', 'VALIDATION')[n // 36]},{path},{labels[n % 3]}"
-        for n, path in enumerate(images)
-    )
-    output = tmp_path / "out"
-    dataset = recordgen.convert(
-        source, output, shard_by="label", shard_mb=0.006, compression=compression
-    ).dataset
-    assert read_dataset(str(output)) == dataset
-    found = []
-    for split in dataset.splits.values():
-        for shard in split.shards:
-            records = read_records([str(output / shard.file)])
-            assert len(records) == shard.examples
-            own = {record["image/class/text"].decode() for record in records}
-            assert own == {shard.label or "(none)"}
-            found += [record["image/source_id"].decode() for record in records]
-    assert sorted(found) == [named(path) for path in images]
-
-    train = [shard.label for shard in dataset.splits["train"].shards]
-    assert train == ["", "", "cat", "cat", "dog", "dog"]
-    assert [shard.label for shard in dataset.splits["eval"].shards] == ["", "cat", "dog"]
-    suffix = ".gz" if compression == "gzip" else ""
-    assert sorted(os.listdir(output / "Split-train")) == [
-        f"data_tfrecord-{number:05d}-of-00006{suffix}" for number in range(6)
-    ]
 
 
 def test_mixed_shards_have_no_label(make_images, make_csv, tmp_path):
@@ -441,15 +405,6 @@ def test_every_shard_of_the_count_is_there(make_csv, tmp_path):
     assert sorted(os.listdir(output / "Split-train")) == names
     assert [shard.file for shard in shards] == [f"Split-train/{name}" for name in names]
     assert len(read_split(output, "train")) == 3
-
-
-def test_content_is_only_read_of_regular_files(make_images, make_csv, tmp_path):
-    """group_by=content does not wait for a pipe that has no writer."""
-    [image] = make_images(1)
-    os.mkfifo(tmp_path / "pipe.jpg")
-    source = make_csv([f"{image},a", "pipe.jpg,a"])
-    result = recordgen.convert(source, tmp_path / "out", group_by="content", max_reject_fraction=1)
-    assert [item.code for item in result.rejects] == ["not_a_file"]
 
 
 def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):

@@ -1,39 +1,9 @@
 """Datasets of all tasks: counts, appended rows, and agreement of entry points and formats."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 import recordgen
-from recordgen.cli import main
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from tests.conftest import stored_examples
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
-
-
-def balanced(rows):
-    """Return whether every row that was read is counted."""
-    known = rows.examples + rows.duplicates + rows.merged + rows.dropped + rows.existing
-    return rows.read == known + rows.rejects
-
-
-def records(output):
-    """Return the features and split of all records by uri."""
-    return {
-        values["image/source_id"][0].decode(): {
-            "split": name,
-            **{key: value for key, value in values.items() if key.split("/")[1] in _SAID},
-        }
-        for name, values in stored_examples(output)
-    }
-
-
-_SAID = ("class", "object")
 
 
 @pytest.fixture
@@ -64,84 +34,6 @@ def boxes(make_images):
             lines.append(f"{uses},{path},{'cat' if box else 'dog'},{low},0,,,{high + 0.2},1,,")
     lines.append(f",{path},cat,.5,.5,,,.5,.6,,")
     return lines
-
-
-def test_several_labels_per_image(multi, make_csv, tmp_path, capsys):
-    """Every label of an image is in its record, by number; rows are merged; nothing is lost."""
-    assert main(["convert", make_csv(multi), str(tmp_path / "out")]) == 0
-    said = capsys.readouterr().out
-    dataset = read_dataset(str(tmp_path / "out"))
-    assert (dataset.task, dataset.labels) == ("image_multi_label", ("a, b", "bird", "cat", "dog"))
-    assert f"image_multi_label ({tmp_path}/labels.csv:" in said
-    assert "1 duplicates, 1 merged" in said
-    assert (dataset.rows.merged, dataset.rows.duplicates) == (1, 1)
-    assert balanced(dataset.rows)
-    found = list(records(tmp_path / "out").values())
-    assert len(found) == 30
-    for values in found:
-        texts = values.get("image/class/text", [])
-        numbers = values.get("image/class/label", [])
-        assert [dataset.labels[number] for number in numbers] == [text.decode() for text in texts]
-        assert numbers == sorted(set(numbers))
-    for name, split in dataset.splits.items():
-        mine = [values for values in found if values["split"] == name]
-        assert split.unlabelled == sum("image/class/text" not in values for values in mine)
-        assert split.labels == {
-            label: count
-            for label in dataset.labels
-            if (count := sum(label.encode() in v.get("image/class/text", []) for v in mine))
-        }
-    assert f"{sum(s.unlabelled for s in dataset.splits.values())} examples" in " ".join(
-        dataset.warnings
-    )
-
-
-# bad_boxes; number of images and of their boxes; counts of changes; number of rejects
-BAD_BOXES = [
-    ("clip", 30, 43, {"boxes_clipped": 7, "boxes_dropped": 1}, 0),
-    ("drop", 30, 36, {"boxes_dropped": 8}, 0),
-    ("reject", 22, 21, {}, 23),  # 8 bad rows, and the other rows of their images
-]
-
-
-@pytest.mark.parametrize(("bad_boxes", "images", "count", "adjusted", "rejects"), BAD_BOXES)
-def test_boxes(boxes, make_csv, tmp_path, bad_boxes, images, count, adjusted, rejects):
-    """An image has all its boxes, within 0..1; changes to boxes are counted."""
-    source = make_csv(boxes)
-    result = recordgen.convert(
-        source, tmp_path / "out", bad_boxes=bad_boxes, max_reject_fraction=0.5
-    )
-    rows = result.dataset.rows
-    assert (result.dataset.task, rows.adjusted, rows.rejects) == (
-        "object_detection",
-        adjusted,
-        rejects,
-    )
-    assert balanced(rows)
-    codes = {"BOX_OUTSIDE": "boxes_clipped", "BOX_EMPTY": "boxes_dropped"}
-    said = {code: adjusted[kind] for code, kind in codes.items() if kind in adjusted}
-    assert {c: n for c, n in result.dataset.lint.items() if c.startswith("BOX_")} == said
-    lines = [json.loads(line) for line in (tmp_path / "out/lint.jsonl").read_text().splitlines()]
-    for code, number in said.items():
-        assert len({item["line"] for item in lines if item["code"] == code}) == number
-    found = records(tmp_path / "out")
-    assert len(found) == images
-    total = 0
-    for values in found.values():
-        corners = [values.get(f"image/object/bbox/{name}", []) for name in _CORNERS]
-        for xmin, ymin, xmax, ymax in zip(*corners, strict=True):
-            assert 0 <= xmin < xmax <= 1
-            assert 0 <= ymin < ymax <= 1
-        texts, numbers = (
-            values.get(f"image/object/class/{name}", []) for name in ("text", "label")
-        )
-        assert [result.dataset.labels[number].encode() for number in numbers] == texts
-        assert len(texts) == len(corners[0])
-        total += len(texts)
-    assert total == count
-
-
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
 @pytest.mark.parametrize("kind", ["multi", "boxes"])
@@ -183,23 +75,6 @@ def test_overwriting_with_another_task(make_images, make_csv, tmp_path):
     assert (tmp_path / "out/label_map.pbtxt").exists()
     recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "out", overwrite=True)
     assert not (tmp_path / "out/label_map.pbtxt").exists()
-
-
-def test_the_sample_of_tfrecorder(make_images, tmp_path):
-    """Its CSV, in a folder next to the images' folder, converts unchanged and loads by name."""
-    images = make_images(6)
-    lines = ["split,image_uri,label"]
-    for number, image in enumerate(images):
-        use, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("cat", "goat")[number // 3]
-        lines.append(f"{use},../images/{image.name},{label}")
-    (tmp_path / "samples").mkdir()
-    (tmp_path / "samples/data.csv").write_text("\n".join(lines) + "\n")
-    result = recordgen.convert(str(tmp_path / "samples/data.csv"), tmp_path / "out")
-    assert {name: dict(split.labels) for name, split in result.dataset.splits.items()} == {
-        name: {"cat": 1, "goat": 1} for name in ("train", "eval", "test")
-    }
-    loaded = recordgen.load(tmp_path / "out")
-    assert {len(list(loaded[name].unbatch())) for name in ("TRAIN", "VALIDATION", "TEST")} == {2}
 
 
 # --- classes ------------------------------------------------------------------------------------

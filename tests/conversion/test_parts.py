@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -31,7 +30,7 @@ from recordgen.errors import (
 )
 from recordgen.options import OPTIONS, ConvertOptions
 from tests import golden
-from tests.conftest import run_python, tree_bytes
+from tests.conftest import tree_bytes
 from tests.core.dataset.test_manifests import changed, changes
 from tests.deaths import DEATHS, PROCESSES, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
@@ -237,26 +236,6 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path):
     parts.commit(output)
     recordgen.convert(source, tmp_path / "expected")
     assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
-
-
-@pytest.mark.parametrize(("given", "processes"), [({}, 0), ({"threads": 8}, 2)])
-def test_a_part_has_processes_if_the_plan_has_threads(given, processes, source, whole, tmp_path):
-    """It may be one of several parts on its machine, so it does not take all cores by itself."""
-    python, started = tmp_path / "python3", tmp_path / "started"
-    python.write_text(f'#!/bin/sh\necho $$ >> {started}\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    started.touch()
-    parts.plan(source, tmp_path / "out", 1, **SMALL, **given)
-    # In a process of its own: other tests leave files in this one's memory, which keep work in it.
-    run_python(
-        "-c",
-        "import sys; from recordgen import parts; from recordgen.core.flow import graph\n"
-        f"sys.executable, graph.default_threads = {str(python)!r}, lambda: 64\n"
-        f"parts.work({str(tmp_path / 'out')!r}, 0)",
-    )
-    assert len(started.read_text().split()) == processes
-    parts.commit(tmp_path / "out")
-    assert tree_bytes(tmp_path / "out") == whole
 
 
 @pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])

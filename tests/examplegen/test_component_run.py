@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import tensorflow as tf
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import v1 as tfx
-from tfx.dsl.components.common.resolver import Resolver
 
 from pipelines.metadata import Metadata
 from recordgen import convert, features
@@ -219,51 +217,6 @@ def test_a_span_may_be_a_folder(tmp_path, write_image, run_tfx, examples_of):
     resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
     assert (resolved.span, resolved.version) == (7, 2)
     assert "span-07/v2/" in resolved.files[0].path
-
-
-def test_new_labels_follow_the_labels_of_the_previous_span(tmp_path, run_tfx, examples_of):
-    """Labels keep their numbers from span to span."""
-
-    def converted(span, *labels):
-        folder = tmp_path / f"data/span-{span}"
-        folder.mkdir(parents=True)
-        rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
-        (folder / "a.csv").write_text("".join(rows))
-        earlier = Resolver(
-            strategy_class=tfx.dsl.experimental.LatestArtifactStrategy,
-            previous=tfx.dsl.Channel(
-                type=tfx.types.standard_artifacts.Examples,
-                producer_component_id="AutoMLExampleGen",
-            ),
-        ).with_id("earlier_examples")
-        example_gen = AutoMLExampleGen(
-            str(tmp_path / "data"),
-            input_config=input_config(all="span-{SPAN}/*.csv"),
-            task="text_classification",
-            lint="-ALL",
-            previous=earlier.outputs["previous"],
-        )
-        artifact = examples_of(run_tfx(tmp_path / "work", earlier, example_gen))
-        assert artifact.properties["span"] == span
-        return read_dataset(artifact.uri).labels
-
-    assert converted(1, "cat", "bee") == ("bee", "cat")
-    assert converted(2, "ape", "cat") == ("bee", "cat", "ape")
-
-
-def test_dates_are_spans_of_days_since_1970(tmp_path, write_import, run_tfx, examples_of):
-    """A pattern of a date gives the span TFX expects."""
-    for day, count in (("2026-02-28", 2), ("2026-03-01", 3)):
-        write_import(
-            tmp_path / f"data/{day}/a.csv", [("TEST", f"{n}.png", "a") for n in range(count)]
-        )
-    component = AutoMLExampleGen(
-        str(tmp_path / "data"), input_config=input_config(all="{YYYY}-{MM}-{DD}/*.csv")
-    )
-    artifact = examples_of(run_tfx(tmp_path / "work", component))
-    assert artifact.properties["span"] == (date(2026, 3, 1) - date(1970, 1, 1)).days
-    assert artifact.properties["split_names"] == '["test"]'
-    assert "version" not in artifact.properties
 
 
 def test_a_missing_span_fails_the_run(tmp_path, run_tfx):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from recordgen.exports import Export, FileExport
 from recordgen.exports.beside import CONVERTED, WRITTEN, no_files
 from recordgen.exports.export import check_declaration
 from recordgen.registry import EXPORTS, OWN_EXPORTS
-from tests.conftest import COMPONENTS, ROOT
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("name", OWN_EXPORTS)
@@ -32,17 +31,6 @@ def test_the_files_of_a_conversion(tmp_path: Path) -> None:
     recordgen.write([{"x": 1}], tmp_path / "written")
     there = {path.name for path in (tmp_path / "written").iterdir() if path.is_file()}
     assert there == {"dataset.json", "records.npy", *(files[name] for name in WRITTEN)}
-
-
-def test_modules_outside_of_the_room_name_no_file_of_an_export() -> None:
-    """The core names neither the export nor its file; the report's name is public."""
-    names = {EXPORTS[name].file for name in CONVERTED if name != "report"}
-    for room in ("core", "conversion", "writing"):
-        paths = list((COMPONENTS / "recordgen" / room).rglob("*.py"))
-        assert paths
-        for path in paths:
-            code = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
-            assert not [name for name in names if f'"{name}"' in code], path
 
 
 def test_an_installed_export(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from gcsfs.core import GCSFileSystem
-from kfp import compiler, components, dsl
+from kfp import components
 
 from pipelines import component
 from pipelines.component import STEPS, load_step
@@ -21,10 +20,8 @@ from recordgen.kubeflow.convert import check, run, to_options
 from recordgen.kubeflow.execution import StepInput
 from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
-from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python
 from tests.preloaded import WITH_BEAM
-from tests.servers import emulated_gcs
 from tests.steps import (
     OTHER_VALUES,
     call,
@@ -137,58 +134,6 @@ def test_compiled_files_describe_every_input_and_name_the_image(name, files):
     assert executor["container"]["image"] == "registry/recordgen:7"
 
 
-def test_a_pipeline_needs_the_files_alone(files, tmp_path):
-    """kfp compiles a pipeline of all steps, with optional artifacts and lists of them."""
-    steps = {name: components.load_component_from_file(str(path)) for name, path in files.items()}
-
-    def pipeline(source, serving_dir, window, epochs=3):
-        checked = steps["check"](source=source)
-        labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
-        with dsl.If(checked.outputs["lint_errors"] == 0):
-            steps["convert_artifact"](source=labels.output)
-        before = dsl.importer(artifact_uri="gs://b/yesterday", artifact_class=dsl.Dataset).output
-        schema = dsl.importer(artifact_uri="gs://b/schema.pbtxt", artifact_class=dsl.Artifact)
-        blessed = dsl.importer(artifact_uri="gs://b/model", artifact_class=dsl.Model).output
-        with dsl.ParallelFor(window) as uri:
-            spans = dsl.importer(artifact_uri=uri, artifact_class=dsl.Dataset)
-        files = steps["fingerprint"](source=source).set_caching_options(False)
-        dataset = steps["convert"](
-            source=source,
-            image_size="64max",
-            previous=before,
-            dataset_version=files.outputs["fingerprint"],
-        ).outputs["dataset"]
-        steps["statistics"](dataset=dataset, curated_schema=schema.output, fail_on_anomalies=True)
-        data = {"dataset": dataset, "earlier_dataset": before}
-        window = dsl.Collected(spans.output)
-        model = steps["train"](
-            **data,
-            earlier_datasets=window,
-            base_model=blessed,
-            hyperparameters={"batch_size": 16},
-            epochs=epochs,
-        ).outputs["model"]
-        found = steps["evaluate"](dataset=dataset, model=model, baseline=blessed)
-        with dsl.If(found.outputs["blessed"] == True):  # noqa: E712 - kfp reads the comparison
-            evaluation = found.outputs["metrics"]
-            steps["push"](model=model, evaluation=evaluation, serving_dir=serving_dir)
-
-    # Evaluated, because kfp cannot read postponed annotations.
-    pipeline.__annotations__ = {"source": str, "serving_dir": str, "window": list, "epochs": int}
-    path = tmp_path / "pipeline.yaml"
-    compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
-    executors = content(path)["deploymentSpec"]["executors"].values()
-    commands = {item["container"]["command"][3] for item in executors if "container" in item}
-    assert commands == STEPS.keys() - {"convert_artifact"}
-    trained = content(path)["root"]["dag"]["tasks"]["train"]["inputs"]
-    assert trained["artifacts"].keys() == {
-        "dataset",
-        "earlier_dataset",
-        "earlier_datasets",
-        "base_model",
-    }
-
-
 def test_image_is_of_this_version():
     """The named image has the version of the package."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
@@ -270,24 +215,6 @@ def test_other_artifacts_are_refused(artifact_step, tmp_path):
         run(StepInput.parse(json.dumps(invocation)))
 
 
-def test_a_bucket_is_written_directly(step, make_images, tmp_path, monkeypatch):
-    """Outputs at ``gs://`` need no folder of a launcher."""
-    with emulated_gcs() as url:
-        for name, value in emulated(url).items():
-            monkeypatch.setenv(name, value)
-        fs = GCSFileSystem(token="anon", endpoint_url=url, skip_instance_cache=True)
-        fs.mkdir("pipelines")
-        for path in make_images(3):
-            fs.put(str(path), f"pipelines/data/{path.name}")
-        fs.pipe("pipelines/data/labels.csv", b"0000.jpg,a\n0001.jpg,a\n0002.jpg,b\n")
-        source, root = "gs://pipelines/data/labels.csv", "gs://pipelines/root/task"
-        done = converted(step, tmp_path, root=root, source=source)
-        assert done.done.returncode == 0, done.done.stderr
-        assert done.parameters["examples"] == 3
-        there = {Path(name).name for name in fs.find("pipelines/root/task")}
-    assert {"dataset.json", "labels.txt", "report.html", "report"} <= there
-
-
 def test_bad_data_fails_the_step(step, make_csv, tmp_path):
     """The log ends with the reason, and nothing looks finished."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
@@ -350,22 +277,6 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
     given = executor_input(step, str(tmp_path), tmp_path, {"previous": first}, values)
     with pytest.raises(UsageError, match="vocabulary"):
         run(StepInput.parse(json.dumps(given)))
-
-
-def test_the_fingerprint_of_a_step_changes_with_an_image(rows, make_csv, tmp_path):
-    """It is the same until a file changes."""
-    step = load_step("fingerprint")
-    source, image = make_csv(rows), Path(rows[0].split(",")[1])
-    values = {"source": source, "split": "60,20,20"}
-
-    def fingerprint():
-        return converted(step, tmp_path / "task", **values).parameters["fingerprint"]
-
-    found = fingerprint()
-    assert found.startswith("images:10,")
-    assert fingerprint() == found
-    image.write_bytes(encoded(noise(seed=99), "JPEG"))
-    assert fingerprint() != found
 
 
 # --- check ------------------------------------------------------------------------------------

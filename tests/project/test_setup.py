@@ -156,29 +156,26 @@ def machine(tmp_path):
 # --- which leg
 
 
-@pytest.mark.parametrize(
-    ("glibc", "leg"),
-    # Debian 11, just too old, Ubuntu 24.04, a later one
-    [("2.31", "tfx-1.16"), ("2.38", "tfx-1.16"), ("2.39", "tfx-1.21"), ("2.100", "tfx-1.21")],
-)
-def test_glibc_decides_the_leg(machine, glibc, leg):
+# glibc, processor, headers of Python, variables, the leg
+LEG_OF = [
+    ("2.31", "x86_64", "headers", {}, "tfx-1.16"),  # Debian 11
+    ("2.38", "x86_64", "headers", {}, "tfx-1.16"),  # just too old
+    ("2.39", "x86_64", "headers", {}, "tfx-1.21"),  # Ubuntu 24.04
+    ("2.100", "x86_64", "headers", {}, "tfx-1.21"),
+    ("2.36", "aarch64", "no-headers", {}, "no-tfx"),
+    *(("2.36", "x86_64", "headers", {"LEG": leg}, leg) for leg in LEGS),
+]
+
+
+@pytest.mark.parametrize(("glibc", "processor", "headers", "variables", "leg"), LEG_OF)
+def test_the_machine_or_the_user_decides_the_leg(
+    machine, glibc, processor, headers, variables, leg
+):
+    """glibc and the processor decide, unless LEG does."""
     machine.add_glibc(glibc)
-    machine.add_python("bin/python3.10", "3.10")
-    assert machine.set_up().returncode == 0
-    assert f"locks/{leg}.txt" in machine.called("pip sync")[0]
-
-
-def test_other_processors_get_the_leg_without_tfx(machine):
-    machine.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo aarch64 || echo Linux\n")
-    machine.add_python("bin/python3", "3.12", headers="no-headers")
-    assert machine.set_up().returncode == 0
-    assert "locks/no-tfx.txt" in machine.called("pip sync")[0]
-
-
-@pytest.mark.parametrize("leg", LEGS)
-def test_the_user_can_choose_the_leg(machine, leg):
-    machine.add_python("bin/python3.10", "3.10")
-    assert machine.set_up(LEG=leg).returncode == 0
+    machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo {processor} || echo Linux\n")
+    machine.add_python("bin/python3.10", "3.10", headers=headers)
+    assert machine.set_up(**variables).returncode == 0
     assert f"locks/{leg}.txt" in machine.called("pip sync")[0]
 
 
@@ -342,61 +339,49 @@ def test_settings_of_pip_reach_uv_unless_uv_has_its_own(machine, own, used):
 # --- once, again, and after a failure
 
 
-def test_the_second_call_does_nothing(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up()
-    before = machine.calls()
-    result = machine.set_up()
-    assert result.returncode == 0
-    assert result.stderr == "setup: .venv is ready (tfx-1.16)\n"
-    assert machine.calls() == before
+def moved(machine):
+    machine.repository = machine.repository.rename(machine.root / "moved")
 
 
-def test_a_changed_lock_renews_what_is_installed(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up()
-    with (machine.repository / "locks/tfx-1.16.txt").open("a") as lock:
-        lock.write("something==1.0\n")
-    assert machine.set_up().returncode == 0
-    assert len(machine.called("venv")) == 1
-    assert len(machine.called("pip sync")) == 2
-
-
-def test_a_chosen_leg_stays_chosen(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up(LEG="no-tfx")
-    before = machine.calls()
-    assert machine.set_up().returncode == 0
-    assert machine.calls() == before
-
-
-def test_another_leg_replaces_the_environment(machine):
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up(LEG="no-tfx")
-    machine.set_up(LEG="tfx-1.16")
-    assert len(machine.called("venv")) == 2
-    assert "locks/tfx-1.16.txt" in machine.called("pip sync")[1]
-
-
-@pytest.mark.parametrize("installed", [False, True])
-def test_an_interrupted_set_up_or_renewal_starts_anew(machine, installed):
-    machine.add_python("bin/python3.10", "3.10")
-    if installed:
-        machine.set_up()
-        (machine.repository / "setup.py").write_text("# changed\n")
+def interrupted(machine):
     machine.sync_fails.touch()
     assert machine.set_up().returncode != 0
     machine.sync_fails.unlink()
-    assert machine.set_up().returncode == 0
-    assert len(machine.called("venv")) == 2
 
 
-def test_a_moved_repository_is_set_up_again(machine):
+def renewal_interrupted(machine):
+    (machine.repository / "setup.py").write_text("# changed\n")
+    interrupted(machine)
+
+
+def lock_changed(machine):
+    with (machine.repository / "locks/tfx-1.16.txt").open("a") as lock:
+        lock.write("something==1.0\n")
+
+
+# LEG of the first call, what happens then, LEG of the next call; environments, installations
+CALLS = [
+    ("", None, "", 1, 1),
+    ("no-tfx", None, "", 1, 1),  # a chosen leg stays chosen
+    ("no-tfx", None, "tfx-1.16", 2, 2),
+    ("", lock_changed, "", 1, 2),
+    ("", moved, "", 1, 2),
+    ("", renewal_interrupted, "", 2, 3),
+    (None, interrupted, "", 2, 2),  # there is no first call
+]
+
+
+@pytest.mark.parametrize(("first", "change", "leg", "environments", "syncs"), CALLS)
+def test_a_further_call_does_what_is_needed(machine, first, change, leg, environments, syncs):
+    """Nothing is installed again unless a lock, the leg or the place changed, or a call failed."""
     machine.add_python("bin/python3.10", "3.10")
-    machine.set_up()
-    machine.repository = machine.repository.rename(machine.root / "moved")
-    assert machine.set_up().returncode == 0
-    assert len(machine.called("pip sync")) == 2
+    if first is not None:
+        machine.set_up(LEG=first)
+    if change is not None:
+        change(machine)
+    assert machine.set_up(LEG=leg).returncode == 0
+    found = len(machine.called("venv")), len(machine.called("pip sync"))
+    assert found == (environments, syncs)
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.9"])

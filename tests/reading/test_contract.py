@@ -1,9 +1,12 @@
 """One contract for all tasks: the results of ``load`` for the sample of each task."""
 
+import shutil
+
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, load
+from recordgen import convert, eval_dataset, load
 from recordgen.tasks import TASKS
 from tests.golden import ROOT, SAMPLES
 
@@ -38,3 +41,27 @@ def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_p
             assert spec.shape.rank >= 1, (name, spec)
         batches = sum(1 for _ in data)
         assert batches == data.cardinality() == -(-converted.splits[name].examples // 4)
+
+
+@pytest.mark.parametrize("task", sorted({*TASKS} - {"declared", "tabular"}))
+def test_records_without_a_dataset_json_are_read_with_task(task, tmp_path, monkeypatch):
+    """Shards alone give the batches of their output if task and names of classes are given."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options, how = OPTIONS.get(task, ({}, {}))
+    how = {"image_size": 8} if task == "image_segmentation" else how
+    out = tmp_path / "out"
+    names = convert(ROOT / "examples" / FILES[task], out, **options).dataset.labels
+    shards = shutil.copytree(out / "Split-train", tmp_path / "shards")
+    if task.endswith("_multi_label"):  # nothing else numbers classes
+        how = {**how, "vocabulary": names}
+    found, expected = (
+        [tf.nest.map_structure(lambda part: part.numpy(), batch) for batch in data]
+        for data in (
+            eval_dataset(f"{shards}/*", task=task, batch_size=4, **how),
+            eval_dataset(out, split="train", batch_size=4, **how),
+        )
+    )
+    if task == "video_classification":  # addresses are relative to the folder of dataset.json
+        found, expected = ([labels for _, labels in data] for data in (found, expected))
+    assert len(found) == len(expected)
+    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)

@@ -1,7 +1,5 @@
 import itertools
-import json
 import shutil
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -23,9 +21,8 @@ from recordgen.reading import (
     steps_per_epoch,
     train_dataset,
 )
-from tests.conftest import encoded, noise
-from tests.preloaded import WITH_TENSORFLOW
-from tests.reading.conftest import case_name, ids, pet, write_records
+from tests.conftest import noise
+from tests.reading.conftest import case_name, ids
 
 TRAIN = [n for n in range(200) if n % 5]
 EVAL = [n for n in range(200) if n % 5 == 0]
@@ -147,18 +144,6 @@ def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
     )
 
 
-@pytest.mark.parametrize("encode", [tf.io.encode_png, tf.io.encode_jpeg])
-def test_eager_mode_and_tf_data_decode_the_same_pixels(encode):
-    encoded = [
-        encode(tf.fill((9, 5, channels), tf.constant(200, tf.uint8))).numpy() for channels in (1, 3)
-    ]
-    eager = decode_images(tf.constant(encoded), (3, 2))
-    assert eager.shape == (2, 3, 2, 3)
-    np.testing.assert_allclose(eager, 200 / 255, atol=0.01)
-    dataset = tf.data.Dataset.from_tensors(encoded).map(lambda x: decode_images(x, (3, 2)))
-    np.testing.assert_array_equal(next(iter(dataset)), eager)
-
-
 def test_a_batch_larger_than_the_data_names_the_largest_size(output):
     with pytest.raises(UsageError, match="160"):
         train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
@@ -256,25 +241,6 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
         [(texts, labels)] = data
         expected = [[int(text.numpy().split()[-1]) % 2] for text in texts]
         assert labels.numpy().tolist() == expected
-
-
-def test_load_of_declared_columns_takes_the_same_options(tmp_path):
-    for number, name in enumerate("abcd"):
-        (tmp_path / f"{name}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
-    schema = {"use": "split", "photo": "image", "age": "int", "kind": "label"}
-    rows = ["TRAIN,a.png,0,a", "TRAIN,b.png,1,b", "VALIDATION,c.png,2,a", "VALIDATION,d.png,3,b"]
-    (tmp_path / "a.csv").write_text("\n".join([",".join(schema), *rows]))
-    recordgen.convert(tmp_path / "a.csv", tmp_path / "labels", schema=schema)
-    for task in ("auto", "declared"):
-        found = load(tmp_path / "labels", image_size=6, batch_size=1, task=task)
-        assert found.class_names == ["a", "b"]
-        assert found["train"].element_spec[0] == tf.TensorSpec((None, 6, 6, 3), tf.float32)
-        assert sorted(labels_of(found["train"])) == [0, 1]
-    numbers = {**schema, "age": "float_label", "kind": "text"}
-    recordgen.convert(tmp_path / "a.csv", tmp_path / "numbers", schema=numbers)
-    [(columns, ages)] = load(tmp_path / "numbers", image_size=6)["validation"]
-    assert columns["photo"].shape == (2, 6, 6, 3)
-    assert sorted(ages.numpy()) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -390,16 +356,6 @@ def test_a_seed_decides_order_and_augmentation_whatever_tensorflows_seed(pets):
     assert not np.array_equal(found[1], found[3])
 
 
-def test_a_function_of_the_user_may_branch_on_tensors(pets):
-    def is_cat(record):
-        wanted = False
-        if record["image/class/text"] == b"cat":
-            wanted = True
-        return wanted
-
-    assert set(labels_of(train_dataset(pets, image_size=SIZE, only=is_cat))) == {1}
-
-
 def test_a_predicate_that_rejects_all_gives_an_empty_dataset(pets):
     none = dict(only=lambda _: tf.constant(False), image_size=SIZE)
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
@@ -442,39 +398,6 @@ def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
     shard.unlink()
     with pytest.raises(SourceError, match=rf"dataset\.json .*{shard.name}"):
         train_dataset(copy, image_size=SIZE)
-
-
-# Reads epochs of training and prints the memory of the process after each, in MB.
-EPOCHS = textwrap.dedent("""
-    import json, sys
-    from recordgen import train_dataset
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096 / 1e6
-    dataset = iter(train_dataset(
-        sys.argv[1], batch_size=20, image_size=(64, 64), epochs="endless"
-    ))
-    found = []
-    for _ in range(4):
-        for _ in range(200):
-            next(dataset)
-        found.append(resident())
-    print(json.dumps(found))
-""")
-
-
-@pytest.mark.slow
-def test_memory_stays_flat(tmp_path):
-    """After hundreds of epochs the process has as much memory as after the first ones.
-
-    4000 images of 49 kB, as float32, pass between two measurements: 200 MB, of which at most 10
-    may stay.
-    """
-    source = write_records(tmp_path / "a.rec", map(pet, range(100)))
-    done = WITH_TENSORFLOW.run("-c", EPOCHS, source)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found[3] - found[1] < 10, found
 
 
 def test_load_says_that_a_split_has_no_label(tmp_path, caplog):

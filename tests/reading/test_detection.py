@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, load, steps_per_epoch, train_dataset
+from recordgen import eval_dataset, load, steps_per_epoch
 from recordgen import read as read_examples
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading import Tuning, named_errors, reading_plan
+from recordgen.reading import Tuning, named_errors
 from tests.reading.conftest import example, write_records
 from tests.reading.scenes import Scene, shown, write_scenes, write_split
 
@@ -276,34 +276,6 @@ def test_only_boxes_of_the_requested_classes_are_read(
     )
 
 
-@pytest.mark.parametrize(
-    ("stage", "place", "padding"),
-    [
-        # each stage with each place and each form
-        ("images", "memory", "ragged"),
-        ("images", "file", "auto"),
-        ("records", "memory", "auto"),
-        ("records", "file", "ragged"),
-    ],
-)
-def test_cached_boxes_are_augmented_anew_in_each_epoch(plain, tmp_path, stage, place, padding):
-    """Cached boxes are those of the records, and change anew in each epoch."""
-    size = (8, 12) if stage == "images" else (80, 120)
-    cache = "memory" if place == "memory" else str(tmp_path / "cache")
-    options = dict(batch_size=4, image_size=size, cache=cache, padding=padding, split="train")
-    options["columns"] = ["image/source_id"]
-    options["tuning"] = Tuning(cache_bytes=20_000)  # 12 images of 80×120 take 345,600
-    assert reading_plan(plain, **options).cache.stage == stage
-    dataset = eval_dataset(plain, **options)
-    for _ in range(2):
-        same(read(dataset), expected())
-    flips = dict(flip=True)
-    training = train_dataset(plain, augment=flips, seed=1, epochs=2, **options)
-    first, second = (read(training.skip(3 * n).take(3)) for n in range(2))
-    assert first.keys() == second.keys()
-    assert first != second
-
-
 def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
     """Skipped images do not shift the boxes of others."""
     examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
@@ -353,21 +325,6 @@ def as_others(folder, examples):
 
 def scene_features(count=8):
     return [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(count)]
-
-
-def test_boxes_of_other_tools_are_read_with_task(tmp_path):
-    """Other tools' boxes are read with task=."""
-    source = as_others(tmp_path, scene_features())
-    found = read(eval_dataset(source, task="object_detection", **IDS))
-    same(found, expected(range(8)))
-    assert steps_per_epoch(source, 4, task="object_detection") == 2
-    by_predicate = eval_dataset(
-        source,
-        task="object_detection",
-        only=lambda record: tf.size(record["image/object/bbox/xmin"]) > 1,
-        **IDS,
-    )
-    same(read(by_predicate), expected([2, 3, 6, 7]))
 
 
 @pytest.fixture(scope="module")

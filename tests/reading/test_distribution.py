@@ -1,8 +1,6 @@
 """The shares of several workers: disjoint, complete, and on two devices."""
 
 import itertools
-import json
-import textwrap
 
 import pytest
 import tensorflow as tf
@@ -11,7 +9,6 @@ from recordgen import convert, eval_dataset, input_fn, read, steps_per_epoch, tr
 from recordgen.errors import UsageError
 from recordgen.reading import Tuning, find_shards, reading_plan
 from tests.conftest import encoded, noise
-from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -188,54 +185,3 @@ def test_input_context(pets):
     assert sorted(found) == sorted(ids(eval_dataset(pets, **WITH_IDS)))
     with pytest.raises(UsageError, match=r"shard.*input_context"):
         input_fn(pets, input_context=context, shard=(0, 2))
-
-
-# Two replicas in one process. Prints for each method the images that both saw in one epoch and the
-# largest batch of a replica; then the number of epochs in the history of a model.
-MIRRORED = textwrap.dedent("""
-    import json, sys
-    import tensorflow as tf
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    from recordgen import convert, eval_dataset, input_fn, train_dataset
-    [source] = json.loads(sys.argv[1])
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    options = dict(image_size=(4, 6), columns=["image/source_id"])
-    from_function = strategy.distribute_datasets_from_function(
-        lambda context: input_fn(
-            source, split="eval", batch_size=8, input_context=context, **options
-        )
-    )
-    from_dataset = strategy.experimental_distribute_dataset(
-        eval_dataset(source, batch_size=8, **options)
-    )
-
-    @tf.function
-    def step(*batch):
-        return batch[0], batch[2]["image/source_id"]
-
-    def passed(dataset):
-        sizes, seen = set(), []
-        for batch in dataset:
-            images, names = strategy.run(step, batch)
-            for part in strategy.experimental_local_results(names):
-                seen += [name.decode() for name in part.numpy()]
-            sizes |= {int(part.shape[0]) for part in strategy.experimental_local_results(images)}
-        return sorted(seen), max(sizes)
-
-    with strategy.scope():
-        model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(4)])
-        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(optimizer="sgd", loss=loss, jit_compile=False)
-    training = train_dataset(source, batch_size=8, image_size=(4, 6), epochs="endless")
-    history = model.fit(training, steps_per_epoch=5, epochs=2, verbose=0)
-    print(json.dumps([passed(from_function), passed(from_dataset), len(history.history["loss"])]))
-""")
-
-
-@pytest.mark.slow
-def test_two_replicas_train_on_half_of_each_batch(pets):
-    done = WITH_TENSORFLOW.run("-c", MIRRORED, json.dumps([pets]))
-    assert done.returncode == 0, done.stderr
-    expected = [sorted(ids(eval_dataset(pets, **WITH_IDS))), 4]
-    assert json.loads(done.stdout.splitlines()[-1]) == [expected, expected, 2]

@@ -1,14 +1,12 @@
 """Batches of tokens and tags: padded, masked, complete, and sorted by length when shuffled."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import DataError
 from recordgen.reading import Tuning
 
 LENGTHS = {"train": 103, "eval": 11}
@@ -143,15 +141,3 @@ def test_workers_share_the_texts(out):
     ]
     assert sorted(map(len, parts))[0] > 0
     assert len(set().union(*parts)) == sum(map(len, parts)) == 103
-
-
-def test_foreign_records_are_read_as_entities_with_task(out, tmp_path):
-    """Other tools' records are read with task=, if they have tokens and tags."""
-    [file, *_] = sorted(Path(out).glob("Split-eval/*"))
-    (tmp_path / "a.tfrecord").write_bytes(file.read_bytes())
-    data = recordgen.eval_dataset(str(tmp_path / "*.tfrecord"), task="text_entities", batch_size=4)
-    assert set(all_texts(data)) <= set(all_texts(recordgen.eval_dataset(out, batch_size=4)))
-    features = {"tokens": [b"a"], "label": 1}
-    recordgen.write([features], str(tmp_path / "written"), split="train")
-    with pytest.raises(DataError, match="'tags/label'"):
-        recordgen.train_dataset(str(tmp_path / "written"), task="text_entities", batch_size=1)

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, load, steps_per_epoch
 from recordgen.core.dataset.counts import ImageStats
-from recordgen.errors import UsageError
-from tests.reading.conftest import case_name, example, ids, write_records
+from tests.reading.conftest import case_name, ids
 from tests.reading.scenes import COLOURS, Scene, write_split
 
 # By example; the last has none.
@@ -40,11 +39,6 @@ def output(tmp_path):
     )
 
 
-@pytest.fixture
-def others(tmp_path):
-    return write_records(tmp_path / "a.rec", map(example, examples()))
-
-
 def hot(dataset):
     return np.concatenate([batch[1].numpy() for batch in dataset]).tolist()
 
@@ -61,14 +55,6 @@ def test_all_labels_of_a_dataset_with_several_are_read(output):
     assert dataset.cardinality() == 3
     data = load(output, batch_size=6, image_size=(4, 6))
     assert sorted(hot(data["train"])) == sorted(HOT)
-
-
-def test_foreign_records_are_read_with_task(others):
-    """Other tools' records need the task and the vocabulary."""
-    options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
-    assert hot(eval_dataset(others, **options)) == HOT
-    with pytest.raises(UsageError, match=r"label_mode.*'multi_hot'"):
-        eval_dataset(others, task="image_multi_label", **READ)
 
 
 @pytest.mark.parametrize(

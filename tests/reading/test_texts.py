@@ -7,9 +7,8 @@ import tensorflow as tf
 
 import recordgen
 from recordgen import eval_dataset, input_fn, load, steps_per_epoch
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import UsageError
 from recordgen.reading.words import learn_words
-from tests.reading.conftest import example, write_records
 
 # the bits of n are the labels of text n
 NAMES = ("good", "bad", "late")
@@ -123,14 +122,3 @@ def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(tmp_path):
     keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     again = keras.models.load_model(tmp_path / "a.keras")
     np.testing.assert_array_equal(again(texts), layer(texts))
-
-
-def test_foreign_texts_are_read_with_task(tmp_path):
-    path = write_records(
-        tmp_path / "a.rec",
-        [example({"text": b"text %d" % n, "class/text": NAMES[n].encode()}) for n in range(2)],
-    )
-    options = dict(task="text_classification", vocabulary=NAMES)
-    assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
-    with pytest.raises(DataError, match="'class/label'"):
-        eval_dataset(path, task="text_classification")

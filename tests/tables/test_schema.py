@@ -332,29 +332,6 @@ def test_one_image_and_a_label_are_read_as_image_classification(make_images, mak
     assert appended.dataset.options["schema"] == json.dumps(schema.to_json())
 
 
-def test_a_dataframe_is_the_same(pairs, make_csv, tmp_path):
-    source = make_csv(pairs)
-    schema = {**PAIRS, "left": "image"}
-    first = recordgen.convert(source, tmp_path / "csv", schema=schema).dataset
-    frame = pd.read_csv(source)
-    frame["vector"] = [json.loads(text) for text in frame["vector"]]
-    for side in ("left", "right"):
-        frame[side] = [str(tmp_path / name) for name in frame[side]]
-    second = recordgen.convert(frame, tmp_path / "frame", schema=schema).dataset
-    assert (second.labels, second.examples) == (first.labels, first.examples)
-
-    def said(output):
-        found = records(tmp_path / output)
-        return sorted(
-            (item["age"], {k: v for k, v in item.items() if "source_id" not in k and k != "split"})
-            for item in found
-        )
-
-    assert said("frame") == said("csv")
-    with pytest.raises(UsageError, match=r"the DataFrame: .*'left'"):
-        recordgen.convert(frame.drop(columns="left"), tmp_path / "c", schema=schema)
-
-
 @pytest.mark.parametrize(
     "options",
     [

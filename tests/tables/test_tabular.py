@@ -1,6 +1,5 @@
 """Inferred tables: their columns, rows and examples, as docs/tasks/tables.md describes them."""
 
-import json
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -235,13 +234,6 @@ def test_a_header_alone_is_nothing_to_convert(frame, tmp_path):
         recordgen.convert(source, tmp_path / "out", task="tabular")
     row = write(tmp_path / "b.csv", "1,2\n")
     assert recordgen.check([headed, row], task="tabular").dataset.examples == 1
-
-
-def test_many_rejects_are_all_told(tmp_path):
-    source = write(tmp_path / "a.csv", "a,b\n" + "1\n" * 4001 + "1,2\n")
-    result = recordgen.check(source, task="tabular", max_reject_fraction=1)
-    assert [item.line for item in result.rejects] == list(range(2, 4003))
-    assert (result.dataset.rows.read, result.dataset.examples) == (4002, 1)
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
@@ -673,22 +665,6 @@ def test_equal_rows_are_examples_of_their_own(tmp_path):
     assert sum(1 for split in dataset.splits.values() if split.examples >= 50) == 1
 
 
-def test_a_table_in_several_buckets_and_shards(tmp_path):
-    lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
-    first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
-    turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
-    options = {"task": "tabular", "columns": "target=y", "shard_mb": 0.3}
-    results = [
-        recordgen.convert(source, tmp_path / name, **options)
-        for source, name in ((first, "one"), (turned, "two"))
-    ]
-    assert len(results[0].dataset.splits["train"].shards) > 2
-    assert results[0].dataset.splits["train"].labels == {"a": 6000, "b": 6000}
-    assert results[0].dataset.digest == results[1].dataset.digest
-    numbers = sorted(item["n"][0] for item in stored(tmp_path / "one"))
-    assert numbers == list(range(12_000))
-
-
 def test_a_finished_table_is_known_again(tmp_path):
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
     options = {"task": "tabular", "columns": "target=y"}
@@ -798,16 +774,3 @@ def test_a_frame_may_hold_any_text(tmp_path):
     assert found == {n: text for n, text in enumerate(texts) if n not in (4, 5)}
     alone = pd.DataFrame({"a": ["x\ny", 'q"r']})
     assert recordgen.convert(alone, tmp_path / "one", task="tabular").dataset.examples == 2
-
-
-def test_the_command(tmp_path, capsys):
-    from recordgen.cli import main
-
-    source = write(tmp_path / "a.csv", PLAIN)
-    code = main(
-        ["convert", source, str(tmp_path / "out"), "--task", "tabular", "--columns", "target=y",
-         "--columns", "weight=x", "--json", "-q"]
-    )  # fmt: skip
-    printed = json.loads(capsys.readouterr().out)
-    assert (code, printed["labels"]) == (0, ["a", "b"])
-    assert Table.from_json(printed["options"]["table"]).weight == "x"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordgen import cli, convert, eval_dataset, load, source
+from recordgen import cli, convert, load, source
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.class_masks import seen_through
-from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
@@ -25,7 +25,6 @@ from recordgen.payloads.reencoding import CheckedImage
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples
-from tests.reading.conftest import write_records
 from tests.settings import payload_settings
 
 MASK = "image/segmentation/class/encoded"
@@ -455,14 +454,3 @@ def test_the_report_shows_masks(output):
 def test_images_can_be_read_alone(output):
     images = next(iter(load(output, image_size=8, label_mode=None)["train"]))
     assert images.shape[1:] == (8, 8, 3)
-
-
-def test_other_tools_records(output, tmp_path):
-    """DeepLab's files, which no dataset.json describes, are read with the task."""
-    record = next(records_of(output))
-    names = ("image/encoded", "image/format", MASK, "image/segmentation/class/format")
-    kept = {name: parse_example(record)[name] for name in names}
-    path = write_records(tmp_path / "train.tfrecord", [b"".join(serialize_example(kept))])
-    [(images, masks)] = eval_dataset([path], task="image_segmentation", batch_size=1, image_size=32)
-    assert images.shape == (1, 32, 32, 3)
-    assert agree(images[0].numpy(), masks[0].numpy()) > 0.9

@@ -1,4 +1,4 @@
-"""Polygons, masks and keypoints follow the pixels: against pictures in which they are drawn."""
+"""Boxes, polygons, masks and keypoints follow the pixels of pictures in which they are drawn."""
 
 import io
 import json
@@ -13,6 +13,8 @@ from recordgen import input_fn, train_dataset
 from recordgen.core.records.objects import details_in
 from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import KEYPOINT
+from recordgen.tasks import ObjectDetection
+from recordgen.tasks.object_detection.annotation import Boxes
 from tests.conftest import stored_examples
 
 SIZE = (240, 180)
@@ -52,7 +54,7 @@ def write(folder, orientation):
         {**shared, "bbox": [0, 0, *SIZE], "segmentation": [polygon], "keypoints": keypoints},
         {
             **shared,
-            "bbox": [20, 10, 204, 160],
+            "bbox": [24, 16, 196, 148],
             "segmentation": {**runs, "counts": runs["counts"].decode()},
             "iscrowd": 1,
         },
@@ -87,7 +89,10 @@ def rendered(polygons, height, width):
     ],
 )
 def test_shapes_lie_where_the_stored_pixels_are(orientation, way, tmp_path):
-    """Turned, then stretched, padded or cropped: 96 % of shape and pixels are the same."""
+    """Turned, then stretched, padded or cropped: 96 % of shape and pixels are the same.
+
+    So is the box around them.
+    """
     options = WAYS[way]
     source = write(tmp_path / "in", orientation)
     recordgen.convert(str(source), tmp_path / "out", lint="-ALL", **options)
@@ -100,6 +105,11 @@ def test_shapes_lie_where_the_stored_pixels_are(orientation, way, tmp_path):
     assert overlap(rendered(outline.polygons, height, width), truth) > 0.96
     assert (crowd.mask.height, crowd.mask.width) == truth.shape
     assert overlap(pixels_of(runs_of(crowd.mask.counts), height, width) > 0, truth) > 0.96
+    rows, columns = np.nonzero(truth)
+    edges = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+    seen = np.divide(edges, (width, height) * 2)
+    boxes = Boxes.from_json(ObjectDetection().from_features(example)).boxes
+    assert any(box[1:] == pytest.approx(seen, abs=0.03) for box in boxes)
     # Each corner of the shape that is inside is a keypoint on the edge of the pixels.
     points = np.reshape(outline.keypoints, (-1, KEYPOINT))
     for x, y, shown in points:

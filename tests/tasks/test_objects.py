@@ -116,23 +116,6 @@ def test_the_digest_covers_them_and_examples_leave_shapes_out(document, tmp_path
     ]
 
 
-@pytest.mark.parametrize("changed", ["segmentation", "keypoints", "iscrowd"])
-def test_diff_sees_a_change(changed, document, tmp_path):
-    recordgen.convert(str(document), tmp_path / "old")
-    path = document / "instances_train.json"
-    found = json.loads(path.read_text())
-    item = found["annotations"][2 if changed == "keypoints" else 0]
-    item[changed] = {
-        "segmentation": [[4, 5, 12, 5, 8, 14]],
-        "keypoints": [1, 1, 2, 0, 0, 0, 20, 10, 1],
-        "iscrowd": 1,
-    }[changed]
-    path.write_text(json.dumps(found))
-    recordgen.convert(str(document), tmp_path / "new")
-    [change] = recordgen.diff(str(tmp_path / "old"), str(tmp_path / "new")).changed
-    assert (change.new.uri, change.kinds) == ("train/0.png", ("annotation",))
-
-
 def test_coco_comes_back(document, tmp_path):
     """The export holds all of it, and pycocotools reads the same masks."""
     from pycocotools.coco import COCO
@@ -147,22 +130,6 @@ def test_coco_comes_back(document, tmp_path):
     old, new = details_of(tmp_path / "out"), details_of(tmp_path / "again")
     assert list(new.values()) == list(old.values())
     assert recordgen.read_dataset(str(tmp_path / "again")).keypoints["flip_idx"] == [0, 2, 1]
-
-
-def test_append_and_the_same_image_twice_keep_them(document, tmp_path):
-    """New images add features; the first dataset's records keep theirs."""
-    path = document / "instances_train.json"
-    whole = json.loads(path.read_text())
-    path.write_text(json.dumps({**whole, "images": whole["images"][1:2]}))
-    first = recordgen.convert(str(document), tmp_path / "out", lint="-ALL")
-    assert first.dataset.objects == ()
-    path.write_text(json.dumps(whole))
-    second = recordgen.convert(str(document), tmp_path / "out", append=True, lint="-ALL")
-    assert "image/object/is_crowd" in second.dataset.objects
-    assert second.dataset.keypoints["names"] == ["nose", "left_eye", "right_eye"]
-    third = recordgen.convert(str(document), tmp_path / "out", append=True, lint="-ALL")
-    assert third.dataset.examples == second.dataset.examples == 3
-    assert third.dataset.keypoints == second.dataset.keypoints
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -212,16 +212,3 @@ def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, capsys):
     found = evaluate(model, output, recordgen.read_dataset(output), "eval")
     assert (found.measure, found.examples) == ("r2", 15)
     assert found.score > 0.3
-
-
-def test_lines_that_are_no_pairs(text_pairs, tmp_path):
-    """Its reader rejects them with their line; each other line is an example."""
-    # Other readers would take the first line for a header; this task's reader decides.
-    (tmp_path / "a.csv").write_text("path,track,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")
-    result = recordgen.convert(
-        str(tmp_path / "a.csv"), tmp_path / "out", task="text_similarity", max_reject_fraction=1
-    )
-    [reject] = result.rejects
-    assert (reject.line, reject.code) == (2, "bad_line")
-    assert reject.message.startswith("expected [ML_USE],FIRST,SECOND,SCORE")
-    assert result.dataset.examples == 2

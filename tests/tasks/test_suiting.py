@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import recordgen
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, make_options
 from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
@@ -67,23 +67,6 @@ def test_columns_of_images_decide_about_declared_tables():
                     task_for(make_options(given))
             else:
                 assert task_for(make_options(given)).name == "declared"
-
-
-@pytest.mark.parametrize("duplicates", ["drop", "fail"])
-@pytest.mark.parametrize("are_files", [False, True])
-def test_copies_of_texts(duplicates, are_files, tmp_path):
-    """Equal texts are copies, in rows as in files."""
-    texts = [f"Good and cheap {number % 4}." for number in range(8)]
-    for number, text in enumerate(texts):
-        (tmp_path / f"{number}.txt").write_text(text)
-    subjects = [f"{tmp_path}/{number}.txt" for number in range(8)] if are_files else texts
-    (tmp_path / "a.csv").write_text("".join(f"{subject},a\n" for subject in subjects))
-    options = {"task": "text_classification", "duplicates": duplicates}
-    if duplicates == "drop":
-        assert recordgen.check(tmp_path / "a.csv", **options).dataset.examples == 4
-    else:
-        with pytest.raises(DataError):
-            recordgen.check(tmp_path / "a.csv", **options)
 
 
 # --- remedies -----------------------------------------------------------------------------------

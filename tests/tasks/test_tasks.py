@@ -1,6 +1,5 @@
 """The rows of each task: annotations, and the features that they become."""
 
-import io
 from collections import Counter
 
 import numpy as np
@@ -24,7 +23,7 @@ from recordgen.rejects import RejectCode
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
 from recordgen.tasks.lines import label_features
 from recordgen.tasks.object_detection.annotation import Box, Boxes
-from recordgen.tasks.object_detection.stored_boxes import box_features, turned
+from recordgen.tasks.object_detection.stored_boxes import box_features
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -255,54 +254,6 @@ def painted(orientation, kind="PNG", **settings):
     image = Image.new("RGB", (160, 80), "gray")
     image.paste((255, 0, 0), (16, 8, 64, 24))
     return encoded(image, kind, exif=exif_of(orientation), **settings)
-
-
-@pytest.mark.parametrize(
-    ("options", "sides"),
-    [
-        # options, longer and shorter side as they are stored; None: boxes move on the image
-        ({}, (160, 80)),
-        ({"image_size": "80max"}, (80, 40)),
-        ({"image_size": "60x90", "resize": "fit"}, None),
-        ({"image_size": "60x90", "resize": "center_crop", "encode": "png"}, None),
-        ({"image_size": "80max", "encode": "webp"}, (80, 40)),
-        ({"image_size": "60x90", "resize": "fit", "encode": "webp"}, None),
-    ],
-    ids=["as they are", "max_side", "fit", "center_crop", "max_side webp", "fit webp"],
-)
-def test_boxes_turn_with_their_image(options, sides, tmp_path):
-    """With any Exif orientation, the stored box encloses the same pixels as in the file.
-
-    This includes images that are downscaled (JPEGs by other code than PNGs), cropped or padded.
-    """
-    files = {}
-    for orientation in range(1, 9):
-        files[f"{orientation}.png"] = painted(orientation)
-        files[f"{orientation}.jpg"] = painted(orientation, "JPEG", quality=95, subsampling=0)
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
-    lines = [f"TRAIN,{name},red,.1,.1,,,.4,.3,,\n" for name in files]
-    (tmp_path / "a.csv").write_text("".join(lines))
-    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **options)
-    [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
-    records = [parse_example(record) for record in RECORDS.read(shard)]
-    assert len(records) == len(files)
-    for record in records:
-        [uri], [data] = record["image/source_id"], record["image/encoded"]
-        assert isinstance(uri, bytes)
-        assert isinstance(data, bytes)
-        orientation = int(uri[:1])
-        pixels = Image.open(io.BytesIO(data)).convert("RGB")
-        [found] = Boxes.from_json(ObjectDetection().from_features(record)).boxes
-        if sides is not None:
-            long, short = sides
-            assert pixels.size == ((long, short) if orientation < 5 else (short, long)), uri
-            assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), orientation)), uri
-        mask = pixels.point(lambda value: 255 if value > 200 else 0).getchannel("R")
-        left, top, right, bottom = mask.getbbox() or ()
-        width, height = pixels.size
-        seen = [left / width, top / height, right / width, bottom / height]
-        assert seen == pytest.approx(found[1:], abs=0.03), uri
 
 
 @pytest.mark.parametrize("resize", [None, "fit", "center_crop"])

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from pyarrow.parquet import read_table
 
 import recordgen
-from recordgen.cli import main
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import content_digest, content_uri
+from recordgen.core.rows.row import content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line
@@ -181,25 +179,6 @@ def source(tmp_path):
     return str(path)
 
 
-def test_a_dataset_of_texts(source, tmp_path, capsys, caplog):
-    """Rows become examples and are counted; messages and the report say "texts"."""
-    out = tmp_path / "out"
-    assert main(["convert", source, str(out), "--task", "text_classification"]) == 0
-    assert "Converted 43 texts" in capsys.readouterr().out
-    assert "43 of 43 texts (100%)" in caplog.text
-    dataset = read_dataset(str(out))
-    assert (dataset.rows.read, dataset.rows.examples, dataset.rows.duplicates) == (45, 43, 2)
-    assert dataset.labels == ("bad", "good")
-    assert {values["text"][0] for _, values in stored_examples(out)} == {
-        f"text {n}".encode() if n % 4 == 0 else f"text, {n}".encode() for n in range(40)
-    }
-    assert main(["inspect", str(out), "--num", "43"]) == 0
-    assert "text, 3" in capsys.readouterr().out
-    assert "good" in (out / "report.html").read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match=r"image_classification \(got text_classification\)"):
-        recordgen.convert(source, tmp_path / "x", task="text_classification", format="folder")
-
-
 # task, lines, options, the lines of the examples
 EQUAL_TEXTS = [
     ("text_classification", ["hello,a", "hello,a", "bye,b", "hello,a"], {}, [1, 2, 3, 4]),
@@ -257,49 +236,6 @@ def test_equal_texts_stay_in_the_splits_of_their_files(tmp_path):
     recordgen.convert(train, tmp_path / "more", **options)
     more = recordgen.convert(dev, tmp_path / "more", append=True, **options).dataset
     assert {name: split.examples for name, split in more.splits.items()} == {"train": 2, "eval": 3}
-
-
-def test_runs_that_go_on(source, tmp_path):
-    """A finished dataset is confirmed; new rows are appended, conflicts are rejected."""
-    out = tmp_path / "out"
-    options = {"task": "text_classification", "max_reject_fraction": 1.0}
-    digest = recordgen.convert(source, out, **options).dataset.digest
-    again = recordgen.convert(source, out, resume=True, **options)
-    assert (again.unchanged, again.dataset.digest) == (True, digest)
-    more = tmp_path / "more.csv"
-    more.write_text('"text, 1",bad\n"text, 1",good\n"text, 3",good\n0.txt\nnew,good\n"text, 2"\n')
-    result = recordgen.convert(str(more), out, append=True, **options)
-    rows = result.dataset.rows
-    assert (result.dataset.examples, rows.existing) == (44, 2)
-    messages = {item.line: item.message for item in result.rejects}
-    assert sorted(messages) == [1, 2, 3]
-    assert "'bad'" in messages[3]
-
-
-def test_shards_of_one_label_and_draws_by_content(source, tmp_path):
-    """Each label has its own shards; a text and a file with this text share a split."""
-    out = tmp_path / "out"
-    dataset = recordgen.convert(source, out, task="text_classification", shard_by="label").dataset
-    assert {shard.label for split in dataset.splits.values() for shard in split.shards} == {
-        "good",
-        "bad",
-    }
-    lines = []
-    for number in range(30):
-        (tmp_path / f"copy{number}.txt").write_text(f"copy {number}", encoding="utf-8")
-        lines.append(f"copy {number},a\ncopy{number}.txt,a\n")
-    (tmp_path / "b.csv").write_text("".join(lines))
-    both = tmp_path / "both"
-    found = recordgen.convert(
-        str(tmp_path / "b.csv"), both, task="text_classification", group_by="content"
-    ).dataset
-    assert len(found.splits) == 3
-    splits = {}
-    for name, values in stored_examples(both):
-        splits.setdefault(values["text"][0], set()).add(name)
-    assert len(splits) == 30
-    assert all(len(names) == 1 for names in splits.values())
-    assert content_digest(content_uri("a")).hex().startswith("ca978112")
 
 
 def test_only_accepted_answers_of_prodigy_give_labels(tmp_path):

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import runpy
 from pathlib import Path
 
 import numpy as np
@@ -331,25 +330,6 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
     ]
 
 
-def test_the_sample_is_what_its_script_writes(tmp_path, monkeypatch):
-    folder = Path(__file__).parents[2] / "examples/video_classification"
-    script = runpy.run_path(str(folder / "make_videos.py"))
-    monkeypatch.setitem(script["main"].__globals__, "FOLDER", tmp_path)
-    script["main"]()
-    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
-    assert len(names) == 13
-    for name in names:
-        if name.endswith(".csv"):
-            assert (tmp_path / name).read_text() == (folder / name).read_text()
-            continue
-        with Image.open(tmp_path / name) as made, Image.open(folder / name) as there:
-            assert made.n_frames == there.n_frames == 8
-            for frame in range(8):
-                made.seek(frame)
-                there.seek(frame)
-                assert np.array_equal(np.asarray(made.convert("L")), there.convert("L"))
-
-
 @pytest.fixture(scope="module")
 def output(tmp_path_factory):
     """Ten animated GIFs of four frames a second: one second black, then another white."""
@@ -368,16 +348,6 @@ def output(tmp_path_factory):
     (folder / "top.csv").write_text("TRAIN,train.csv\nTEST,8.avi\n")
     recordgen.convert(str(folder / "top.csv"), folder / "out", task=TASK)
     return folder / "out"
-
-
-def test_shards_are_about_as_large_as_asked(make_csv, tmp_path):
-    lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
-    split = recordgen.convert(
-        make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1
-    ).dataset.splits["train"]
-    assert len(split.shards) >= 5
-    for shard in split.shards:
-        assert shard.bytes == pytest.approx(100_000, rel=0.3)
 
 
 def test_batches(output):
@@ -403,16 +373,6 @@ def test_batches(output):
         recordgen.input_fn(output, split="test")
     with pytest.raises(UsageError, match=r"^label_mode .*'multi_hot'"):
         recordgen.input_fn(output, label_mode="multi_hot")
-
-
-def test_records_without_a_dataset(output, tmp_path):
-    """Files without a dataset.json are read as segments if the task is given."""
-    [shard] = (output / "Split-train").iterdir()
-    (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
-    data = recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK)
-    assert sum(len(labels) for _, labels in data) == 20
-    with pytest.raises(UsageError, match="label_mode='categorical'"):
-        recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK, label_mode="categorical")
 
 
 _REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")

@@ -8,7 +8,6 @@ import pytest
 import webdataset
 from array_record.python.array_record_module import ArrayRecordReader
 from PIL import Image
-from torch.utils.data import DataLoader
 
 import recordgen
 from recordgen.core.records.example import parse_example
@@ -55,16 +54,6 @@ def test_parquet_in_datasets(photos, copies):
     assert next(iter(streamed))["label"] == records[0]["image/class/label"]
     named = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=cache)
     assert named.features == found["train"].features
-
-
-def test_parquet_in_a_loop_of_torch(photos, copies):
-    """Batches of datasets have the labels of the records."""
-    found = datasets.load_dataset(
-        str(copies / "parquet"), split="test", cache_dir=str(copies / "cache")
-    )
-    batches = list(DataLoader(found.select_columns(["label"]).with_format("torch"), 16))
-    labels = [int(label) for batch in batches for label in batch["label"]]
-    assert labels == [record["image/class/label"] for record in splits_of(photos)["test"]]
 
 
 def test_boxes_in_datasets(tmp_path):

@@ -3,7 +3,6 @@
 from itertools import chain
 
 import grain
-import numpy as np
 import pytest
 
 import recordgen
@@ -25,28 +24,6 @@ def test_each_example_once(numbers, threads):
     assert found == seen(shuffled(numbers).batch(32).to_iter_dataset(options))
 
 
-def test_whole_batches_of_shuffled_numbers_are_the_same_examples(numbers):
-    source = recordgen.source(numbers)
-    indexes = grain.MapDataset.range(len(source)).seed(1).shuffle().batch(32)
-    options = grain.ReadOptions(num_threads=4)
-    found = seen(indexes.map(source.batch).to_iter_dataset(options))
-    assert sorted(found) == list(range(1000))
-
-
-def test_an_epoch_goes_on_where_it_stopped(numbers):
-    """A state of some bytes is enough for another process."""
-    iterator = iter(shuffled(numbers).batch(32).to_iter_dataset(grain.ReadOptions(num_threads=4)))
-    for _ in range(7):
-        next(iterator)
-    state = iterator.get_state()
-    rest = seen(iterator)
-    again = iter(shuffled(numbers).batch(32).to_iter_dataset())
-    again.set_state(state)
-    assert seen(again) == rest
-    assert len(rest) == 1000 - 7 * 32
-    assert len(repr(state)) < 1000
-
-
 def test_grains_loader(numbers):
     """DataLoader with IndexSampler: shards, checkpoints and worker processes."""
 
@@ -65,11 +42,3 @@ def test_grains_loader(numbers):
     again = iter(loader(0))
     again.set_state(iterator.get_state())
     assert first + [int(each["number"]) for each in again] == shares[0]
-
-
-def test_batches_of_images(photos):
-    images = recordgen.source(photos).images(32)
-    pixels, labels = grain.MapDataset.source(images).batch(16)[0]
-    expected, numbers = images.batch(range(16))
-    np.testing.assert_array_equal(pixels, expected, strict=True)
-    np.testing.assert_array_equal(labels, numbers)

@@ -47,17 +47,6 @@ def test_pixels_by_torch(photos):
     assert 0 < np.abs(by_torch - pixels).max() <= 1
 
 
-def test_dtypes_of_columns(tmp_path):
-    """Numbers keep their precision in batches: float32 does not become float64."""
-    recordgen.write([{"x": 0.5, "n": 3, "v": [1.0, 2.0]}] * 4, tmp_path / "out")
-    [batch] = DataLoader(recordgen.source(tmp_path / "out"), 4)
-    assert {name: each.dtype for name, each in batch.items()} == {
-        "x": torch.float32,
-        "n": torch.int64,
-        "v": torch.float32,
-    }
-
-
 def flipped(pixels):
     return torch.from_numpy(pixels).flip(1)
 

@@ -236,21 +236,6 @@ def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
     assert precisions(*images) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
-        ((0.4, 0.4, 0.5, 0.5), 1),  # in the crowd
-        ((0.4, 0.4, 0.52, 0.5), 1),  # most of it is
-        ((0.45, 0.4, 0.6, 0.5), 0.5),  # a third of it is
-    ],
-)
-def test_a_box_in_a_crowd_does_not_count(seen, expected):
-    crowd = np.array([(0.2, 0.2, 0.5, 0.5, CROWD)], np.float32)
-    image = np.r_[true((THERE, 0)), crowd], found((THERE, 0, 0.5), (seen, 0, 0.9))
-    assert precisions(image) == pytest.approx({0: expected})
-    assert of_coco([image]) == pytest.approx({0: expected})
-
-
 def test_overlaps_of_matched_boxes_add_up():
     matches = counted_boxes(
         (true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))

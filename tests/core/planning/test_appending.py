@@ -1,6 +1,5 @@
 """Appending: existing examples stay, new ones are added, and no example is there twice."""
 
-import json
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.samples.digits import write_digits
-from recordgen import convert, read_dataset, storage
+from recordgen import convert, read_dataset
 from recordgen.cli import main
 from recordgen.conversion.api import plan
 from recordgen.core.dataset.counts import dataset_digest
@@ -113,27 +112,6 @@ def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
     }
 
 
-def test_rows_that_contradict_are_rejected(tmp_path, lines):
-    out = tmp_path / "out"
-    bad = "no/such.jpg,digit1"
-    convert(write(tmp_path, "one.csv", [*lines[:40], bad]), out, **OPTIONS)
-    there = records(out)
-    one, two, three = (line.split(",")[-2] for line in lines[:3])
-    split, label, _ = there[one.encode()]
-    other = "TEST" if there[two.encode()][0] != "test" else "TRAIN"
-    second = write(tmp_path, "two.csv", [f"{one},cat", f"{other},{two}", three])
-    result = convert(second, out, append=True, **OPTIONS)
-    assert records(out) == there
-    assert consistent(result.dataset, out)
-    found = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
-    by_code = {item["code"]: item["message"] for item in found}
-    assert set(by_code) == {"missing_file", "conflicting_labels", "conflicting_splits"}
-    assert f"Split-{split}/" in by_code["conflicting_labels"]
-    assert f"label {label.decode()!r}" in by_code["conflicting_labels"]
-    assert f"split {there[two.encode()][0]!r}" in by_code["conflicting_splits"]
-    assert result.counts["rows_existing"] == 1
-
-
 def test_new_shards_of_a_label_come_last(tmp_path, lines):
     out = tmp_path / "out"
     options = {**OPTIONS, "shard_by": "label"}
@@ -149,18 +127,6 @@ def test_new_shards_of_a_label_come_last(tmp_path, lines):
                 for record in RECORDS.read(str(out / shard.file))
             }
             assert texts == {(shard.label or "").encode()}
-
-
-def test_spans_into_another_storage(tmp_path, lines):
-    out = f"memory://append-{tmp_path.name}/out"
-    try:
-        convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
-        result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
-        assert result.dataset.examples == 90
-        named = [shard.file for split in result.dataset.splits.values() for shard in split.shards]
-        assert all(storage.exists(f"{out}/{file}") for file in named)
-    finally:
-        storage.remove(out)
 
 
 def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp_path, lines):
@@ -235,28 +201,6 @@ def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
     assert " 0 images" in capsys.readouterr().out
 
 
-def test_relative_paths_of_another_folder_are_other_images(tmp_path):
-    for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
-        (tmp_path / day).mkdir()
-        for number in range(count):
-            data = encoded(noise(20, 20, seed=len(day) * 100 + ord(day[0]) + number), "PNG")
-            (tmp_path / day / f"{number}.png").write_bytes(data)
-        write(tmp_path / day, "labels.csv", [f"TRAIN,{number}.png,a" for number in range(count)])
-    out = tmp_path / "out"
-    days = [str(tmp_path / day / "labels.csv") for day in ("mon", "tue", "wed")]
-    convert(days[0], out, **OPTIONS)
-    result = convert(days[1], out, append=True, **OPTIONS)
-    assert (result.dataset.examples, result.dataset.rows.existing) == (6, 0)
-    again = convert(days[1], out, append=True, **OPTIONS)
-    assert (again.dataset.examples, again.dataset.rows.existing) == (6, 3)
-    third = convert(days[2], out, append=True, **OPTIONS)
-    assert third.dataset.examples == 7
-    (tmp_path / "wed" / "1.png").write_bytes((tmp_path / "mon" / "1.png").read_bytes())
-    write(tmp_path / "wed", "labels.csv", ["TRAIN,0.png,a", "TRAIN,1.png,a"])
-    fourth = convert(days[2], out, append=True, **OPTIONS)
-    assert (fourth.dataset.examples, fourth.dataset.rows.existing, fourth.rejects) == (8, 4, ())
-
-
 def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
     held = lease.held
@@ -297,14 +241,6 @@ def test_an_overwriting_run_died_while_it_moved_shards(out, tmp_path, lines):
     with pytest.raises(UsageError, match=f"^{out}: .*resume=True"):
         convert(second, out, append=True, **OPTIONS)
     assert list(out.glob("Split-*/*"))
-
-
-def test_advice_is_about_the_whole(tmp_path, lines):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
-    result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
-    words = ("labels have no images", "split train", "no example")
-    assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
 
 
 def test_append_to_nothing_is_a_conversion(tmp_path, lines):

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -20,8 +19,6 @@ from tests.conftest import encoded, noise
 from tests.core.planning.test_eval_from import split_of_each
 from tests.planned import alike, bucket_of
 from tests.settings import split_settings
-
-MakeCsv = Callable[..., str]
 
 BUCKETS = 3
 
@@ -316,13 +313,6 @@ def test_one_file_by_two_names_and_two_files_of_one_name(photos, tmp_path):
         (source.parent / "1.png").write_bytes((photos / "1.png").read_bytes())
     result = recordgen.plan(list(map(str, sources)), duplicates="drop")
     assert (result.rows, result.duplicates) == (1, 1)
-
-
-def test_a_text_is_a_copy_of_its_file(make_csv, tmp_path):
-    (tmp_path / "1.txt").write_text("how are you")
-    source = make_csv(["text,label", "how are you,a", f"file://{tmp_path}/1.txt,a", "fine,a"])
-    result = recordgen.plan(source, task="text_classification", duplicates="drop")
-    assert (result.rows, result.duplicates) == (2, 1)
 
 
 def test_values_of_the_target_are_classes(make_csv):

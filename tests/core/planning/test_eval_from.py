@@ -1,18 +1,13 @@
 """eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
 import json
-from collections import Counter
-from collections.abc import Callable
 
-import pandas as pd
 import pytest
 
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import UsageError
 from tests.conftest import stored_examples
-
-MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.
 VIDEOS = {"task": "video_classification"}
@@ -57,24 +52,6 @@ def test_parts_of_a_video_stay_together(make_csv, tmp_path):
     """All move, or none does."""
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
-
-
-def test_lines_and_frames_move_alike(tmp_path):
-    splits = ["TEST" if n % 5 == 0 else ("TRAIN", "")[n % 2] for n in range(400)]
-    frame = pd.DataFrame({"split": splits, "n": range(400), "y": [n % 3 for n in range(400)]})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    options = {"task": "tabular", "columns": "target=y", "eval_from": "train:25", "split": "100"}
-    recordgen.convert(str(tmp_path / "t.csv"), tmp_path / "csv", **options)
-    found = split_of_each(tmp_path / "csv", "n")
-    assert 55 <= Counter(found.values())["eval"] <= 105
-    assert {n for n, split in found.items() if split == "test"} == set(map(str, range(0, 400, 5)))
-    assert recordgen.convert(frame, tmp_path / "df", **options).dataset.rows.assigned == sum(
-        found[str(n)] == "eval" or split == "" for n, split in enumerate(splits)
-    )
-    planned = recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
-    assert planned == Counter(found.values())["eval"]
-    with pytest.raises(UsageError, match=r"split eval.* \d+ other rows"):
-        recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split": "80,20"})
 
 
 def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):

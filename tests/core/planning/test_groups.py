@@ -1,7 +1,6 @@
 """group_by: rows of one group share a split, in every format."""
 
 import json
-from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -17,8 +16,6 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.core.planning.test_eval_from import split_of_each
-
-MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.
 VIDEOS = {"task": "video_classification"}

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import apache_beam as beam
@@ -32,7 +31,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import watching
-from recordgen.core.progress import Pace, Snapshot
+from recordgen.core.progress import Pace
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
@@ -41,9 +40,6 @@ from recordgen.options import ConvertOptions
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.planned import plan_of
 from tests.preloaded import WITH_BEAM
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 DOCS = Path(__file__).parents[3] / "docs/running.md"
 
@@ -353,70 +349,9 @@ def test_rows_are_told_while_planning_and_images_after(tmp_path):
     assert (recorder.written.rows_read, recorder.written.rows) == (20_100, 0)
 
 
-def test_a_progress_need_not_count_rows(mixed_source):
-    class Plain:
-        calls: tuple[str, ...] = ()
-
-        def planning(self):
-            self.calls += ("planning",)
-
-        def writing(self, snapshot):
-            self.calls += ("writing",)
-
-        def finished(self):
-            self.calls += ("finished",)
-
-    plain = Plain()
-    conversion.check(mixed_source, progress=plain)
-    assert tuple(dict.fromkeys(plain.calls)) == ("planning", "writing", "finished")
-    assert plain.calls[-1] == "finished"
-
-
 def test_speed_and_time_left_count_from_the_first_poll():
     pace = Pace()
     assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
     assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
     assert pace.at(110.0, 600, 10_000, 20_000) == (10.0, 20.0)
     assert pace.at(130.0, 800, 20_000, 20_000) == (10.0, 0.0)
-
-
-def snapshot(examples, **more):
-    """Return a snapshot of a run over a million rows."""
-    values = {
-        "rows": 1_000_000,
-        "bytes": 10**11,
-        "examples": examples,
-        "rejects": 12,
-        "done_bytes": examples * 10**5,
-        "rows_read": 1_000_010,
-        "rows_rejected": 10,
-        "seconds": 61.0,
-        "examples_per_s": None,
-        "seconds_left": None,
-        "noun": "image",
-    }
-    return Snapshot(**{**values, **more})
-
-
-def test_lines_come_now_and_then(logged, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
-    progress = logs.ProgressLog(seconds=5.0)
-    progress.planning()
-    progress.planning_rows(snapshot(0, rows_read=100, rows=0))
-    now[0] = 5.0
-    progress.planning_rows(snapshot(0, rows_read=430_000, rows=20_000))
-    progress.writing(snapshot(0))
-    progress.writing(snapshot(10))
-    now[0] = 10.0
-    progress.writing(snapshot(430_000, examples_per_s=1234.5, seconds_left=3723.4))
-    progress.writing(snapshot(430_001))
-    progress.finished()
-    progress.finished()
-    assert [line["message"] for line in logged()] == [
-        "reading and planning rows",
-        "planning: 430,000 rows read, 20,000 planned",
-        "planned 1,000,000 of 1,000,010 rows (100.0 GB), 10 rejects",
-        "430,000 of 1,000,000 images (43%), 43.0 GB, 1,234 images/s, 1:02:03 left, 12 rejects",
-        "430,001 of 1,000,000 images (43%), 43.0 GB, 12 rejects",
-    ]

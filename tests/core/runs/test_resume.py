@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -42,7 +39,6 @@ from recordgen.errors import (
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import (
     DEATHS,
-    PROCESSES,
     WHEN_ALL_IS_WRITTEN,
     Death,
     convert_and_die,
@@ -485,33 +481,6 @@ def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
         resume(source, output)
 
 
-def _convert_in_files_of(most_bytes, errors, arguments):
-    """Run the command where each file has a limit: for a write, that is like a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, resource.RLIM_INFINITY))
-    with open(errors, "w") as sys.stderr:
-        sys.exit(cli.main(["convert", *arguments]))
-
-
-def test_a_full_disk_leaves_the_old_dataset(source, finished, tmp_path):
-    output = tmp_path / "out"
-    shutil.copytree(finished, output)
-    before = tree_bytes(output)
-    largest = len(before.pop("report.html"))
-    room = max(map(len, before.values())) + 1
-    assert room < largest
-    options = (source, str(output), "--shard-mb=0.005", "--seed=4", "--overwrite")
-    errors = tmp_path / "errors.txt"
-    limited = PROCESSES.Process(target=_convert_in_files_of, args=(room, errors, options))
-    limited.start()
-    limited.join(120)
-    assert (limited.exitcode, str(output) in errors.read_text()) == (1, True)
-    after = {name: data for name, data in tree_bytes(output).items() if STAGING not in name}
-    assert after.pop("report.html")
-    assert after == before
-    assert convert(source, output, overwrite=True, resume=True).dataset.seed == SMALL["seed"]
-
-
 # --- two runs at once ----------------------------------------------------------------------------
 
 
@@ -701,61 +670,3 @@ def test_the_command(source, left_by, tmp_path, capsys, caplog):
     assert capsys.readouterr().out == ""
     assert "(seed is 3 there and 1 here)" in caplog.text
     assert "--append or --overwrite" in caplog.text
-
-
-def _run_command(arguments):
-    sys.argv = ["recordgen", *arguments]
-    cli.exit_main()
-
-
-def started(arguments):
-    """Start the command in a separate process, which need not load the package first."""
-    process = PROCESSES.Process(target=_run_command, args=(arguments,))
-    process.start()
-    return process
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_killed_at_random(overwrite, tmp_path):
-    (tmp_path / "images").mkdir()
-    for number in range(60):
-        data = encoded(noise(seed=number), "JPEG", quality=90)
-        (tmp_path / "images" / f"{number:03d}.jpg").write_bytes(data)
-    source = tmp_path / "labels.csv"
-    rows = (f"images/{number:03d}.jpg,{number % 7}\n" for number in range(60))
-    source.write_text("".join(rows))
-    recordgen.convert(source, tmp_path / "whole", shard_mb=0.003)
-    output = tmp_path / "out"
-    old = {}
-    if overwrite:
-        recordgen.convert(source, tmp_path / "old", shard_mb=0.02, seed=9)
-        shutil.copytree(tmp_path / "old", output)
-        old = tree_bytes(output)
-    whole = tree_bytes(tmp_path / "whole")
-    command = ["convert", str(source), str(output), "--shard-mb=0.003", "--resume", "-q"]
-    command += ["--overwrite"] if overwrite else []
-    shards = sum(name.startswith("Split-") for name in whole)
-    moments = random.Random(7)
-    for _ in range(4):
-        seen = set(output.glob(f"{STAGING}/*"))
-        finished = moments.randint(0, shards)
-        process = started(command)
-        while process.is_alive() and not (
-            set(output.glob(f"{STAGING}/*")) - seen
-            and len(list(output.glob(f"{STAGING}/*/results/*"))) >= finished
-        ):
-            time.sleep(0.001)
-        process.kill()
-        process.join()
-        assert process.exitcode in (0, -signal.SIGKILL)
-        if (output / "dataset.json").exists():
-            there = without_staging(output)
-            assert there in (old, whole)
-            if there == whole:
-                shutil.rmtree(output)
-                if overwrite:
-                    shutil.copytree(tmp_path / "old", output)
-    last = started(command)
-    last.join(120)
-    assert last.exitcode == 0
-    assert tree_bytes(output) == whole

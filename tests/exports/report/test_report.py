@@ -7,14 +7,12 @@ import json
 import logging
 import re
 import shutil
-import tempfile
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from jinja2 import Environment
 from PIL import Image
 
 import recordgen
@@ -27,7 +25,6 @@ from recordgen.exports import ExportOptions
 from recordgen.exports.report.render import (
     REJECTS_SHOWN,
     Report,
-    page_template,
     render_report,
     to_html,
 )
@@ -420,20 +417,6 @@ def test_rows_that_were_merged_and_adjusted(make_csv, tmp_path):
     assert "add labels or boxes to an example" not in page.texts
 
 
-def test_appended_rows_are_on_the_page(make_images, make_csv, tmp_path):
-    """After an append, the page covers all runs, including new labels and pictures."""
-    images = make_images(20)
-    output = tmp_path / "out"
-    first = make_csv((f"TRAIN,{path},old" for path in images[:10]), "first.csv")
-    second = make_csv((f"TRAIN,{path},new" for path in images[10:]), "second.csv")
-    recordgen.convert(first, output)
-    page = converted_page(second, output, append=True)
-    assert [row[1:3] for row in page.table("class")[1:]] == [["old", "10"], ["new", "10"]]
-    alts = Counter(page.part("examples").values("img", "alt"))
-    assert alts == {"example of old": 3, "example of new": 2}
-    assert {"first.csv, second.csv", first, second} <= set(page.texts)
-
-
 def test_rejects_are_bounded(tmp_path):
     """The page reads and lists only the first rejects, but counts all."""
     dataset = dataset_of({"train": {"cat": 1}}, rows=RowCounts(rejected={"missing_file": 10_000}))
@@ -592,25 +575,6 @@ def test_reading_is_bounded(tmp_path):
     assert read(shards([300_000_000] * 500)) == ["0"]
     assert len(read(shards([1000] * 500, label=True))) == 5
     assert len(read(shards([10_000_000] * 500, label=True))) == 2
-
-
-def test_templates_are_compiled_once(tmp_path, monkeypatch):
-    """Compiled templates are temporary files, unless there is no folder for them."""
-    compiled, compile = [], Environment.compile
-
-    def count(*args, **more):
-        compiled.append(1)
-        return compile(*args, **more)
-
-    def count_compiled(folder):
-        monkeypatch.setattr(tempfile, "tempdir", str(folder))
-        compiled.clear()
-        page_template.__wrapped__()
-        return len(compiled)
-
-    monkeypatch.setattr(Environment, "compile", count)
-    assert [count_compiled(tmp_path) for _ in range(2)] == [1, 0]
-    assert count_compiled(tmp_path / "missing") == 1
 
 
 def test_the_command(output, tmp_path, capsys):
