@@ -12,9 +12,11 @@ the order of their ids, as Detectron2, torchvision and Ultralytics number them.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
@@ -82,13 +84,7 @@ class Coco(PictureFormat):
         if not found:
             return None
         documents = [listing.parsed(name, parse_document) for name in found]
-        if len({document.has_shapes for document in documents}) > 1:
-            raise NotUnderstoodError(
-                f"{listing.root}: some COCO documents have boxes, others only labels of whole "
-                f"images; pass each of {', '.join(found)}",
-                options={"task": documents[0].tasks[0]},
-                source=f"{listing.root}{found[0]}",
-            )
+        _check_kinds(listing, found, [document.has_shapes for document in documents])
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
@@ -144,6 +140,26 @@ class Coco(PictureFormat):
         others = [name for name in listing.images if name not in seen] if is_alone else []
         yield from notes_about(others, "images are not in it, and were skipped")
         listing.forget(document)
+
+
+def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bool]) -> None:
+    """Check that all documents have boxes, or all labels of whole images.
+
+    Raises: NotUnderstoodError: it names the documents of the first kind, by a pattern if it can.
+    """
+    if len({*has_shapes}) == 1:
+        return
+    alike = [name for name, has in zip(names, has_shapes, strict=True) if has == has_shapes[0]]
+    begin, end = (os.path.commonprefix([name[::step] for name in alike])[::step] for step in (1, -1))
+    pattern = alike[0] if len(alike) == 1 else f"{begin}*{end}"
+    if [name for name in names if fnmatchcase(name, pattern)] != alike:
+        pattern = alike[0]
+    raise NotUnderstoodError(
+        f"{listing.root}: some COCO documents have boxes, others only labels of whole images; pass "
+        f"those of one kind, from {', '.join(names)}",
+        options={"image_root": listing.root},
+        source=f"{listing.root}{pattern}",
+    )
 
 
 def _is_coco(listing: Listing, name: str) -> bool:
