@@ -227,7 +227,9 @@ def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):
     assert (found.rejected, [*found.images]) == ({"a.jpg": "bad_annotation"}, ["b.jpg"])
     with pytest.raises(NotUnderstoodError) as caught:
         outcome({"b.json": coco(B, boxes=[label(2, 90)])})
-    assert [row.uri for row in Reading(caught.value.source, **caught.value.options).rows] == ["b.jpg"]
+    assert [row.uri for row in Reading(caught.value.source, **caught.value.options).rows] == [
+        "b.jpg"
+    ]
 
 
 @pytest.mark.parametrize("place", ["train2017/a.jpg", "a.jpg", "images/a.jpg"])

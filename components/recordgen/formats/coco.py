@@ -12,7 +12,6 @@ the order of their ids, as Detectron2, torchvision and Ultralytics number them.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -149,11 +148,13 @@ def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bo
     """
     if len({*has_shapes}) == 1:
         return
-    alike = [name for name, has in zip(names, has_shapes, strict=True) if has == has_shapes[0]]
-    begin, end = (os.path.commonprefix([name[::step] for name in alike])[::step] for step in (1, -1))
-    pattern = alike[0] if len(alike) == 1 else f"{begin}*{end}"
-    if [name for name in names if fnmatchcase(name, pattern)] != alike:
-        pattern = alike[0]
+    kinds = dict(zip(names, has_shapes, strict=True))
+    begin, mark, _ = names[0].rpartition("_")  # instances_train.json, instances_val.json
+    pattern = f"{begin}_*.json"
+    if not mark or any(
+        kinds[name] != has_shapes[0] for name in names if fnmatchcase(name, pattern)
+    ):
+        pattern = names[0]
     raise NotUnderstoodError(
         f"{listing.root}: some COCO documents have boxes, others only labels of whole images; pass "
         f"those of one kind, from {', '.join(names)}",
