@@ -338,7 +338,7 @@ def _check_documents(
     found = twins or [
         name
         for name, some in named.items()
-        if not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
+        if (images and not ANNOTATIONS.isdisjoint(name.split("/")[:-1]))
         or (are_several and some)
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))

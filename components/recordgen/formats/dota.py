@@ -43,16 +43,15 @@ class Dota(PictureFormat):
     in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        named = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
-        found = [name for name in named[:_PROBED] if any(map(_corners, _lines(listing, name)))]
+        named = _documents(listing)[:_PROBED]
+        found = [name for name in named if any(map(_corners, _lines(listing, name)))]
         if not found:
             return None
         return Evidence(f"{found[0]} has the corners of objects", self.tasks[0])
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        names = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
         used: dict[str, str] = {}
-        for line, name in enumerate(names, start=1):
+        for line, name in enumerate(_documents(listing), start=1):
             item = _picture(listing, line, name)
             if item.uri in used:
                 raise SourceError(
@@ -65,10 +64,14 @@ class Dota(PictureFormat):
         yield from notes_about(others, f"images have no file in {_FOLDER}, and were skipped")
 
 
-def _is_named(listing: Listing, name: str) -> bool:
-    """Return whether a file is one of labels: the one that the user passed, or by its folder."""
-    folders = posixpath.dirname(name).split("/")
-    return bool(listing.only) or any(part.startswith(_FOLDER) for part in folders)
+def is_named(name: str) -> bool:
+    """Return whether a file is one of labels, by its folder."""
+    return any(part.startswith(_FOLDER) for part in posixpath.dirname(name).split("/"))
+
+
+def _documents(listing: Listing) -> Sequence[str]:
+    """Return the file that the user passed, or those of labels."""
+    return [name for name in listing.candidates(".txt") if listing.only or is_named(name)]
 
 
 def _lines(listing: Listing, name: str) -> Sequence[Sequence[str]]:
