@@ -79,16 +79,14 @@ def test_documents_in_folders_are_appended(tmp_path, make_pictures):
         assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
 
 
-def test_an_image_root_is_the_folder_of_both(tmp_path, make_pictures, monkeypatch):
-    """A document of other folders' images is read from the folder that the refusal names."""
+def test_an_image_root_holds_the_images_of_a_document(tmp_path, make_pictures, monkeypatch):
+    """A document is read alone, though its images are in another folder."""
     monkeypatch.chdir(tmp_path)
     make_pictures("far/a.jpg")
     write_files(tmp_path / "in", {"docs/one.json": coco(A)})
     for root in ("", f"{tmp_path}/"):
-        with pytest.raises(NotUnderstoodError) as caught:
-            Reading(f"{root}in/docs/one.json", image_root="in/far")
-        assert caught.value.options == {"image_root": ""}
-        assert [row.uri for row in Reading(caught.value.source).rows] == ["far/a.jpg"]
+        found = Reading(f"{root}in/docs/one.json", image_root=f"{root}in/far")
+        assert [row.uri for row in found.rows] == ["far/a.jpg"]
 
 
 def test_roboflow(outcome):
@@ -224,14 +222,14 @@ def test_annotations_without_shapes_are_labels_of_whole_images(
 
 
 def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):
-    """One shape makes a document one of boxes; documents of both kinds stop."""
+    """One shape makes a document one of boxes; documents of both kinds stop, and name the first."""
     found = outcome({"a.json": coco(A, B, boxes=[label(1, 2), box(2, 2, 0, 0, 40, 20)])}, *AB)
     assert (found.rejected, [*found.images]) == ({"a.jpg": "bad_annotation"}, ["b.jpg"])
     with pytest.raises(NotUnderstoodError) as caught:
         outcome({"b.json": coco(B, boxes=[label(2, 90)])})
-    assert caught.value.options == {"task": "object_detection"}
-    found = outcome({}, document="a.json", **caught.value.options)
-    assert [*found.images] == ["b.jpg"]
+    assert [row.uri for row in Reading(caught.value.source, **caught.value.options).rows] == [
+        "b.jpg"
+    ]
 
 
 @pytest.mark.parametrize("place", ["train2017/a.jpg", "a.jpg", "images/a.jpg"])

@@ -191,6 +191,8 @@ LABELME = """{"shapes": [{"label": "dog", "shape_type": "rectangle", "points": [
 # suffix of the second file, its text
 DOCUMENTS = [
     (".txt", "1 0.5 0.375 0.5 0.25\n"),
+    (".txt", "dog 0.00 0 -1.57 1 1 3 2 1.57 1.73 4.15 1.0 1.75 13.22 1.62\n"),
+    (".txt", "1 1 3 1 3 2 1 2 dog 0\n"),
     (".xml", document("x.jpg", ("dog", "1 1 3 2"), size="4 4")),
     (".json", LABELME),
 ]
@@ -198,9 +200,9 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize(("suffix", "text"), DOCUMENTS)
 def test_second_files_are_labels_of_their_image(tmp_path, suffix, text):
-    """YOLO's lines, VOC's XML and LabelMe's JSON belong to the image that the layout says."""
-    files = {"pics/a_rgb.jpg": b"", f"boxes/a{suffix}": text, "classes.txt": "cat\ndog\n"}
-    write_files(tmp_path, files)
+    """The lines of YOLO, KITTI and DOTA, VOC's XML and LabelMe's JSON are read by their layout."""
+    files = {f"boxes/a{suffix}": text, "classes.txt": "cat\ndog\n"}
+    write_files(tmp_path, {"pics/a_rgb.jpg": encoded(noise(4, 4), "JPEG"), **files})
     layout = f"pics/{{name}}_rgb.jpg boxes/{{name}}{suffix}"
     found = Outcome(f"{tmp_path}/", layout=layout)
     assert found.images == {"pics/a_rgb.jpg": [("dog", [0.25, 0.25, 0.75, 0.5])]}

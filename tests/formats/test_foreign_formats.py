@@ -114,7 +114,6 @@ def test_documents_of_other_tools_stop(files, tmp_path):
 
 
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
-KITTI = b"Car 0.00 0 -1.57 5.1 6.2 30.3 40.4 1.57 1.73 4.15 1.0 1.75 13.22 1.62\n"
 UNNAMED = {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"}
 
 # files of a folder, name of the format, file that shows it
@@ -131,7 +130,12 @@ FOLDERS = [
     ({"data_batch_1": b"", "batches.meta": b""}, "a Python pickle", "data_batch_1"),
     ({"saved_model.pb": b"", "variables/a": b""}, "a TensorFlow SavedModel", "saved_model.pb"),
     ({"news/a.txt": b"A", "news/a.ann": b"", "mail/b.txt": b"B"}, "brat's", "news/a.ann"),
-    ({"image_2/0.png": b"", "label_2/0.txt": KITTI, "calib/0.txt": b"P0: 7"}, "KITTI", "label_2/"),
+    ({"t10k-images-idx3-ubyte.gz": b""}, "the IDX files of MNIST", "t10k"),
+    ({"gt/gt.txt": b"1,-1,0,4,4,8,1,3,1.0\n"}, "MOTChallenge", "gt/gt.txt"),
+    ({**IMAGES, "a/b.json": b'{"categories": {"label": {}}, "items": []}'}, "Datumaro", "a/b.json"),
+    ({**IMAGES, "a-export.json": b'{"securityToken": ""}'}, "VoTT", "a-export.json"),
+    ({**IMAGES, "ann/a.jpg.json": b"{}", "meta.json": b"{}"}, "Supervisely", "ann/a.jpg.json"),
+    ({**IMAGES, "a.json": b'{"annotations": [{"predicted_iou": 1}]}'}, "Segment", "a.json"),
     ({"s1/img1/1.jpg": b"", "s1/gt/gt.txt": b"1,1,5,6,20,15,1,1,1\n"}, "MOTChallenge", "s1/gt/gt"),
     ({**IMAGES, "annotations/a.txt": b"5,6,2,1,1,4,0,0\n"}, "labels of VisDrone", "annotations/a"),
     (

@@ -182,6 +182,8 @@ STOPS = [
     ('a.csv', 'File;Tag;Upper left X;Upper left Y;Lower right X;Lower right Y\n{i}.jpg;stop;.1;.2;.3;.4', {'columns': 'path=File,label=Tag,xmin=Upper left X,ymin=Upper left Y,xmax=Lower right X,ymax=Lower right Y'}, 'object_detection: (assigned) | 0.jpg | [["stop",0.1,0.2,0.3,0.4]]'),
     ('a.csv', 'image,left_eye_x,left_eye_y,right_eye_x,right_eye_y\n{i}.jpg,1,2,3,4', {}, ''),
     ('a.csv', 'image1,image2,same\n{i}.jpg,x{i}.jpg,{d}', {}, ''),
+    ('a.csv', 'image_left,image_right,label\n{i}.jpg,x{i}.jpg,{d}', {}, ''),
+    ('a.csv', 'image,other_image,label\n{i}.jpg,x{i}.jpg,c{d}', {'columns': 'path=image,label=label'}, "image_classification: (assigned) | 0.jpg | 'c0'"),
     ('a.csv', 'id,question1,question2,is_duplicate\n{i},How long is it {i}?,How long was it {i}?,{d}', {}, ''),
     ('a.csv', 'ImageId,ClassId,EncodedPixels\n{i}.jpg,{d},29102 12 29346 24 29602 24', {}, ''),
     ('a.csv', 'english,hindi\nThe river is long {i},This is no label {i}', {}, ''),

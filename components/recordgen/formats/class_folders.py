@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
@@ -32,7 +33,9 @@ from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, plac
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
+from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.pictures import in_addresses, notes_about
+from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
 from recordgen.tasks.texts.task import TextContent, stored
@@ -41,13 +44,17 @@ if TYPE_CHECKING:
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
 
+# Files that may describe an image each.
+_OF_AN_IMAGE = (".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (".txt", ".tsv", ".json", ".xml", *IMPORT_SUFFIXES)
+_DESCRIBING = (*_OF_AN_IMAGE, ".tsv", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|]+")
 _LINES_READ = 100
+# A path, a label and a box.
+_MOST_FIELDS = 6
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
@@ -135,9 +142,9 @@ def row_of_file(
 
 
 def _refusal(
-    listing: Listing, reason: str, layout: str = "", source: str = ""
+    listing: Listing, reason: str, layout: str = "", source: str = "", image_root: str = ""
 ) -> NotUnderstoodError:
-    return refusal(listing.root, listing.names, reason, layout, source)
+    return refusal(listing.root, listing.names, reason, layout, source, image_root)
 
 
 class TextFolder(_ClassFolders):
@@ -208,10 +215,10 @@ class ImageFolder(_ClassFolders):
         try:
             found, roles = placed(images)
         except ValueError as exc:
-            _check_annotations(listing, others, images)
+            _check_documents(listing, others, images, has_classes=True)
             raise _refusal(listing, str(exc), layout_of_classes(images)) from None
-        _check_import_files(listing, others, found)
-        _check_annotations(listing, others, images)
+        has_classes = any(item.label for item in found)
+        _check_documents(listing, others, images, has_classes=has_classes)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
@@ -224,7 +231,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     """
     datasets = listing.tree.datasets
     if not images and "" not in datasets:
-        _check_import_files(listing, others, [])
+        _check_documents(listing, others, (), has_classes=False)
     _check_format(listing)
     if images:
         return
@@ -310,67 +317,80 @@ def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
     return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
 
 
-def _check_import_files(
-    listing: Listing, others: Sequence[str], files: Sequence[PlacedFile]
+def _check_documents(
+    listing: Listing, others: Sequence[str], images: Sequence[str], *, has_classes: bool
 ) -> None:
-    """Check that no import file holds the labels of images without classes.
-
-    Raises: NotUnderstoodError, StorageError.
-    """
-    tables = [name for name in others if name.lower().endswith(IMPORT_SUFFIXES)]
-    if not tables or any(item.label for item in files):
-        return
-    stems = {_stem(item.name) for item in files}
-    name = max(tables, key=lambda name: len(_named(listing, name, stems)))
-    base = posixpath.basename(name)
-    same = [each for each in others if posixpath.basename(each) == base]
-    are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
-    source = storage.join(listing.root, *(("*", base) if are_of_splits else (name,)))
-    remedy = "" if listing.archive is None else "; unpack the archive, and pass that file"
-    reason = f"the import file {name} may hold the labels{remedy}"
-    raise _refusal(listing, reason, source="" if remedy else source)
-
-
-def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence[str]) -> None:
     """Check that no file beside images names them, as annotations and lists of splits do.
+
+    If no folder is a class, each import file may hold the labels.
 
     Raises: NotUnderstoodError, StorageError.
     """
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
+    are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
+    twins = twins if are_twins else []
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
-    documents.sort(key=lambda name: (name.count("/"), name))
-    found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
-    read = {name: _named(listing, name, stems) for name in documents[:_DOCUMENTS_READ]}
-    are_several = len(frozenset[str]().union(*read.values())) > 1
-    found = found or [
+    documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
+    named = {name: _named(listing, name, stems) for name in documents}
+    are_several = len(frozenset[str]().union(*named.values())) > 1
+    found = twins or [
         name
-        for name, named in read.items()
-        if not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
-        or (are_several and named)
-        or (name.lower().endswith(IMPORT_SUFFIXES) and names_images(listing.head(name), images))
+        for name, some in named.items()
+        if (images and not ANNOTATIONS.isdisjoint(name.split("/")[:-1]))
+        or (are_several and some)
+        or (_is_table(name) and not has_classes)
+        or (_is_table(name) and names_images(listing.head(name), images))
     ]
-    if found:
-        are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)
-        lists = [name for name in found if _is_list(listing, name)]
-        layout = layout_of_classes(images)
-        remedy = f"; if folders are classes, --layout '{layout}' reads them alone" if layout else ""
-        raise _refusal(
-            listing,
-            f"these files name the images, and may hold their labels, boxes or splits, which the "
-            f"folders do not say: {', '.join(found[:_SHOWN])}{remedy}",
-            layout if are_tables else "",
-            storage.join(listing.root, lists[0]) if lists else "",
-        )
+    if not found:
+        return
+    layout = _layout_of_twins(listing, images, twins)
+    classes = layout_of_classes(images)
+    tables = [name for name in found if _is_table(name) and not has_classes]
+    lists = [*tables, *(name for name in found if _is_list(listing, name))]
+    best = max(lists, key=lambda name: (len(named[name]), split_in_path(name) == TRAIN), default="")
+    if all(map(_is_table, found)) and not lists:
+        layout = layout or classes
+    remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
+    reason = (
+        f"these files may hold labels, boxes or splits of the images, which the folders do not "
+        f"say: {', '.join(found[:_SHOWN])}{remedy}"
+    )
+    if listing.archive is not None:
+        raise _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
+    base = posixpath.basename(best)
+    same = [each for each in others if posixpath.basename(each) == base]
+    are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
+    if layout or not best or (images and not named[best] and not are_of_splits):
+        raise _refusal(listing, reason, layout)
+    source = storage.join(listing.root, *(("*", base) if are_of_splits else (best,)))
+    rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
+    paths = (token for row in rows for token in _TOKEN.findall(row) if _stem(token) in stems)
+    raise _refusal(listing, reason, source=source, image_root=folder_of_images(paths, source))
+
+
+def _layout_of_twins(listing: Listing, images: Sequence[str], twins: Sequence[str]) -> str:
+    """Return the layout of images and their documents, if these have a known form; else ""."""
+    from recordgen.formats.folder_layout import reads  # imports this module
+
+    described = [name for name in twins if name.lower().endswith(_OF_AN_IMAGE)]
+    layout = layout_of_pairs(images, described) if described else ""
+    return layout if layout and reads(listing, layout) else ""
+
+
+def _is_table(name: str) -> bool:
+    return name.lower().endswith(IMPORT_SUFFIXES)
 
 
 def _is_list(listing: Listing, name: str) -> bool:
-    """Return whether each line of a text begins with the path of an image, and says more."""
+    """Return whether each line of a text has the path of an image, a label, and perhaps a box."""
+    if not name.lower().endswith(_TEXT):
+        return False
     lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    begins = [_SIGNS.split(line.strip(), maxsplit=1) for line in lines]
-    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in begins]
-    return name.lower().endswith(_TEXT) and bool(lines) and all(are_paths)
+    rows = [_SIGNS.split(line.strip()) for line in lines]
+    are_rows = [1 < len(row) <= _MOST_FIELDS and IMAGE_SUFFIX.search(row[0]) for row in rows]
+    return bool(rows) and all(are_rows)
 
 
 def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
@@ -82,13 +83,7 @@ class Coco(PictureFormat):
         if not found:
             return None
         documents = [listing.parsed(name, parse_document) for name in found]
-        if len({document.has_shapes for document in documents}) > 1:
-            raise NotUnderstoodError(
-                f"{listing.root}: some COCO documents have boxes, others only labels of whole "
-                f"images; pass each of {', '.join(found)}",
-                options={"task": documents[0].tasks[0]},
-                source=f"{listing.root}{found[0]}",
-            )
+        _check_kinds(listing, found, [document.has_shapes for document in documents])
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
@@ -144,6 +139,28 @@ class Coco(PictureFormat):
         others = [name for name in listing.images if name not in seen] if is_alone else []
         yield from notes_about(others, "images are not in it, and were skipped")
         listing.forget(document)
+
+
+def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bool]) -> None:
+    """Check that all documents have boxes, or all labels of whole images.
+
+    Raises: NotUnderstoodError: it names the documents of the first kind, by a pattern if it can.
+    """
+    if len({*has_shapes}) == 1:
+        return
+    kinds = dict(zip(names, has_shapes, strict=True))
+    begin, mark, _ = names[0].rpartition("_")  # instances_train.json, instances_val.json
+    pattern = f"{begin}_*.json"
+    if not mark or any(
+        kinds[name] != has_shapes[0] for name in names if fnmatchcase(name, pattern)
+    ):
+        pattern = names[0]
+    raise NotUnderstoodError(
+        f"{listing.root}: some COCO documents have boxes, others only labels of whole images; pass "
+        f"those of one kind, from {', '.join(names)}",
+        options={"image_root": listing.root},
+        source=f"{listing.root}{pattern}",
+    )
 
 
 def _is_coco(listing: Listing, name: str) -> bool:

@@ -129,7 +129,7 @@ def detect(
         else:
             reading = decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
-    check_format(source.format, options, files)
+    check_format(source.format, options)
     _check_offsets(heads, options)
     task, format_ = TASKS[options.task], source.format
     if heads and own_columns(task) is None:

@@ -7,20 +7,21 @@
 
 becomes the picture ``images/P0706.png`` with the box (10, 20, 40, 60) of a difficult ship, and its
 outline. Rules: "Annotation format" of the DOTA dataset's page; Roboflow writes the same lines
-without the first two.
+without the first two. The files of KITTI ("Object development kit") are texts of objects in pixels,
+too, which the option ``layout`` names.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from recordgen.core.rows.details import flagged
+from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
-from recordgen.features import DIFFICULT
+from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.field_kinds import NUMBER
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -42,16 +43,15 @@ class Dota(PictureFormat):
     in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        named = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
-        found = [name for name in named[:_PROBED] if any(map(_corners, _lines(listing, name)))]
+        named = _documents(listing)[:_PROBED]
+        found = [name for name in named if any(map(_corners, _lines(listing, name)))]
         if not found:
             return None
         return Evidence(f"{found[0]} has the corners of objects", self.tasks[0])
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        names = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
         used: dict[str, str] = {}
-        for line, name in enumerate(names, start=1):
+        for line, name in enumerate(_documents(listing), start=1):
             item = _picture(listing, line, name)
             if item.uri in used:
                 raise SourceError(
@@ -64,10 +64,14 @@ class Dota(PictureFormat):
         yield from notes_about(others, f"images have no file in {_FOLDER}, and were skipped")
 
 
-def _is_named(listing: Listing, name: str) -> bool:
-    """Return whether a file is one of labels: the one that the user passed, or by its folder."""
-    folders = posixpath.dirname(name).split("/")
-    return bool(listing.only) or any(part.startswith(_FOLDER) for part in folders)
+def is_named(name: str) -> bool:
+    """Return whether a file is one of labels, by its folder."""
+    return any(part.startswith(_FOLDER) for part in posixpath.dirname(name).split("/"))
+
+
+def _documents(listing: Listing) -> Sequence[str]:
+    """Return the file that the user passed, or those of labels."""
+    return [name for name in listing.candidates(".txt") if listing.only or is_named(name)]
 
 
 def _lines(listing: Listing, name: str) -> Sequence[Sequence[str]]:
@@ -91,17 +95,28 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     image = image_or_problem(listing, beside, line=line)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")
+    return picture_of(listing, line, name, image, object_of_dota)
+
+
+def picture_of(
+    listing: Listing,
+    line: int,
+    name: str,
+    image: str,
+    parse: Callable[[Sequence[str]], Marked],
+) -> Picture | Problem:
+    """Return an image with the object in each line of a file, or the problem with one of them."""
     objects = []
     for number, text in listing.lines(name):
         if not text.startswith(_HEADERS):
             try:
-                objects.append(_object(text.split()))
+                objects.append(parse(text.split()))
             except ValueError as exc:
                 return Problem(line, f"{name}:{number}: {exc}", image)
     return Picture(line, image, objects=objects, document=name)
 
 
-def _object(fields: Sequence[str]) -> Marked:
+def object_of_dota(fields: Sequence[str]) -> Marked:
     """Return the object of a line. Raises: ValueError: it has no four corners and a class.
 
     ``10 20 40 20 40 60 10 60 ship 1`` → ship, (10, 20, 40, 60), difficult
@@ -112,3 +127,18 @@ def _object(fields: Sequence[str]) -> Marked:
     box, details = outlined(zip(numbers[::2], numbers[1::2], strict=True))
     is_difficult = fields[9:] not in ([], ["0"])
     return Marked(fields[8], box, replace(details, flags=flagged({DIFFICULT: is_difficult})))
+
+
+def object_of_kitti(fields: Sequence[str]) -> Marked:
+    """Return the object of a line of KITTI. Raises: ValueError: it has not its 15 or 16 fields.
+
+    ``Car 0.5 0 -1.6 10 20 40 60 1.7 1.9 3.7 1.1 1.6 8.4 -1.6`` → Car, (10, 20, 40, 60), truncated
+    """
+    are_numbers = all(map(NUMBER.fullmatch, fields[1:]))
+    if len(fields) not in (15, 16) or NUMBER.fullmatch(fields[0]) or not are_numbers:
+        raise ValueError(
+            f"expected CLASS and 14 numbers, as KITTI has (got {' '.join(fields):.80})"
+        )
+    truncated, occluded, _, xmin, ymin, xmax, ymax = map(float, fields[1:8])
+    flags = flagged({TRUNCATED: truncated > 0, OCCLUDED: occluded in (1, 2)})
+    return Marked(fields[0], (xmin, ymin, xmax, ymax), Details(flags))

@@ -85,8 +85,14 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         raise UsageError(
             f"import files must have the same format (got {read}); convert them separately"
         )
-    documents = [item for file, (_, evidence) in found for item in _documents(file, evidence)]
     format_, evidence = found[0][1]
+    documents = [
+        item
+        for listing, (file, (_, each)) in zip(listings, found, strict=True)
+        for item in _documents(listing, file, each)
+    ]
+    if documents[0].folder:
+        options = replace(options, image_root="")  # the folder of the documents says it
     classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
     _check_classes(classes, files[0].path)
     evidence = evidence._replace(classes=tuple(classes))
@@ -94,7 +100,8 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
 
 
 def _listing(path: str, options: ConvertOptions, samples: Samples) -> Listing:
-    return samples.listing(path, options.access if options.confined else None)
+    access = options.access if options.confined else None
+    return samples.listing(path, access, options.image_root)
 
 
 def _said(listing: Listing) -> Mapping[str, Any]:
@@ -288,10 +295,11 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
     )
 
 
-def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:
-    if tuple(evidence.documents) == ("",):
+def _documents(listing: Listing, file: ImportFile, evidence: Evidence) -> list[ImportFile]:
+    """Return the files to read: the documents in a listing, or the source itself."""
+    names = list(evidence.documents)
+    if names == [""]:
         return [file]
-    listing = Listing.of(file.path)
     root, archive = listing.root, listing.archive
     return [
         file._replace(
@@ -299,5 +307,5 @@ def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:
             bytes=archive.range_of(name).length if archive and name in archive.entries else None,
             folder=root,
         )
-        for name in evidence.documents
+        for name in names
     ]

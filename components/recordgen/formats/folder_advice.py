@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import product
 from string import ascii_lowercase
@@ -62,21 +62,48 @@ _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 
 
-def layout_of_pairs(images: Sequence[str]) -> str:
-    """Return a layout in which each image has its mask; empty if no layout pairs nearly all.
+def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str:
+    """Return a layout in which each image has its mask, or the document that describes it.
+
+    It is empty if no layout pairs nearly all.
 
     ``train/1.jpg, val/2.jpg, trainannot/1.png, valannot/2.png``
     →  ``{split}/{name}.jpg {split}annot/{name}.png``
     """
-    tried = images[:: 1 + len(images) // _FILES_TRIED]
-    found = {layout: _pairs_in(layout, tried) for layout in _pair_layouts(tried)}
+    firsts, seconds = _first_of_each_folder(images), _first_of_each_folder(documents)
+    tried = [*firsts, *seconds]
+    layouts = _pair_layouts(firsts, seconds or firsts)
+    if not documents:
+        layouts = filter(_is_told, layouts)
+    found = {layout: _pairs_in(layout, tried) for layout in dict.fromkeys(layouts)}
     words = {layout: len(_MASKS.findall(layout)) for layout in found}
     best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
     return best if best and found[best] * 5 > len(tried) else ""
 
 
+def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
+    """Return some names: those that belong together are the first ones of their folders."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folders.setdefault(posixpath.dirname(name), []).append(name)
+    most = 8 + _FILES_TRIED // max(1, len(folders))
+    return [name for some in folders.values() for name in some[:most]]
+
+
+def _is_told(layout: str) -> bool:
+    """Return whether words tell the masks in a layout from their images."""
+    first, second = layout.split(" ")
+    is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
+    return bool(is_mask) and not _MASKS.search(first)
+
+
 def refusal(
-    root: str, names: Sequence[str], reason: str, layout: str = "", source: str = ""
+    root: str,
+    names: Sequence[str],
+    reason: str,
+    layout: str = "",
+    source: str = "",
+    image_root: str = "",
 ) -> NotUnderstoodError:
     """Return the error about a folder, which shows its files and how they are likely to be read.
 
@@ -87,7 +114,8 @@ def refusal(
         kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
         reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
         layout = ""
-    options = {"layout": layout} if layout else None
+    options = {"layout": layout, "image_root": image_root}
+    options = {name: value for name, value in options.items() if value}
     return NotUnderstoodError(
         f"{root}: {reason}", shown=shown_files(names), options=options, source=source
     )
@@ -105,21 +133,35 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
 
 
-def _pair_layouts(names: Sequence[str]) -> Iterator[str]:
-    """Yield layouts made from the first two files of two folders, or of one."""
-    depth = max((name.count("/") for name in names), default=0)
+def _pair_layouts(firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[str]:
+    """Yield layouts made from the first files of two folders, or of one."""
+    depth = max((name.count("/") for name in [*firsts, *seconds]), default=0)
     for level in (None, *range(depth)):
-        groups: dict[str, list[str]] = {}
-        for name in names:
-            groups.setdefault(_pattern_of_folders(name, level), []).append(name)
-        if len(groups) > _GROUPS_TRIED:
+        ones, others = _by_pattern(firsts, level), _by_pattern(seconds, level)
+        if len(ones) > _GROUPS_TRIED or len(others) > _GROUPS_TRIED:
             continue
-        for (one, firsts), (other, seconds) in product(groups.items(), repeat=2):
-            for first in firsts[:2]:
-                yield from _of_two(one, first, other, seconds)
+        for (one, names), (other, beside) in product(ones.items(), others.items()):
+            suffixes = _suffix(names, one == other), _suffix(beside, one == other)
+            for name in names[:2]:
+                yield from _of_two(one, name, other, beside, suffixes)
 
 
-def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterator[str]:
+def _by_pattern(names: Sequence[str], level: int | None) -> Mapping[str, Sequence[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(_pattern_of_folders(name, level), []).append(name)
+    return groups
+
+
+def _suffix(names: Sequence[str], is_same: bool) -> str:
+    """Return the suffix of files as a pattern; empty for that of each in a folder of all files."""
+    suffixes = {posixpath.splitext(name)[1] for name in names}
+    return suffixes.pop() if len(suffixes) == 1 else "" if is_same else ".*"
+
+
+def _of_two(
+    one: str, first: str, other: str, seconds: Sequence[str], suffixes: tuple[str, str]
+) -> Iterator[str]:
     """Yield the layout of a file and of the file whose name has most in common with its name."""
     stem, suffix = posixpath.splitext(posixpath.basename(first))
     for second in seconds[:3] if one != other else seconds[:8]:
@@ -137,15 +179,16 @@ def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterato
         shared = shared.rstrip("_-. ")
         if not shared:
             continue
-        name = "{name:digits}" if shared.isdigit() and one != other else "{name}"
+        is_part = shared.isdigit() and one != other and stem != stem_2
+        name = "{name:digits}" if is_part else "{name}"
         patterns = [
             f"{folders}{stem.replace(shared, name, 1)}{suffix}"
-            for folders, stem, suffix in ((one, stem, suffix), (other, stem_2, suffix_2))
+            for folders, stem, suffix in (
+                (one, stem, suffixes[0] or suffix),
+                (other, stem_2, suffixes[1] or suffix_2),
+            )
         ]
-        is_mask = _MASKS.search(patterns[1]) and not _NO_MASKS.search(patterns[1])
-        is_told = is_mask and not _MASKS.search(patterns[0])
-        if is_told:
-            yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
+        yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
 
 
 def _pattern_of_folders(name: str, level: int | None) -> str:

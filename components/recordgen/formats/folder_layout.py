@@ -3,7 +3,8 @@
     {split}/{label}/{name}.jpg                   train/cat/1.jpg  →  split train, label cat
     {label}/{name}                               images, texts and videos alike, by their suffixes
     images/{name}.jpg masks/{name}_mask.png      images with masks
-    JPEGImages/{name}.jpg labels/{name}.txt      YOLO's labels, VOC's .xml, LabelMe's .json
+    JPEGImages/{name}.jpg labels/{name}.txt      YOLO's, KITTI's or DOTA's lines
+    images/{name}.jpg documents/{name}.xml       VOC's .xml, LabelMe's .json
 
 :mod:`recordgen.tables.path_layout` has the patterns. Files that no pattern matches are counted
 and named, never read.
@@ -14,16 +15,17 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats import labelme, pascal_voc, yolo
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import dota, labelme, pascal_voc, yolo
 from recordgen.formats.class_folders import row_of_file
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, VIDEO_SUFFIX
 from recordgen.formats.folder_advice import refusal
@@ -33,7 +35,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
 from recordgen.formats.pictures import PictureFormat, Problem, notes_about
-from recordgen.formats.yolo_config import CLASS_FILES, configs_in, read_config
+from recordgen.formats.yolo_config import CLASS_FILES, configs_in, is_class_file, read_config
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
@@ -53,6 +55,7 @@ from recordgen.tasks import (
 )
 
 _SHOWN = 8
+_PROBED = 3
 
 #: Makes the picture of a line, the second file of an image, and the image.
 _Read: TypeAlias = Callable[[int, str, str], "Picture | Problem | None"]
@@ -170,7 +173,10 @@ def _matches(listing: Listing, text: str) -> Matches:
     """Return the files of a layout. Raises: NotUnderstoodError: it does not fit the folder."""
     layout = PathLayout.of(text)
     try:
-        matches = layout.matches(listing.names)
+        names = listing.names
+        if layout.second is not None:  # classes.txt is no file of labels
+            names = [name for name in names if not is_class_file(name)]
+        matches = layout.matches(names)
     except ValueError as exc:
         raise _refusal(listing, f"{exc}") from None
     if not matches.files:
@@ -211,14 +217,14 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
     if plain is _IMAGES and all(map(IMAGE_SUFFIX.search, seconds)):
         return _of_masks(listing, seconds)
     if plain is _IMAGES and suffix == ".txt":
-        return _of_yolo(listing)
+        return _of_lines(listing, seconds)
     if plain is _IMAGES and suffix in _DOCUMENTS:
         format_, picture_of = _DOCUMENTS[suffix]
         return _Kind(format_.tasks, _Second(format_(), partial(picture_of, listing)))
     raise _refusal(
         listing,
         f"{seconds[0]} is not read: the second file of an image is its mask, a "
-        f".txt of YOLO, an .xml of VOC or a .json of LabelMe",
+        f".txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe",
     )
 
 
@@ -253,8 +259,17 @@ def _of_masks(listing: Listing, masks: Sequence[str]) -> _Kind:
     return _Kind(MaskFolders.tasks, _Second(MaskFolders(), read), mask_classes(listing).names)
 
 
-def _of_yolo(listing: Listing) -> _Kind:
-    """Return the kind of YOLO's labels. Raises: NotUnderstoodError: no file names the classes."""
+def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
+    """Return the kind of texts with a line for each object: KITTI's, DOTA's, or else YOLO's.
+
+    Raises: NotUnderstoodError: no file names the classes of YOLO's numbers.
+    """
+    lines = (line.split() for name in seconds[:_PROBED] for _, line in listing.lines(name))
+    first = next(lines, [])
+    for parse in (dota.object_of_kitti, dota.object_of_dota):
+        with suppress(ValueError):
+            parse(first)
+            return _Kind(dota.Dota.tasks, _Second(dota.Dota(), partial(_of_pixels, listing, parse)))
     configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
     if not configs:
         raise _refusal(
@@ -268,6 +283,23 @@ def _of_yolo(listing: Listing) -> _Kind:
 
     classes = tuple(dict.fromkeys(config.classes))
     return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), classes)
+
+
+def _of_pixels(
+    listing: Listing, parse: Callable[[Sequence[str]], Marked], line: int, name: str, image: str
+) -> Picture | Problem:
+    return dota.picture_of(listing, line, name, image, parse)
+
+
+def reads(listing: Listing, layout: str) -> bool:
+    """Return whether the files of a layout are of a kind that is read, as the first ones show."""
+    try:
+        matches = _matches(listing, layout)
+        kind = _kind(listing, matches)
+        image, other = next((it.path, it.others[0]) for it in matches.files if it.others)
+        return kind.second is None or isinstance(kind.second.read(1, other, image), Picture)
+    except SourceError:
+        return False
 
 
 def _read_row(

@@ -1,7 +1,7 @@
 """Formats of other tools that Recordgen does not read: how to make an import file from them.
 
     @relation iris                     →  ARFF: …
-    image_2/0.png, label_2/0.txt       →  KITTI: write a CSV …
+    img1/000001.jpg, gt/gt.txt         →  MOTChallenge: write a CSV …
 
 ``foreign_tools.json`` is the table: a new tool is a new entry. A file is recognised by its first
 bytes, and a folder by the names in it. This module opens no file except the table.
@@ -36,7 +36,7 @@ class ForeignFormat(NamedTuple):
         remedy: how to turn it into something that Recordgen reads.
         begins: regular expressions for the first bytes of its files, read as Latin-1.
         files: its files in a folder without images.
-        beside: its files in a folder with images, which it describes.
+        beside: its files beside images, which it describes.
         line: a regular expression for the first line of a file that ``beside`` names.
     """
 
@@ -98,7 +98,7 @@ def of_folder(
         return next((n for n in candidates if fnmatchcase(f"/{n.lower()}", f"*/{pattern}")), None)
 
     for found in foreign_formats():
-        for patterns in found.beside if images else found.files:
+        for patterns in (*found.beside, *(() if images else found.files)):
             evidence = first(patterns.partition("&")[0])
             if evidence is None or not all(map(first, patterns.split("&"))):
                 continue

@@ -117,6 +117,19 @@ class Listing:
         found._heads, found._parsed, found._trees = self._heads, self._parsed, self._trees
         return found
 
+    def with_folder(self, folder: str) -> Listing:
+        """Return the listing of a local file that also holds another folder: ``photos/``.
+
+        ``photos/docs/one.json`` → root ``photos/``, only ``docs/one.json``. Other listings stay.
+        """
+        path = f"{self.root}{self.only}"
+        if not (folder and self.only and all(map(storage.is_local, (path, folder)))):
+            return self
+        file, other = map(storage.absolute, (path, folder))
+        root = os.path.commonpath([os.path.dirname(file), other])
+        shown = root if path.startswith("/") else os.path.relpath(root)
+        return Listing(posixpath.join(shown, ""), os.path.relpath(file, root), self.access)
+
     def __reduce__(self) -> tuple[type[Listing], tuple[str, str, Access | None, Archive | None]]:
         archive = None if self.archive is None else Archive(self.archive.path)
         return Listing, (self.root, self.only, self.access, archive)

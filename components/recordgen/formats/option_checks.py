@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import posixpath
-from collections.abc import Sequence
-
-from recordgen import storage
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
-from recordgen.formats.import_file import ImportFile
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 
 
-def check_format(format_: Format, options: ConvertOptions, files: Sequence[ImportFile]) -> None:
+def check_format(format_: Format, options: ConvertOptions) -> None:
     """Check that task, format, columns and the image root fit each other. Raises: UsageError."""
     task, found = options.task, format_.name
     check_task(format_, task)
@@ -36,23 +30,14 @@ def check_format(format_: Format, options: ConvertOptions, files: Sequence[Impor
     if options.image_root and not format_.has_columns:
         raise NotUnderstoodError(
             f"image_root is for CSV and JSONL files (got the format {found}, which looks for "
-            f"images below the folder of its documents); pass a folder that holds both",
+            f"images below the folder of its documents); pass a local document with it, or the "
+            f"folder that holds both",
             options={"image_root": ""},
-            source=_folder_of_both(files[0].path, options.image_root),
         )
     if options.encoding and not format_.is_decoded:
         raise UsageError(f"encoding is for lines and texts (got the format {found}); omit it")
     has_fields = format_.has_headers or "label" in options.columns.roles
     check_separator(options, found if not format_.has_columns or not has_fields else "")
-
-
-def _folder_of_both(path: str, image_root: str) -> str:
-    """Return the innermost folder that holds two local paths; empty if one is remote."""
-    folders = [posixpath.dirname(path) or ".", image_root]
-    if not all(map(storage.is_local, folders)):
-        return ""
-    common = os.path.commonpath([*map(os.path.abspath, folders)])
-    return posixpath.join(common if path.startswith("/") else os.path.relpath(common), "")
 
 
 def check_image_root(options: ConvertOptions) -> None:

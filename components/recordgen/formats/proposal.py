@@ -13,7 +13,6 @@ The options are advice, which may be wrong: nothing is read before the user agre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from string import digits
 from typing import NoReturn
 
 from recordgen import tasks
@@ -36,6 +35,7 @@ from recordgen.formats.field_kinds import (
     mostly,
     words_of,
 )
+from recordgen.formats.folder_names import PAIRED
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
@@ -244,7 +244,7 @@ def _is_address(value: str) -> bool:
 
 def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
     """Return whether columns without a role may describe the rows, or be half of what they are."""
-    names = [_without_number(columns.names[at]) for at in {*subjects}]
+    names = [tuple(_without_marks(columns.names[at])) for at in {*subjects}]
     are_pairs = len({*names}) < len(names) and not {*subjects}.isdisjoint(columns.rest)
     if header == "no" and "path" in columns.roles:
         beside = {*subjects, *columns.those(NUMBER.fullmatch)[1:]}
@@ -256,11 +256,15 @@ def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
     return are_pairs or are_parts or bool(lost or nested)
 
 
-def _without_number(name: str) -> str:
-    """Return a name without a number or letter at its end: ``text_a``, ``sentence1``."""
-    lower = name.lower()
-    text = lower[:-2] if lower.endswith(("_a", "_b")) else lower.rstrip(digits)
-    return text.rstrip(" _-") or name
+def _without_marks(name: str) -> Sequence[str]:
+    """Return the words of a name that both parts of a pair have.
+
+    ``text_a``, ``text2`` → text; ``image_left`` → image; ``before`` → nothing
+    """
+    words = words_of(name)
+    if name.isdecimal():  # the number of a column without a name
+        return words
+    return [word for word in words if len(word) > 1 and not word.isdecimal() and word not in PAIRED]
 
 
 def _are_numbers(value: str) -> bool:

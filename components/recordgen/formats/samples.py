@@ -53,9 +53,12 @@ class Samples:
         else:
             yield bounded_lines(io.BytesIO(known), path, self._encoding)
 
-    def listing(self, path: str, access: Access | None = None) -> Listing:
-        """Return the listing of a folder, or of a file and its folder; see :class:`Listing`."""
-        found = Listing.of(path, access)
+    def listing(self, path: str, access: Access | None = None, image_root: str = "") -> Listing:
+        """Return the listing of a folder, or of a file and its folder; see :class:`Listing`.
+
+        ``image_root``: another folder that the listing of a file must hold.
+        """
+        found = Listing.of(path, access).with_folder(image_root)
         known = self._listings.setdefault(found.root, found)
         return known.at(found.only)
 

@@ -24,6 +24,8 @@ from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import FOLDERS, YOLO_BYTES
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
+from recordgen.formats.dota import is_named
+from recordgen.formats.folder_advice import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
@@ -42,8 +44,6 @@ from recordgen.formats.yolo_config import (
 )
 from recordgen.formats.yolo_lines import line_pictures, parse_object
 from recordgen.tasks import ImageSegmentation, ObjectDetection
-
-_SHOWN = 5
 
 
 @dataclass
@@ -65,6 +65,8 @@ class Yolo(PictureFormat):
     names_files = True
 
     def detect(self, listing: Listing) -> Evidence | None:
+        if not listing.only and any(map(is_named, listing.others)):
+            return None  # Roboflow writes a data.yaml beside labels of DOTA, too
         configs = configs_in(listing)
         configs += [name for name in listing.candidates(*LINES) if has_dataset_line(listing, name)]
         if not configs:
@@ -152,10 +154,13 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     """Return the images of a folder, or of a list of paths. Raises: SourceError: there are none."""
     path = _there(listing, config, value)
     if path is None:
-        folders = sorted({posixpath.dirname(name) or "." for name in listing.images})
-        raise SourceError(
-            f"{config.where}: {split} is {value!r}, and there are no such images; folders with "
-            f"images are {', '.join(folders[:_SHOWN]) or 'missing here'}"
+        labels = list(_label_files(listing, config))
+        raise refusal(
+            listing.root,
+            listing.names,
+            f"{config.where.removeprefix(listing.root)}: {split} is {value!r}, and there are no "
+            f"such images",
+            layout_of_pairs(listing.images, labels) if labels else "",
         )
     if path not in listing:
         return _below(listing, path)
