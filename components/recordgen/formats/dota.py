@@ -17,8 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from recordgen.core.rows.details import flagged
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT
 from recordgen.formats.field_kinds import NUMBER
@@ -26,6 +24,8 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
 from recordgen.formats.shapes import outlined
+from recordgen.subjects.details import flagged
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _FOLDER = "labelTxt"

@@ -19,7 +19,6 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
@@ -37,6 +36,7 @@ from recordgen.formats.yolo_config import CLASS_FILES, configs_in, read_config
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
+from recordgen.subjects.picture import Picture
 from recordgen.tables.path_layout import (
     LABEL,
     SPLIT,

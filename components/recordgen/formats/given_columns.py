@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
-from recordgen.core.rows.picture import Corners, Marked, is_number
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.label_fields import classes_of
 from recordgen.formats.made_columns import box_columns, corners_of, is_constant
 from recordgen.formats.named_records import Cells, given_names, text_of
+from recordgen.subjects.picture import Corners, Marked, is_number
 from recordgen.tables.roles import BOX_ROLES, SIZE_ROLES
 
 #: The name of a column → its value in a record; None if it has none.
