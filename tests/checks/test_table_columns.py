@@ -2,11 +2,8 @@
 
 import random
 import re
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,15 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from benchmarks import lint_tables
 from recordgen.checks.labels import distance_of_samples
 from recordgen.checks.tables import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
 from recordgen.tables.examples import contents_of
 from tests.checks.facts import findings as lint_findings
-
-Columns = Mapping[str, Sequence[Any]]
 
 ROWS = 400
 DRAW = random.Random(0)
@@ -329,14 +323,3 @@ def test_chance_explains_distances():
         apart, by_chance = (sum(each) / len(found) for each in zip(*found, strict=True))
         assert apart == pytest.approx(by_chance, rel=0.15)
     assert distance_of_samples({"a": 1}, {"b": 1}) == (1.0, 0.0)
-
-
-def test_the_benchmark_plants_every_fault(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["lint_tables", "--tables", "1", "--rows", "800"])
-    lint_tables.main()
-    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
-    found = {line[0][2:]: line[2] for line in lines[2 : 2 + len(lint_tables.FAULTS)]}
-    assert list(found) == list(lint_tables.FAULTS)
-    assert {found[name] for name in ("one value", "words in 1 %", "other words in test")} == {
-        "100%"
-    }

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +28,6 @@ from recordgen.exports.diff.differences import LabelDrift
 from recordgen.version import __version__
 from tests.conftest import encoded, noise
 from tests.datasets import dataset_of
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 class Example(NamedTuple):
@@ -131,10 +128,6 @@ def compared(folder, task, old, new):
     for name, rows in (("old", old), ("new", new)):
         write_dataset(folder / name, rows, task)
     return recordgen.diff(folder / "old", folder / "new")
-
-
-def segment(start, label, split="train"):
-    return Example(split, "a.mp4", json.dumps([label, start, start + 1]), "a.mp4")
 
 
 def kinds(found):
@@ -317,48 +310,8 @@ def test_rows_of_other_tasks(name, tmp_path):
 
 
 VIDEO, IMAGES = "video_classification", "image_classification"
-CLIPS = [segment(start, "run") for start in range(5)]
 X, Y, Z = (Example("train", "a", label, "a text") for label in "xyz")
 A, B = Example("train", "a", "x", "a"), Example("test", "b", "x", "b")
-
-# name: task, rows of OLD and of NEW; kinds of the changed rows; added, removed, unchanged
-MATCHED = {
-    "segments of one video": (
-        *(VIDEO, CLIPS),
-        [CLIPS[0], segment(1, "jump"), segment(2.5, "run"), CLIPS[3], segment(4, "run", "test")],
-        *([("label",), ("annotation",), ("split",)], (0, 0, 2)),
-    ),
-    "rows that differ only in the label are matched first": (
-        *(VIDEO, [segment(0.0, "run"), segment(1.0, "run")]),
-        *([segment(1.0, "jump"), segment(0.0, "sit")], [("label",)] * 2, (0, 0, 0)),
-    ),
-    "equal rows one to one": (IMAGES, [X, Y], [Y, Y, X, Z], [], (2, 0, 2)),
-    "fewer copies of a row": (IMAGES, [Y, Y, X, Z], [X, Y], [], (0, 2, 2)),
-    "of a task that is not installed, the annotation is the label": (
-        *("poses", [A, B], [A, B._replace(annotation=None)], [("label",)], (0, 0, 1)),
-    ),
-    "a split that only one dataset has": (
-        *(IMAGES, [A, B], [A._replace(split="extra"), B], [("split",)], (0, 0, 1)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MATCHED)
-def test_rows_are_matched_one_to_one(name, tmp_path):
-    """Among rows of one key, only rows that did change count as changed."""
-    task, old, new, changed, counts = MATCHED[name]
-    found = compared(tmp_path, task, old, new)
-    assert kinds(found) == Counter(changed)
-    assert (len(found.added), len(found.removed), found.unchanged) == counts
-    moved = sum(kind == ("split",) for kind in changed)
-    assert sum(move.rows for move in found.moves) == moved
-
-
-def test_many_blocks_of_rows(tmp_path):
-    """Rows are made in blocks, and all of them come, in the order of NEW."""
-    rows = [Example("train", f"{n:05}", "x", f"{n}") for n in range(20_000)]
-    found = compared(tmp_path, "image_classification", rows[:1], rows)
-    assert [row.uri for row in found.added] == [row.uri for row in rows[1:]]
 
 
 ROWS = st.dictionaries(

@@ -1,7 +1,5 @@
 """CoNLL's files: a token and its tag on each line."""
 
-import shutil
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,16 +43,6 @@ def test_a_folder_of_files(convert, tmp_path):
     assert tagged(tmp_path / "out", "eval") == {"Köln #": "B-LOC O"}
     assert tagged(tmp_path / "out", "test") == {"New York": "B-LOC I-LOC"}
     assert "tags_begun" not in dataset.rows.adjusted
-
-
-def test_an_archive_gives_the_examples_of_its_folder(convert, tmp_path):
-    files = {"train.txt": "Anna B-PER\n\nBen B-PER\nleft O\n", "dev.txt": "Ada B-PER\n"}
-    dataset = convert({f"data/{name}": text for name, text in files.items()})
-    shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "in")
-    found = recordgen.convert(str(tmp_path / "data.zip"), tmp_path / "zip", fail_on="none").dataset
-    expected = {"Anna": "B-PER", "Ben left": "B-PER O"}
-    assert tagged(tmp_path / "zip") == tagged(tmp_path / "out") == expected
-    assert found.examples == dataset.examples == 3
 
 
 # the tags of one sentence of four tokens, and those of its record

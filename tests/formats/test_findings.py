@@ -69,20 +69,6 @@ def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     assert "findings" not in capsys.readouterr().out
 
 
-def test_check_says_which_boxes(lines, make_csv, capsys):
-    """check lists them after the rejects, as JSON with the same fields, and names no output."""
-    source = make_csv(lines)
-    main(["check", source])
-    out = capsys.readouterr().out
-    image = lines[1].split(",")[1]
-    assert f"{source}:2: boxes_dropped: {EMPTY} [{image}]" in out
-    assert "OUTPUT" not in out
-    assert "dataset.json" not in out
-    main(["check", source, "-q", "--json"])
-    assert json.loads(capsys.readouterr().out)["findings"] == expected(source, lines)
-    assert recordgen.plan(source).adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
-
-
 def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     """The file has findings of all runs, by import file and line; files read again occur once."""
     output = tmp_path / "out"

@@ -13,12 +13,9 @@ from PIL import Image
 
 import recordgen
 from recordgen import cli, storage
-from recordgen.beam.runners import runner_factory
-from recordgen.conversion.api import convert_files
 from recordgen.errors import UsageError
 from recordgen.formats import listing
 from recordgen.formats.image_root import ImageRoot, _agrees
-from recordgen.formats.import_file import find_import_files
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
@@ -284,24 +281,6 @@ def test_append_and_resume(names):
     assert more.dataset.examples == made.dataset.examples + 1
     old = recordgen.convert("in/train.csv", "out", append=True, image_root="in/images", **QUIET)
     assert old.dataset.rows.existing == 6
-
-
-def test_a_pipeline_step(names):
-    """A step reaches the root that its author names, but no link that leaves it."""
-    secret = names / "secret.png"
-    Image.new("RGB", (8, 8)).save(secret)
-    (names / "in/images/8.png").symlink_to(secret)
-    (names / "labels").mkdir()
-    with (names / "in/train.csv").open("a") as file:
-        file.write("8,cat\n../../secret.png,dog\n")
-    (names / "in/train.csv").rename(names / "labels/train.csv")
-    options = ConvertOptions(
-        image_root=f"{names}/in/images", confined=True, max_reject_fraction=1, lint=("-ALL",)
-    )
-    files = find_import_files("labels/train.csv")
-    result = convert_files(files, "out", options, new_runner=runner_factory([]))
-    assert result.dataset.examples == 6
-    assert [item.code for item in result.rejects] == ["not_allowed"] * 2
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from recordgen.core.rows.details import Details, Polygons
 from recordgen.errors import SourceError
+from recordgen.subjects.details import Details, Polygons
 from tests.formats import test_label_studio as label_studio
 from tests.formats import test_via as via
 from tests.formats.test_traps import cvat

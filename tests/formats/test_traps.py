@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.errors import SourceError, UsageError
+from recordgen.subjects.run_lengths import pixels_of, runs_of
 from tests.formats.sources import write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc

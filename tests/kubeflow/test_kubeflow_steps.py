@@ -12,7 +12,6 @@ import pytest
 import recordgen
 from pipelines.component import load_step
 from pipelines.samples.digits import write_digits
-from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
@@ -30,7 +29,6 @@ from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
-from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 from tests.steps import call, executor_input
 
@@ -379,35 +377,6 @@ def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
     inputs["curated_schema"] = f"{digits}/dataset.json"
     with pytest.raises(SourceError, match=r"dataset\.json"):
         statistics.run(step_input(component, tmp_path, inputs))
-
-
-@pytest.mark.slow
-def test_statistics_of_boxes(tmp_path):
-    """Lists are described, and a new label in test is an anomaly."""
-    tfdv = pytest.importorskip("tensorflow_data_validation")
-    lines = []
-    for number in range(6):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-        use = "TRAIN" if number < 5 else "TEST"
-        lines += [f"{use},{number}.png,c{box},.1,.2,,,.5,.{6 + box},," for box in range(number)]
-    source = tmp_path / "boxes.csv"
-    source.write_text("\n".join(["TRAIN,0.png", *lines]))
-    dataset = str(tmp_path / "dataset")
-    recordgen.convert(source, dataset, task="object_detection")
-    step = step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": dataset})
-    # The only image of test has more boxes than any other, and the label of the fifth is new.
-    assert statistics.run(step).parameters == {"anomaly_count": 1}
-    [line] = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
-    assert line.startswith("test: ")
-    path = tmp_path / "statistics/Split-train/FeatureStats.pb"
-    [described] = tfdv.load_stats_binary(str(path)).datasets
-    numbers = {item.path.step[0]: item.num_stats for item in described.features}
-    for name in features.BBOX:
-        common = numbers[name].common_stats
-        assert (common.num_non_missing, common.num_missing) == (4, 1)
-        assert (common.min_num_values, common.max_num_values) == (1, 4)
-    assert numbers[features.BBOX[3]].max == pytest.approx(0.9)
-    assert features.IMAGE_OBJECT_TEXT in numbers
 
 
 def test_statistics_without_tfx(digits, tmp_path):

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from recordgen.core.records.objects import StoredBox
-from recordgen.core.records.run_lengths import runs_in, text_of
-from recordgen.core.rows.details import Details, Mask, Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
+from recordgen.subjects.details import Details, Mask, Polygons
+from recordgen.subjects.objects import StoredBox
+from recordgen.subjects.run_lengths import runs_in, text_of
 from tests.conftest import encoded, exif_of, noise
 
 

@@ -9,7 +9,6 @@ import re
 import tarfile
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
@@ -21,7 +20,6 @@ import recordgen
 from recordgen import parts, storage
 from recordgen.cli import main
 from recordgen.conversion.settings import store_of
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.exports.report.render import render_report
@@ -384,19 +382,6 @@ def test_many_are_fetched_at_once(store, tmp_path):
     assert 20 <= store.proxy.busiest <= 64
 
 
-@ONCE
-@S3
-def test_splits_by_content(store, tmp_path):
-    """Contents are read before planning, many concurrently."""
-    local = fill(store, tmp_path / "data", 16)
-    Path(local).write_text("".join(f"images/{number}.jpg,a\n" for number in range(16)))
-    store.put("labels.csv", Path(local).read_bytes())
-    recordgen.convert(local, tmp_path / "local", group_by="content")
-    store.proxy.spoil_first(1, 503, "cut", method="GET")
-    recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", group_by="content")
-    assert comparable(tree_bytes(tmp_path / "out")) == comparable(tree_bytes(tmp_path / "local"))
-
-
 @pytest.mark.parametrize("difference", [-10, 10])
 def test_a_replaced_object_is_rejected(store, difference):
     """An object whose size differs from the planned size is a reject, never a part of an image."""
@@ -407,34 +392,6 @@ def test_a_replaced_object_is_rejected(store, difference):
             fetcher.start(row)()
         assert refused.value.code == "changed"
         assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
-
-
-@ONCE
-@S3
-def test_overwriting_leaves_nothing_old(store, tmp_path):
-    """A second run replaces the first, even if it has fewer shards."""
-    local = fill(store, tmp_path / "data", 6)
-    recordgen.convert(f"{store.url}/labels.csv", f"{store.url}/out", shard_mb=0.001)
-    first = store.tree("out")
-    recordgen.convert(f"{store.url}/*.csv", f"{store.url}/out", overwrite=True)
-    recordgen.convert(local, tmp_path / "out")
-    assert len(first) > len(store.tree("out"))
-    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "out"))
-    assert read_dataset(f"{store.url}/out").examples == 6
-
-
-ODD = ["", "/", "/1.jpg", "bucket", "bucket/", "UPPER/1.jpg", "a b!/1.jpg", "../1.jpg", "b/../../1"]
-
-
-def test_odd_names_are_the_rows_fault(store, tmp_path):
-    """Any text in a row becomes a reject, never an outage."""
-    uris = [store.url.split("//")[0] + f"//{name}" for name in ODD]
-    uris += [f"{store.url}/{'x' * 2000}.jpg", f"{store.url}/a\0b.jpg", f"{store.url}/\x7f\x01.jpg"]
-    source = tmp_path / "labels.csv"
-    source.write_text("".join(f"TRAIN,{uri},a\n" for uri in uris))
-    rejects = recordgen.check(str(source), max_reject_fraction=1).rejects
-    assert [item.line for item in rejects] == list(range(1, len(uris) + 1))
-    assert {item.code for item in rejects} <= {"missing_file", "not_a_file", "bad_line"}
 
 
 def test_a_missing_bucket_is_not_made(store, tmp_path):

@@ -31,7 +31,6 @@ from recordgen.errors import (
     NothingToConvertError,
     NotUnderstoodError,
     SourceError,
-    TooManyRejectsError,
     UsageError,
 )
 from recordgen.exports.inspection import records as inspection
@@ -40,7 +39,6 @@ from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Reject
 from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
@@ -692,22 +690,6 @@ def test_plan_check_and_what_is_shown(tmp_path):
     shown = inspected.records_table(inspection.inspect(str(output), num=2))
     assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
     assert (output / "labels.txt").read_text() == "a\nb\n"
-
-
-def test_regression_has_no_labels(tmp_path):
-    text = "x,y\n" + "".join(f"{number},{number / 4}\n" for number in range(40))
-    source = write(tmp_path / "a.csv", text)
-    result = recordgen.convert(source, tmp_path / "out", task="tabular", columns="target=y")
-    assert result.dataset.labels == ()
-    assert not [item for item in result.dataset.warnings if "label" in item]
-
-
-def test_too_many_wrong_values_fail(tmp_path):
-    source = write(tmp_path / "a.csv", "x,w\n" + "1,1\n2,-1\n" * 10)
-    with pytest.raises(TooManyRejectsError) as caught:
-        recordgen.convert(source, tmp_path / "out", task="tabular", columns="weight=w")
-    assert [item.line for item in caught.value.rejects] == list(range(3, 22, 2))
-    assert not any(isinstance(item, Reject) and item.uri for item in caught.value.rejects)
 
 
 def test_a_frame_has_the_types_of_its_columns(tmp_path):

@@ -12,11 +12,11 @@ from pycocotools.coco import COCO
 
 import recordgen
 from recordgen.core.image_settings import Limits
-from recordgen.core.records.run_lengths import runs_in, text_of
-from recordgen.core.rows import details
-from recordgen.core.rows.details import Details, Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
+from recordgen.subjects import details
+from recordgen.subjects.details import Details, Polygons
+from recordgen.subjects.run_lengths import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import exif_of, stored_examples
 from tests.settings import payload_settings

@@ -13,7 +13,6 @@ from PIL import Image
 from recordgen import cli, convert, load, source
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
-from recordgen.core.records.class_masks import seen_through
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
@@ -22,6 +21,7 @@ from recordgen.exports.report.records import record_view
 from recordgen.payloads import check
 from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
+from recordgen.subjects.class_masks import seen_through
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples

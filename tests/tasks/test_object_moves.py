@@ -10,9 +10,9 @@ from pycocotools import mask as coco_masks
 
 import recordgen
 from recordgen import input_fn, train_dataset
-from recordgen.core.records.objects import details_in
-from recordgen.core.records.run_lengths import pixels_of, runs_of
-from recordgen.core.rows.details import KEYPOINT
+from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.objects import details_in
+from recordgen.subjects.run_lengths import pixels_of, runs_of
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Boxes
 from tests.conftest import stored_examples

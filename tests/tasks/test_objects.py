@@ -8,10 +8,10 @@ from pycocotools import mask as coco_masks
 
 import recordgen
 from recordgen import cli
-from recordgen.core.records.objects import details_in, features_of
-from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
-from recordgen.core.rows.details import Details, Mask, Polygons
 from recordgen.exports.inspection.records import inspect
+from recordgen.subjects.details import Details, Mask, Polygons
+from recordgen.subjects.objects import details_in, features_of
+from recordgen.subjects.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from tests.conftest import stored_examples
 from tests.exports.copies import export
 from tests.formats.conftest import make_pictures  # noqa: F401

@@ -8,14 +8,11 @@ from recordgen import convert, features, read_dataset, write
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
-from recordgen.reading import eval_dataset
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.inputs import examples_root
 from recordgen.training.model import build_model
 from recordgen.training.run import fit, plan_epochs
 from tests import trainer
-from tests.conftest import encoded
-from tests.cpp_loader import CppModel
 
 FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0.01}
 
@@ -26,37 +23,6 @@ def trained(examples, tmp_path_factory):
     root = tmp_path_factory.mktemp("trained")
     trainer.train(examples, root, **FAST, top_k=2)
     return root
-
-
-@pytest.mark.slow
-def test_serving_answers_images_of_any_size_and_format(trained, colour_image):
-    model = CppModel(trained / "model")
-    images = [
-        encoded(colour_image("red", 1001), "PNG"),
-        encoded(colour_image("green", 1005).resize((40, 30)), "JPEG"),
-        encoded(colour_image("blue", 1003).resize((5, 90)), "BMP"),
-    ]
-    answer = model.run("serving_default", image_bytes=images)
-    assert {name: tuple(value.shape) for name, value in answer.items()} == {
-        "labels": (3, 2),
-        "scores": (3, 2),
-        "error": (3,),
-    }
-    assert answer["labels"][:, 0].tolist() == [b"red", b"green", b"blue"]
-    scores = answer["scores"]
-    assert (scores[:, 0] > scores[:, 1]).all()
-    assert (scores.sum(axis=1) <= 1.0001).all()
-
-
-@pytest.mark.slow
-def test_evaluate_scores_records(trained, examples):
-    records = trainer.records_of(examples)
-    scores = CppModel(trained / "model").run("evaluate", examples=records)["scores"]
-    assert scores.shape == (15, 3)
-    np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
-    batches = eval_dataset(examples, batch_size=15, image_size=(8, 8))
-    labels = next(iter(batches))[1].numpy()
-    assert (scores.argmax(axis=1) == labels).mean() > 0.9
 
 
 @pytest.mark.slow

@@ -13,8 +13,6 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.core.records.objects import StoredBox
-from recordgen.core.rows.details import KEYPOINT, Details
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import (
     ImageCopyExport,
@@ -25,6 +23,8 @@ from recordgen.exports.image_files import (
 )
 from recordgen.features import IS_CROWD
 from recordgen.lineage.events import dataset_name
+from recordgen.subjects.details import KEYPOINT, Details
+from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
 
 #: What has the pixels of an object beside ``segmentation``, which COCO uses for both.

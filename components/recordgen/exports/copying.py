@@ -27,13 +27,13 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import COPY_FILE, Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
-from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import declared_values, label_files, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
+from recordgen.subjects.details import Details
 from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.version import __version__
 

@@ -22,13 +22,13 @@ from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.ordered import map_in_order
-from recordgen.core.records.objects import StoredBox, stored_boxes
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.stored import kind_of, stored_image
+from recordgen.subjects.objects import StoredBox, stored_boxes
 
 _THREADS = 8
 _MAX_BYTES_AHEAD = 256 << 20

@@ -16,10 +16,10 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.core.records.objects import StoredBox
-from recordgen.core.rows.details import KEYPOINT
 from recordgen.exports.copying import OBJECT_FEATURES, Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
+from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
 
 # Of a share: 0.0001 pixels of an image of 10,000.

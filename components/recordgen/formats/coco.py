@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.core.limits import KEYPOINTS
-from recordgen.core.rows.picture import Picture
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.coco_document import CocoDocument, parse_document
 from recordgen.formats.format import Evidence, Rows
@@ -35,6 +34,7 @@ from recordgen.formats.pictures import (
     notes_about,
     size_of,
 )
+from recordgen.subjects.picture import Picture
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 if TYPE_CHECKING:

@@ -18,9 +18,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
-from recordgen.core.records.run_lengths import box_of, runs_of, text_of
-from recordgen.core.rows.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
-from recordgen.core.rows.picture import (
+from recordgen.errors import SourceError
+from recordgen.features import IS_CROWD
+from recordgen.formats.json_items import top_items
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, Problem
+from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
+from recordgen.subjects.picture import (
     Corners,
     Marked,
     Picture,
@@ -28,11 +32,7 @@ from recordgen.core.rows.picture import (
     is_number,
     is_size,
 )
-from recordgen.errors import SourceError
-from recordgen.features import IS_CROWD
-from recordgen.formats.json_items import top_items
-from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, Problem
+from recordgen.subjects.run_lengths import box_of, runs_of, text_of
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})

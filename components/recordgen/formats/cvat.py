@@ -17,8 +17,6 @@ from xml.etree.ElementTree import Element
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.limits import MASK_PIXELS, MASK_RUNS
-from recordgen.core.rows.details import NOTHING, Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.features import OCCLUDED
 from recordgen.formats import shapes
@@ -26,6 +24,8 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
 from recordgen.formats.xml_elements import elements, parse
+from recordgen.subjects.details import NOTHING, Details, flagged
+from recordgen.subjects.picture import Corners, Marked, Picture, is_number
 from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"

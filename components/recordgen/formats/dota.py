@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from recordgen.core.rows.details import Details, flagged
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.field_kinds import NUMBER
@@ -27,6 +25,8 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
 from recordgen.formats.shapes import outlined
+from recordgen.subjects.details import Details, flagged
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _FOLDER = "labelTxt"

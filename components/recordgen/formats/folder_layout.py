@@ -21,7 +21,6 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
@@ -39,6 +38,7 @@ from recordgen.formats.yolo_config import CLASS_FILES, configs_in, is_class_file
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.path_layout import (
     LABEL,
     SPLIT,

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_documents import columns_of
@@ -32,6 +31,7 @@ from recordgen.formats.parquet import features_in, opened, table_rows
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.split_names import names_split, numbered_split
 from recordgen.rejects import RejectCode
+from recordgen.subjects.picture import Picture
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recordgen.core.limits import JSON_DEPTH
-from recordgen.core.rows.picture import is_number
+from recordgen.subjects.picture import is_number
 
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")

@@ -19,7 +19,6 @@ from contextlib import suppress
 from itertools import groupby
 from typing import ClassVar
 
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.csv_documents import records_of
 from recordgen.formats.csv_records import Record, read_records
@@ -27,6 +26,7 @@ from recordgen.formats.field_kinds import NUMBER, names_media
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _DOCUMENT, _CLASSES = "_annotations.txt", "_classes.txt"

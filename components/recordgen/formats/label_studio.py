@@ -18,7 +18,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from recordgen import storage
 from recordgen.core.limits import REGION_LABELS
-from recordgen.core.rows.picture import Marked, Picture, are_numbers
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
@@ -34,6 +33,7 @@ from recordgen.formats.pictures import (
     size_of,
 )
 from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
+from recordgen.subjects.picture import Marked, Picture, are_numbers
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,

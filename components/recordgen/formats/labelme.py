@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.core.image_settings import Limits
 from recordgen.core.limits import LABELME_BYTES
-from recordgen.core.rows.details import NO_POLYGONS, Details, Polygons
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import PayloadError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
@@ -38,6 +36,8 @@ from recordgen.formats.pictures import (
     size_of,
 )
 from recordgen.formats.shapes import around, ellipse, mask_of, outlined, runs_below, shape_notes
+from recordgen.subjects.details import NO_POLYGONS, Details, Polygons
+from recordgen.subjects.picture import Corners, Marked, Picture, is_number
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
-from recordgen.core.rows.picture import Picture
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.folder_advice import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
@@ -30,6 +29,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.rejects import RejectCode
+from recordgen.subjects.picture import Picture
 from recordgen.tables.csv_fields import read_fields
 from recordgen.tasks import ImageSegmentation
 

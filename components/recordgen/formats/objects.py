@@ -19,13 +19,13 @@ from itertools import compress
 from typing import Any
 
 from recordgen.core.limits import LABEL_LETTERS, ONE_HOT
-from recordgen.core.rows.details import KEYPOINT, Details, flagged
-from recordgen.core.rows.picture import Marked, is_number
 from recordgen.features import AREA, FLAGS, IS_CROWD
 from recordgen.formats.coco_document import Annotation
 from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
+from recordgen.subjects.details import KEYPOINT, Details, flagged
+from recordgen.subjects.picture import Marked, is_number
 
 #: The files in which number 0 is the name on the first line.
 _NAMES_FILES = ("classes.txt", "labels.txt")

@@ -18,8 +18,6 @@ from itertools import groupby, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.core.limits import CLASSES
-from recordgen.core.rows.details import NOTHING, Details
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
 from recordgen.formats.csv_documents import records_of, rows_of
@@ -28,6 +26,8 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.rejects import RejectCode
+from recordgen.subjects.details import NOTHING, Details
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
 _IMAGE, _LABEL, _CONFIDENCE = "imageid", "labelname", "confidence"

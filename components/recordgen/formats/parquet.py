@@ -23,7 +23,6 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import PayloadError, RecordgenError, SourceError
 from recordgen.formats.column_names import column_name
@@ -38,6 +37,7 @@ from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 

@@ -19,8 +19,6 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from recordgen.core.limits import VOC_BYTES
-from recordgen.core.rows.details import Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -30,6 +28,8 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.xml_elements import parse
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
+from recordgen.subjects.details import Details, flagged
+from recordgen.subjects.picture import Corners, Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 #: Name in ``rows.adjusted``: documents whose ``<filename>`` is that of another image.

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
 from recordgen.core.limits import IMAGE_KEYPOINTS
-from recordgen.core.rows.details import KEYPOINT
-from recordgen.core.rows.picture import Picture, is_size
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
@@ -30,6 +28,8 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import SKIPPED, Reject, RejectCode
+from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.picture import Picture, is_size
 
 if TYPE_CHECKING:
     from recordgen.core.task.task import Task

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from recordgen.core.limits import MASK_RUNS
-from recordgen.core.records.run_lengths import text_of
-from recordgen.core.rows.details import NOTHING, Details, Mask, Polygons
-from recordgen.core.rows.picture import Corners
+from recordgen.subjects.details import NOTHING, Details, Mask, Polygons
+from recordgen.subjects.picture import Corners
+from recordgen.subjects.run_lengths import text_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,9 +26,6 @@ from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.records.objects import OBJECT_FEATURES, stored_boxes
-from recordgen.core.rows.details import Details, flagged
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
@@ -42,6 +39,9 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
+from recordgen.subjects.details import Details, flagged
+from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 

@@ -16,8 +16,6 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Marked, Picture, are_numbers
 from recordgen.errors import SourceError
 from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
@@ -26,6 +24,8 @@ from recordgen.formats.json_values import items, json_value, mapping, numbers, t
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
+from recordgen.subjects.details import NOTHING
+from recordgen.subjects.picture import Marked, Picture, are_numbers
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 

@@ -22,7 +22,6 @@ from itertools import islice
 from typing import IO, Any, ClassVar
 
 from recordgen.core.limits import LABEL_LETTERS
-from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -34,6 +33,7 @@ from recordgen.formats.objects import labels_of, names_beside, read_objects
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
+from recordgen.subjects.picture import Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 

@@ -22,7 +22,6 @@ from typing import ClassVar
 
 from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import FOLDERS, YOLO_BYTES
-from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.dota import is_named
 from recordgen.formats.folder_advice import layout_of_pairs, refusal
@@ -43,6 +42,7 @@ from recordgen.formats.yolo_config import (
     read_yaml,
 )
 from recordgen.formats.yolo_lines import line_pictures, parse_object
+from recordgen.subjects.picture import Picture
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import yaml
 
 from recordgen.core.limits import KEYPOINTS, YAML_LEVELS
-from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.subjects.details import KEYPOINT
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
 

@@ -16,13 +16,13 @@ from functools import partial
 
 from recordgen import storage
 from recordgen.core.limits import YOLO_BYTES
-from recordgen.core.rows.details import Details, Polygons, keypoints_of
-from recordgen.core.rows.picture import Marked, Picture
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, image_or_problem, notes_about
 from recordgen.formats.yolo_config import IMAGE_FOLDERS, YoloConfig
 from recordgen.rejects import RejectCode
+from recordgen.subjects.details import Details, Polygons, keypoints_of
+from recordgen.subjects.picture import Marked, Picture
 
 # Keys of the objects of an image in NDJSON; each object is one as a line of labels has it.
 _SHAPES = frozenset({"boxes", "segments", "pose", "obb"})

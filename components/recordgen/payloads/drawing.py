@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from recordgen.core.records.class_masks import IGNORED
-from recordgen.core.records.objects import StoredBox
-from recordgen.core.records.run_lengths import pixels_of, runs_of
-from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import PayloadError
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.reencoding import to_8_bit
 from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.rejects import RejectCode
+from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.objects import StoredBox
+from recordgen.subjects.run_lengths import pixels_of, runs_of
 
 # Shares of an image's shorter side, and minimum in pixels.
 _LINE, _LEAST_LINE = 1 / 240, 1

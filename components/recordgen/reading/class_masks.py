@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.core.records.class_masks import IGNORED
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.targets import ClassNumbers
 from recordgen.reading.windows import floats
+from recordgen.subjects.class_masks import IGNORED
 
 
 class Masks(NamedTuple):

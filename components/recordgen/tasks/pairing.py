@@ -17,8 +17,8 @@ from recordgen import features
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing, labelled
 from recordgen.access.records import Example, Records
-from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.features import CLASS_LABEL, IMAGE_CLASS_LABEL, TAGS_LABEL, TEXT, TOKENS
+from recordgen.subjects.class_masks import IGNORED, Mask, seen_through
 
 #: The parts of a segment, and the features that hold them.
 SEGMENT = {

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.records.class_masks import IGNORED
 from recordgen.errors import DataError
+from recordgen.subjects.class_masks import IGNORED
 from recordgen.training.config import (
     ACCURACY,
     AUC,

@@ -8,10 +8,10 @@ digits/11.png
 
 from __future__ import annotations
 
-from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.pictures import PictureFormat, Problem, image_or_problem
+from recordgen.subjects.picture import Picture
 
 
 class Album(PictureFormat):

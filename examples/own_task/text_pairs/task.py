@@ -44,8 +44,8 @@ class TextSimilarity(Task):
         return [()] * len(uris)  # both texts are in the row
 
     @each_row
-    def make(self, row, payloads, vocabulary, settings):
-        first, second, score = json.loads(row.annotation)
+    def make(self, fetched):
+        first, second, score = json.loads(fetched.row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}
         record = serialize_example(values)
         return BuiltExample(record, self.digested(b"".join(record)), ())

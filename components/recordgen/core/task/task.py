@@ -30,7 +30,6 @@ from recordgen.rejects import Reject, RejectCode
 if TYPE_CHECKING:
     from recordgen.core.facts import ImageNote, Seen
     from recordgen.core.rows.columns import PlannedBatch
-    from recordgen.core.rows.picture import Picture
 
 
 class Declaration(ABC):
@@ -251,15 +250,21 @@ class BuiltBatch:
 #: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 FetchPayloads = Callable[[], Sequence[bytes]]
 
-#: (task, row, the bytes of each of its ``stored_uris``, vocabulary, settings) → the row's example.
-#: Raises PayloadError if a payload is refused.
-MakeExample = Callable[
-    [Any, PlannedRow, Sequence[bytes], Vocabulary, PayloadSettings], BuiltExample
-]
+
+class FetchedRow(NamedTuple):
+    """A planned row, and all that an example is made of."""
+
+    row: PlannedRow
+    payloads: Sequence[bytes]  # of each of its ``stored_uris``
+    vocabulary: Vocabulary
+    settings: PayloadSettings
 
 
-def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
-    """Make :meth:`Examples.make` of a method that makes the example of one row."""
+def each_row(make_example: Callable[..., BuiltExample]) -> Callable[..., BuiltBatch]:
+    """Make :meth:`Examples.make` of a method that makes the example of a :class:`FetchedRow`.
+
+    The method raises PayloadError if a payload is refused.
+    """
 
     @wraps(make_example)
     def make(
@@ -276,7 +281,7 @@ def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
-                made = make_example(self, row, fetched, vocabulary, settings)
+                made = make_example(self, FetchedRow(row, fetched, vocabulary, settings))
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
                 facts.add(None)
@@ -454,10 +459,11 @@ class Parsing(Declaration):
         """
         raise NotImplementedError
 
-    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+    def from_picture(self, picture: Any, adjusted: Adjustments) -> RowContent:
         """Return the row of an image that a document of another tool describes.
 
-        Args and Raises: as :meth:`from_fields`.
+        Args and Raises: as :meth:`from_fields`; ``picture`` is a
+        :class:`recordgen.subjects.picture.Picture`.
         """
         raise NotImplementedError
 

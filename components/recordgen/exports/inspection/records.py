@@ -15,14 +15,14 @@ from recordgen import features, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
 from recordgen.core.dataset.splits import TRAIN, find_split
 from recordgen.core.records import RECORDS
-from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_record
-from recordgen.core.records.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.features import FeatureSpec
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.stored import stored_image
+from recordgen.subjects.class_masks import background_of
+from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.tasks import TASKS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

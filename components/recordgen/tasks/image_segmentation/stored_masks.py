@@ -26,9 +26,6 @@ import numpy.typing as npt
 from PIL import Image
 
 from recordgen.core.image_settings import Limits
-from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
-from recordgen.core.records.run_lengths import pixels_of, runs_of
-from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import decoded_mask
@@ -37,6 +34,9 @@ from recordgen.payloads.opening import file_header
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
 from recordgen.payloads.reencoding import CheckedImage, turn
 from recordgen.rejects import RejectCode
+from recordgen.subjects.class_masks import IGNORED, Mask, seen_through
+from recordgen.subjects.details import Details
+from recordgen.subjects.run_lengths import pixels_of, runs_of
 
 _GRAY = 0  # colour type of a PNG
 

@@ -10,7 +10,7 @@ the line names, with red, green and blue from 0 to 1 (schema ``image_segmentatio
      "vertexes": [{"x": 0.1, "y": 0.1}, {"x": 0.4, "y": 0.1}, {"x": 0.4, "y": 0.3}]}]}
 
 become ``image/segmentation/class/encoded``, a gray PNG, see
-:mod:`recordgen.core.records.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
+:mod:`recordgen.subjects.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
 the classes that have pixels. The annotation is
 :class:`MaskRow`.
 """
@@ -27,10 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import MASKS
-from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
-from recordgen.core.rows.details import Details, Polygons
-from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -44,6 +41,9 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.task import PARTS, Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
+from recordgen.subjects.class_masks import BACKGROUND
+from recordgen.subjects.details import Details, Polygons
+from recordgen.subjects.picture import Marked, Picture, is_number
 from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
@@ -287,7 +287,7 @@ class MaskRow(NamedTuple):
         uri: the mask; empty if objects are drawn instead.
         colours: the class of each colour, such as ``#ff0000``; empty if pixels are class numbers.
         drawn: the class and the outline of each object, in shares of the image, as
-            :meth:`recordgen.core.rows.details.Details.to_json` returns it; None without.
+            :meth:`recordgen.subjects.details.Details.to_json` returns it; None without.
     """
 
     uri: str

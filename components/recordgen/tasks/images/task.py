@@ -29,7 +29,6 @@ from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
@@ -40,7 +39,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, Task, each_row
+from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, FetchedRow, Task, each_row
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -54,8 +53,8 @@ from recordgen.tasks.lines import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.picture import Picture
     from recordgen.payloads.reencoding import CheckedImage
+    from recordgen.subjects.picture import Picture
 
 
 class StoredImage(NamedTuple):
@@ -130,13 +129,8 @@ class ImageTask(Task):
         """
 
     @each_row
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
+    def make(self, fetched: FetchedRow) -> BuiltExample:
+        row, payloads, vocabulary, settings = fetched
         # Imported here: reading import files does not need the decoders.
         from recordgen.payloads.check import check_image
         from recordgen.payloads.opening import out_of_memory

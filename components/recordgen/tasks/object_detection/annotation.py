@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordgen.core.records.numbers import as_float32
-from recordgen.core.rows.details import NOTHING, Details, without_shape
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
+from recordgen.subjects.details import NOTHING, Details, without_shape
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode, _BOXES = json.JSONDecoder().raw_decode, '{"boxes":'

@@ -16,12 +16,12 @@ import numpy as np
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.image_settings import Limits
-from recordgen.core.records import class_masks
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.numbers import as_float32
-from recordgen.core.records.objects import features_of
-from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
-from recordgen.core.rows.details import (
+from recordgen.errors import PayloadError
+from recordgen.rejects import RejectCode
+from recordgen.subjects import class_masks
+from recordgen.subjects.details import (
     KEYPOINT,
     PARTS,
     Details,
@@ -31,14 +31,14 @@ from recordgen.core.rows.details import (
     points_of,
     rounded,
 )
-from recordgen.errors import PayloadError
-from recordgen.rejects import RejectCode
+from recordgen.subjects.objects import features_of
+from recordgen.subjects.run_lengths import pixels_of, runs_in, runs_of, text_of
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.details import Array
     from recordgen.payloads.reencoding import CheckedImage
     from recordgen.payloads.resizing import View
+    from recordgen.subjects.details import Array
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CUT = "boxes_cut"

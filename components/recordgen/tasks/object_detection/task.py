@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.core.facts import BOXES
-from recordgen.core.records.objects import details_in
-from recordgen.core.rows.details import NOTHING
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -40,6 +38,8 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.task import PARTS, Task, Texts
 from recordgen.messages import listed
+from recordgen.subjects.details import NOTHING
+from recordgen.subjects.objects import details_in
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
@@ -70,7 +70,7 @@ from recordgen.tasks.object_detection.stored_boxes import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.picture import Picture
+    from recordgen.subjects.picture import Picture
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"

@@ -22,13 +22,11 @@ from functools import cached_property
 from typing import Any
 
 from recordgen import features
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
@@ -41,6 +39,7 @@ from recordgen.core.task.task import (
     INEXACT,
     ONE,
     BuiltExample,
+    FetchedRow,
     Task,
     Texts,
     each_row,
@@ -149,13 +148,8 @@ class Declared(TableTask):
         return json.dumps(list(values.values()), ensure_ascii=False)
 
     @each_row
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
+    def make(self, fetched: FetchedRow) -> BuiltExample:
+        row, payloads, vocabulary, settings = fetched
         from recordgen.payloads.check import check_image
 
         values = self._values(row.annotation)

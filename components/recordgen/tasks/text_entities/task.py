@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import serialize_example
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
-from recordgen.core.task.task import PARTS, BuiltExample, Task, each_row
+from recordgen.core.task.task import PARTS, BuiltExample, FetchedRow, Task, each_row
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
@@ -154,13 +152,8 @@ class TextEntities(TextTask):
         return f"{', '.join(map(str, _spans(annotation))) or 'none'!s:.80}"
 
     @each_row
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
+    def make(self, fetched: FetchedRow) -> BuiltExample:
+        row, payloads, vocabulary, settings = fetched
         text = text_of(row.annotation, payloads, settings.text_encoding)
         said = TextContent.decode(row.annotation).said
         tokens = (split_at_blanks if _BLANKS in (said or {}) else tokenize)(text)

@@ -32,10 +32,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.counts import record_line
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, content_uri, is_content_uri
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
@@ -47,7 +45,16 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import ADDING, ONE, SEVERAL, BuiltExample, Task, Texts, each_row
+from recordgen.core.task.task import (
+    ADDING,
+    ONE,
+    SEVERAL,
+    BuiltExample,
+    FetchedRow,
+    Task,
+    Texts,
+    each_row,
+)
 from recordgen.errors import PayloadError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
@@ -286,13 +293,8 @@ class LabelledText(TextTask):
         return listed(_labels(annotation))
 
     @each_row
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
+    def make(self, fetched: FetchedRow) -> BuiltExample:
+        row, payloads, vocabulary, settings = fetched
         own = text_of(row.annotation, payloads, settings.text_encoding)
         text = own.encode()
         labels = _labels(row.annotation)

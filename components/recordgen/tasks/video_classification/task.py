@@ -24,14 +24,12 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import as_float32
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
-from recordgen.core.task.task import ONE, BuiltExample, Sizes, Task, Texts, each_row
+from recordgen.core.task.task import ONE, BuiltExample, FetchedRow, Sizes, Task, Texts, each_row
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -182,13 +180,8 @@ class VideoClassification(Task):
         return pc.add(names, super().own_sizes(uris, annotations))
 
     @each_row
-    def make(
-        self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
+    def make(self, fetched: FetchedRow) -> BuiltExample:
+        row, _, vocabulary, _ = fetched
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         values: dict[str, FeatureValue] = {

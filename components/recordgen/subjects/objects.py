@@ -10,7 +10,7 @@ and corners are shares of the image's width and height. Other writers may omit
     image/object/polygon/points      points of each polygon
     image/object/polygon/x           of each point
     image/object/mask/count          runs of each box
-    image/object/mask/runs           :mod:`recordgen.core.records.run_lengths`, of the stored image
+    image/object/mask/runs           :mod:`recordgen.subjects.run_lengths`, of the stored image
 
 A record has a feature only if it is known of one of its boxes.
 """
@@ -26,8 +26,8 @@ import numpy as np
 
 from recordgen import features
 from recordgen.core.records.example import FeatureValue
-from recordgen.core.records.run_lengths import runs_of, text_of
-from recordgen.core.rows.details import (
+from recordgen.features import FLAGS
+from recordgen.subjects.details import (
     KEYPOINT,
     NO_POLYGONS,
     NOTHING,
@@ -37,7 +37,7 @@ from recordgen.core.rows.details import (
     Polygons,
     points_of,
 )
-from recordgen.features import FLAGS
+from recordgen.subjects.run_lengths import runs_of, text_of
 
 # Other writers' keypoints may have no visibility.
 _VISIBLE = 2

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.ranges import Range
+from recordgen.subjects.details import NOTHING, Details
 
 #: xmin, ymin, xmax, ymax; from the upper left corner.
 Corners: TypeAlias = tuple[float, float, float, float]

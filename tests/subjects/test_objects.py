@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.core.records.objects import StoredBox, features_of, stored_boxes
-from recordgen.core.rows.details import Details
+from recordgen.subjects.details import Details
+from recordgen.subjects.objects import StoredBox, features_of, stored_boxes
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
 
