@@ -266,9 +266,8 @@ def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> Non
         problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
         stop(head, problem, options={})
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
-    extra = (
-        [] if is_chosen else row_parser(task, Adjustments()).unused(head.names, given, head.where)
-    )
+    unused = row_parser(task, Adjustments()).unused(head.names, given, head.where)
+    extra = [] if is_chosen else [name for name in unused if not given.overrides(name)]
     if extra:
         stop(head, f"no role is known for the columns {', '.join(extra):.200}")
     if columns.get("xmin") and not columns["label"] and not is_chosen:
