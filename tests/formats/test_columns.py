@@ -12,6 +12,7 @@ from pyarrow import feather, parquet
 
 import recordgen
 from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError, UsageError
+from recordgen.rejects import OddLine
 from recordgen.tasks import task_for
 from tests.formats.sources import Reading, write_files
 
@@ -120,6 +121,33 @@ EVERYWHERE = [
 def test_given_columns(lines, columns, rows, kind, tmp_path):
     """Every kind of record takes the roles of ``--columns``, and gives the same rows."""
     assert read(write(tmp_path, kind, lines), columns=columns) == rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_box_of_a_list_is_a_row(kind, tmp_path):
+    """A list of boxes is a row for each, with its label, as a line for each in a CSV."""
+    lines = 'f,b,k\na.jpg,"[[0.25, 0.5, 0.5, 0.25], [0, 0, 0.5, 1]]","[""cat"", ""dog""]"\nb.jpg,[],[]\n'
+    found = Reading(write(tmp_path, kind, lines), columns="image=f,xywh=b,label=k")
+    boxes = ['[["cat",0.25,0.5,0.75,0.75]]', '[["dog",0.0,0.0,0.5,1.0]]', None]
+    assert [row.annotation for row in found.rows] == boxes
+    short = lines.replace(', ""dog""', "")
+    assert Reading(write(tmp_path, kind, short), columns="image=f,xywh=b,label=k").codes == [
+        "bad_annotation"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", *KINDS])
+def test_columns_that_are_not_read_are_named(kind, tmp_path):
+    """Whoever names the payload's column is told which others are not in the dataset."""
+    source = write(tmp_path, kind, "image,label,box,note,id\n1.jpg,x,7,a,9\n2.jpg,y,8,b,9\n")
+    unread = {
+        "image=image,label=label": "box, note, id",
+        "path={id}.jpg,label=note": "image, label, box",
+    }
+    for columns, names in unread.items():
+        items = Reading(source, columns=columns).items
+        said = [(item.code, item.message) for item in items if isinstance(item, OddLine)]
+        assert said == [("SKIPPED", f"columns without a role are not read: {names}")]
 
 
 @pytest.mark.parametrize("kind", ["csv", *KINDS])

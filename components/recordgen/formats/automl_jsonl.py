@@ -30,6 +30,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
+from recordgen.formats.row_parser import note_unused
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.lines import check_spelling
 from recordgen.tasks.texts.task import CONTENT_KEY, OLDER_KEY
@@ -111,12 +112,17 @@ def _named_rows(
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
     reader = NamedRecords(source, names, Cells(), task, adjusted, given)
+    firsts = [True]  # until the keys of an object are known
     has_verdict = "label" in given.roles and "answer" not in keys  # of Prodigy
 
     def values(number: int, raw: bytes) -> Values:
         record: Mapping[str, Any] = {}
         try:
             record = parse_object(raw)
+            if firsts:
+                firsts.clear()
+                others = [key for key in record if key not in (*names, LABELS_KEY)]
+                note_unused(others, adjusted, source, number)
             if has_verdict and (answer := record.get("answer")) in _NOT_ACCEPTED:
                 raise bad_annotation(f"answer must be accept to give a label (got {answer})")
             word = _split(record) or "" if len(keys) < len(names) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
@@ -33,9 +34,10 @@ from recordgen.formats.header import (
     too_many_fields,
 )
 from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
-from recordgen.formats.made_columns import with_made_columns
-from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject, RejectCode
-from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES
+from recordgen.formats.made_columns import names_in_path, with_made_columns
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject, RejectCode
+from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, SIZE_ROLES
+from recordgen.tasks.object_detection.task import ObjectDetection
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -189,6 +191,8 @@ class RowParser(CsvParser):
                         self._begun = names, given, f"{source}:{line}"
                         parse, is_header = self.begin(*self._begun)
                         repeated, begin = (names if is_header else None), line
+                        if is_header:
+                            self._note_unused(names, given, source, line)
                     if names == repeated:
                         if line > begin:
                             self._adjusted.add_line(source, line, *REPEATED_HEADER)
@@ -213,7 +217,9 @@ class RowParser(CsvParser):
         blocks = iter(items)
         header = next(blocks)
         if isinstance(header, Records):
-            parse, _ = self.begin(header.rows(strip=True)[0], given, source)
+            names = header.rows(strip=True)[0]
+            parse, _ = self.begin(names, given, source)
+            self._note_unused(names, given, source, 0)
             given = replace(given, header="no")
             yield from self.parse_records(blocks, source, given, parse)
 
@@ -296,6 +302,25 @@ class RowParser(CsvParser):
             )
         return self.parse_row
 
+    def unused(self, names: Sequence[str], given: Given, where: str) -> list[str]:
+        """Return the columns of a header that have no role. Raises: UsageError: one is missing."""
+        header = given.rename(names, where)
+        columns = self.columns_of(header)
+        sizes = (ObjectDetection.columns[role] for role in SIZE_ROLES)
+        used = {at for places in columns.values() for at in places}
+        used |= {*find_columns(header, frozenset().union(*sizes)), *given.one_hot(names, where)}
+        used |= {given.find_group(names, where), *given.box_places(names, where)}
+        named = {*chain.from_iterable(given.roles.values()), *names_in_path(given)}
+        named |= {*BOX_ROLES} if given.boxes else set()
+        return [
+            name
+            for at, name in enumerate(map(str.strip, names))
+            if name and at not in used and name not in named
+        ]
+
+    def _note_unused(self, names: Sequence[str], given: Given, source: str, line: int) -> None:
+        note_unused(self.unused(names, given, source), self._adjusted, source, line)
+
     def check_roles(self, given: Given) -> None:
         """Check that the task has the given roles. Raises: UsageError."""
         roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
@@ -364,6 +389,13 @@ class RowParser(CsvParser):
     def takes_labels(self) -> bool:
         """Whether an annotation consists only of labels."""
         return len(self._task.columns) == 1
+
+
+def note_unused(names: Sequence[str], adjusted: Adjustments, source: str, line: int) -> None:
+    """Note the columns that nothing reads: what they hold is not in the dataset."""
+    if names:
+        message = f"columns without a role are not read: {', '.join(names):.200}"
+        adjusted.add_line(source, line, SKIPPED, message)
 
 
 def _names(header: Sequence[str]) -> list[str]:

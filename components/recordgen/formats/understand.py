@@ -53,11 +53,9 @@ from recordgen.formats.table_layout import has_row_parser, row_parser
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tables.roles import (
-    BOX_ROLES,
     LABEL_COLUMNS,
     MASK_COLUMNS,
     SEGMENT_ROLES,
-    SIZE_ROLES,
     Columns,
 )
 from recordgen.tasks import task_for
@@ -268,18 +266,9 @@ def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> Non
         problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
         stop(head, problem, options={})
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
-    sizes = (tasks.ObjectDetection.columns[role] for role in SIZE_ROLES)
-    used = {at for places in columns.values() for at in places}
-    used |= {*find_columns(header, frozenset().union(*sizes)), *head.classes}
-    used.add(given.find_group(head.names, head.where))
-    used |= {*given.box_places(head.names, head.where)}
-    named = {*chain.from_iterable(given.roles.values())} | ({*BOX_ROLES} if head.boxes else set())
-    extra = [
-        name
-        for at, name in enumerate(head.names)
-        if name.strip() and at not in used and not (name.strip() in named or given.overrides(name))
-    ]
-    if extra and not is_chosen:
+    unused = row_parser(task, Adjustments()).unused(head.names, given, head.where)
+    extra = [] if is_chosen else [name for name in unused if not given.overrides(name)]
+    if extra:
         stop(head, f"no role is known for the columns {', '.join(extra):.200}")
     if columns.get("xmin") and not columns["label"] and not is_chosen:
         stop(head, "no column is known to hold the labels of the boxes")
