@@ -74,7 +74,20 @@ def _steps() -> Mapping[str, dict[str, Any]]:
     text = "AutoML import file, or a folder of them, as an artifact."
     source = {"name": "source", "type": "Dataset", "description": text}
     of_artifact = {**convert, "inputs": [source, *convert["inputs"][1:]]}
-    return {"convert": convert, "convert_artifact": of_artifact, **steps}
+    steps = {"convert": convert, "convert_artifact": of_artifact, **steps}
+    return {name: _with_defaults(step) for name, step in steps.items()}
+
+
+def _with_defaults(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step that knows its own defaults, whatever the version of the image."""
+    defaults = {
+        each["name"]: each["default"] if each["type"] == "String" else json.loads(each["default"])
+        for each in step["inputs"]
+        if "default" in each
+    }
+    container = step["implementation"]["container"]
+    args = ["--defaults", json.dumps(defaults), *container["args"]]
+    return {**step, "implementation": {"container": {**container, "args": args}}}
 
 
 #: Every step by name, in KFP's component format, in the order of a pipeline.

@@ -25,6 +25,7 @@ from tests.preloaded import WITH_BEAM
 from tests.steps import (
     OTHER_VALUES,
     call,
+    command_of,
     content,
     executor_input,
     specification,
@@ -132,6 +133,30 @@ def test_compiled_files_describe_every_input_and_name_the_image(name, files):
     command = STEPS[name]["implementation"]["container"]["command"][-1]
     assert executor["container"]["command"] == ["python", "-m", "recordgen.kubeflow", command]
     assert executor["container"]["image"] == "registry/recordgen:7"
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_an_input_that_went_is_ignored_at_its_default(name, files, tmp_path):
+    """A pipeline passes a value for every input that there was when it was compiled."""
+    compiled = components.load_component_from_file(str(files[name]))
+    [definition] = specification(compiled)["components"].values()
+    needed = {
+        kind: [name for name, item in items.items() if not {"isOptional", "defaultValue"} & {*item}]
+        for kind, items in definition["inputDefinitions"].items()
+    }
+    artifacts, values = (
+        dict.fromkeys(needed.get(kind, ()), f"{tmp_path}/nowhere")
+        for kind in ("artifacts", "parameters")
+    )
+    invocation = executor_input(compiled, str(tmp_path), tmp_path, artifacts, values)
+    passed = invocation["inputs"]["parameterValues"]
+    *command, defaults, flag, _ = command_of(compiled)
+    assert {**json.loads(defaults), **values} == passed
+    defaults = json.dumps({**json.loads(defaults), "went": [5]})
+    for value, code in (([5.0], 1), ([6.0], 2)):
+        passed["went"] = value
+        done = WITH_BEAM.run(*command[1:], defaults, flag, json.dumps(invocation))
+        assert (done.returncode, "went is no input" in done.stderr) == (code, code == 2)
 
 
 def test_image_is_of_this_version():

@@ -106,7 +106,7 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
 def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) -> int:
     """Log that a signal stopped the command; return the exit code, 128 + signal as in shells."""
     what = "interrupted" if by == signal.SIGINT else f"stopped by {by.name}"
-    message = f"{what}; nothing was committed; run it again, convert with --resume"
+    message = f"{what}; nothing was committed; convert goes on with --resume"
     shown = error if traceback else None
     event("interrupted", message, {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
     return 128 + by

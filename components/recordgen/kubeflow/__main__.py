@@ -39,12 +39,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--executor-input", required=True, metavar="JSON", help="the backend's value of {{$}}"
     )
+    parser.add_argument(
+        "--defaults", default="{}", metavar="JSON", help="defaults of the compiled step's inputs"
+    )
     args = parser.parse_args(argv)
     logs.set_up("json", level=logging.ERROR)
     quiet_libraries()
 
     def run() -> None:
-        step = StepInput.parse(args.executor_input)
+        step = StepInput.parse(args.executor_input, args.defaults)
         imported(f"recordgen.kubeflow.{STEPS[args.step]}")(step).write(step)
 
     return exit_code_of(run)

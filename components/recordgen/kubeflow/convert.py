@@ -36,7 +36,7 @@ def run(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
     """
-    values = dict(step.parameters)
+    values = step.values(*OPTIONS, "source", "transfer", "beam_args", "dataset_version")
     transfer = values.pop("transfer", "auto")
     beam_args = values.pop("beam_args", ())
     values.pop("dataset_version", None)  # only part of the cache key
@@ -141,7 +141,7 @@ def check(step: StepInput) -> StepOutput:
         LintError: there are findings that ``fail_on`` names.
         RecordgenError: as :func:`recordgen.check`.
     """
-    values = dict(step.parameters)
+    values = step.values(*OPTIONS, "source", "beam_args")
     beam_args = values.pop("beam_args", ())
     source = values.pop("source")
     logs.started("check", source)
@@ -170,7 +170,7 @@ def fingerprint(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.conversion.fingerprint.image_fingerprint`.
     """
-    values = dict(step.parameters)
+    values = step.values(*OPTIONS, "source")
     files = find_import_files(values.pop("source"))
     found = image_fingerprint(files, to_options(values))
     logs.said(found)

@@ -43,7 +43,7 @@ def push(step: StepInput) -> StepOutput:
         SourceError: the model is not a SavedModel.
         StorageError: storage failed.
     """
-    serving_dir = step.parameters.get("serving_dir")
+    serving_dir = step.values("serving_dir").get("serving_dir")
     if not serving_dir:
         raise UsageError("serving_dir must be a folder or URL to which models are pushed")
     for evaluation in step.artifacts.get("evaluation", ()):
@@ -143,7 +143,8 @@ def run(step: StepInput) -> StepOutput:
 
     Raises: SourceError: there is no dataset; DataError: as :func:`evaluate`.
     """
-    root, values = step.path("dataset"), step.parameters
+    values = step.values("split", "serving_dir", "min_score", "min_change")
+    root = step.path("dataset")
     dataset, split = read_dataset(root), str(values.get("split", EVAL))
     found = evaluate(step.path("model"), root, dataset, split)
     logs.said(

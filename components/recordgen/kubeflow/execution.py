@@ -31,6 +31,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import UsageError
+from recordgen.version import __version__
 
 #: Where convert reads and writes: at the uri itself (uri), in the launcher's folder (path), or at
 #: one of them by the uri's scheme (auto).
@@ -61,6 +62,7 @@ class StepInput:
     Attributes:
         artifacts: the given input artifacts by name; only a list has several.
         output_file: the file that the backend reads after the step.
+        defaults: the parameters' defaults when the pipeline was compiled.
     """
 
     parameters: Mapping[str, Any]
@@ -68,9 +70,10 @@ class StepInput:
     outputs: Mapping[str, Artifact]
     output_parameters: frozenset[str]
     output_file: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, text: str) -> StepInput:
+    def parse(cls, text: str, defaults: str = "{}") -> StepInput:
         """Decode an ``ExecutorInput``. Its numbers are doubles; whole numbers become ints.
 
         Raises: UsageError: ``text`` is not an ``ExecutorInput``.
@@ -85,12 +88,30 @@ class StepInput:
                 {name: first for name, [first, *_] in _artifacts_of(outputs).items()},
                 frozenset(outputs.get("parameters", {})),
                 outputs["outputFile"],
+                json.loads(defaults),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             raise UsageError(
                 f"--executor-input must be KFP's ExecutorInput as JSON, which a backend writes for "
                 f"the placeholder {{{{$}}}} (got {text[:80]!r}): {exc!r}"
             ) from exc
+
+    def values(self, *known: str) -> dict[str, Any]:
+        """Return the parameters that this version knows.
+
+        A compiled pipeline passes a value for every input that the step had then. An input that has
+        gone since is ignored at its default.
+
+        Raises: UsageError: another input has gone.
+        """
+        for name in sorted(self.parameters.keys() - known):
+            if self.parameters[name] != self.defaults.get(name):
+                raise UsageError(
+                    f"{name} is no input of this step in version {__version__} (got "
+                    f"{self.parameters[name]!r:.80}); omit it, or run the step in the image of the "
+                    f"version that it was compiled with"
+                )
+        return {name: self.parameters[name] for name in known if name in self.parameters}
 
     def paths(self, *names: str) -> list[str]:
         """Return where to read the artifacts of these inputs; inputs that are not given have none.

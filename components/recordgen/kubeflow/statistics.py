@@ -35,6 +35,7 @@ def run(step: StepInput) -> StepOutput:
     tfdv = _tfdv()
     from google.protobuf import text_format
 
+    fails = step.values("fail_on_anomalies").get("fail_on_anomalies")
     root, curated = step.path("dataset"), step.paths("curated_schema")
     dataset = read_dataset(root)
     if TRAIN not in dataset.splits and not curated:
@@ -60,7 +61,7 @@ def run(step: StepInput) -> StepOutput:
         logs.said(line)
     path = storage.join(write_place(step.outputs["anomalies"]), ANOMALIES_FILE)
     storage.write_text(path, "".join(f"{line}\n" for line in anomalies))
-    if anomalies and step.parameters.get("fail_on_anomalies"):
+    if anomalies and fails:
         raise DataError(
             f"{root}: {len(anomalies)} violations of the schema, such as {anomalies[0]}; see {path}"
         )

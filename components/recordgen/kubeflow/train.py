@@ -22,9 +22,7 @@ def run(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.training.run.run`.
     """
-    values = settings_of(step)
-    values |= step.parameters.get("hyperparameters", {})
-    settings = TrainingConfig.from_custom_config(values).to_custom_config()
+    settings = TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
     base = step.paths("base_model")
     given = training_arguments(
         step.paths(*DATASETS),
@@ -54,9 +52,9 @@ def run(step: StepInput) -> StepOutput:
 
 def settings_of(step: StepInput) -> dict[str, Any]:
     """Return the given settings of a training, as keys of a ``custom_config``."""
-    values = dict(step.parameters)
+    values = step.values(*TRAINING_OPTIONS, "model_name", "hyperparameters")
+    found = values.pop("hyperparameters", {})
     # The parameter is not named model, because the step has an output of this name.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
-    given = {name: value for name, value in values.items() if name in TRAINING_OPTIONS}
-    return without_unset(given, TRAINING_OPTIONS)
+    return {**without_unset(values, TRAINING_OPTIONS), **found}
