@@ -219,15 +219,13 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 def _part_sums(gray: Pixels, height: int, width: int, factor: int) -> _Floats:
     """Return the sum of the pixels in each of 32×32 parts, in 1/1024 pixels: [n, 32, 32].
 
-    Two products for all pictures together. Their sums are whole numbers of at most 255 times the
-    width, then 255 times the pixels: float32 holds them up to 2**24, float64 up to 2**53.
+    Its sums are whole numbers of at most 255 times the width, then 255 times the pixels: float32
+    holds them up to 2**24, float64 up to 2**53. Products are small, picture by picture: OpenBLAS
+    would divide a large one among threads, which then wait for the next one at full speed.
     """
-    count, *small = gray.shape
     exact = np.float32 if 255 * width < 1 << 24 else np.float64
-    by_row = np.ascontiguousarray(gray.transpose(1, 0, 2), exact).reshape(-1, small[1])
-    across = by_row @ _shares(width, factor, small[1]).T.astype(exact)
-    down = _shares(height, factor, small[0]) @ across.astype(np.float64).reshape(small[0], -1)
-    return down.reshape(SIDE, count, SIDE).transpose(1, 0, 2)
+    across = gray.astype(exact) @ _shares(width, factor, gray.shape[2]).T.astype(exact)
+    return _shares(height, factor, gray.shape[1]) @ across.astype(np.float64)
 
 
 @lru_cache(maxsize=256)
