@@ -172,7 +172,7 @@ def run_checks(
 ) -> Lint:
     """Run the selected checks that need no examples, and collect all findings.
 
-    ``found`` is what steps have found; ``lines_of`` returns their findings of one of its codes, as
+    ``found`` is what steps have found; ``lines_of`` returns the findings in one of its files, as
     lines of JSON. ``changes`` may be the first of very many, ``adjusted`` has their numbers.
     """
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
@@ -189,8 +189,8 @@ def run_checks(
         about_all += whole
         lines.add(code, (item.to_line().encode() for item in whole))
         counts[code] += len(whole)
-        if code in found.codes:
-            counts[code] += lines.add(code, lines_of(code))
+        if code in found.files:
+            counts[code] += lines.add(code, lines_of(found.files[code]))
         fixed = (
             LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
         )

@@ -230,7 +230,7 @@ def checked(
         found = work.staging.read_found()
         lint = run_checks(
             _about_splits(work, outcome.dataset),
-            replace(found, codes=(*outcome.staged.line_codes, *found.codes)),
+            replace(found, files={**outcome.staged.line_files, **found.files}),
             work.staging.read_lines,
             findings,
             outcome.staged.adjusted,

@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def map_in_order(
     raises, no further item is started, and the items in flight are awaited.
 
     Args:
-        function: runs in a thread.
+        function: runs in a thread, unless there is a single item.
         items: taken one by one.
         threads: number of threads.
         ahead: most items in flight; None for three per thread.
@@ -90,6 +91,14 @@ def map_in_order(
 
     Raises: Exception: raised by the function or the items, at its place in the order.
     """
+    items = iter(items)
+    if len(first := list(islice(items, 2))) < 2:  # most runs are small: no thread is worth it
+        try:
+            yield from map(function, first)
+        finally:
+            if on_leave is not None:
+                on_leave()
+        return
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
     from sys import is_finalizing  # at the end of the process, globals are gone
 
@@ -98,7 +107,7 @@ def map_in_order(
     held = 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recordgen")
     try:
-        for item in items:
+        for item in chain(first, items):
             size = 0 if bytes_of is None else bytes_of(item)
             waiting.append((pool.submit(function, item), size))
             held += size

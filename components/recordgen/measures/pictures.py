@@ -206,17 +206,26 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
     Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
     shift the picture by up to half a pixel, which changes its hash.
     """
-    # At most 255 times the picture's pixels, so below 2**53.
-    sums: _Floats = np.stack(list(map(_part_sums, pictures, gray.astype(np.float64))))
-    sums /= np.array([each.height * each.width for each in pictures])[:, None, None]
+    sums: _Floats = np.empty((len(gray), SIDE, SIDE))
+    by_size = defaultdict[tuple[int, int, int], list[int]](list)
+    for place, picture in enumerate(pictures):
+        by_size[picture[1:]].append(place)
+    for (height, width, factor), places in by_size.items():
+        sums[places] = _part_sums(gray[places], height, width, factor) / (height * width)
     sums += 0.5
     return sums.astype(np.uint8)
 
 
-def _part_sums(picture: SmallPicture, gray: _Floats) -> _Floats:
-    """Return the sum of the pixels in each of 32×32 parts, in 1/1024 pixels: float64 [32, 32]."""
-    rows = _shares(picture.height, picture.factor, len(gray))
-    return rows @ gray @ _shares(picture.width, picture.factor, gray.shape[1]).T
+def _part_sums(gray: Pixels, height: int, width: int, factor: int) -> _Floats:
+    """Return the sum of the pixels in each of 32×32 parts, in 1/1024 pixels: [n, 32, 32].
+
+    Its sums are whole numbers of at most 255 times the width, then 255 times the pixels: float32
+    holds them up to 2**24, float64 up to 2**53. Products are small, picture by picture: OpenBLAS
+    would divide a large one among threads, which then wait for the next one at full speed.
+    """
+    exact = np.float32 if 255 * width < 1 << 24 else np.float64
+    across = gray.astype(exact) @ _shares(width, factor, gray.shape[2]).T.astype(exact)
+    return _shares(height, factor, gray.shape[1]) @ across.astype(np.float64)
 
 
 @lru_cache(maxsize=256)
@@ -280,18 +289,19 @@ def measured(looks: Looks) -> PictureFacts:
     )
 
 
-def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
-    """Return the number of pixels at each level: int64 [n, 256]."""
+def _histograms(thumbnails: Pixels) -> _Floats:
+    """Return the number of pixels at each level: float64 [n, 256]."""
     count = len(thumbnails)
     offsets = np.arange(count)[:, None] * 256
     levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
-    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
+    counts = np.bincount(levels.ravel(), minlength=count * 256)
+    return counts.reshape(count, 256).astype(np.float64)
 
 
-def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Singles, _Singles]:
-    levels, size = np.arange(256), SIDE * SIDE
-    sums, squares = histograms @ levels, histograms @ (levels * levels)
-    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
+def _moments(histograms: _Floats) -> tuple[_Singles, _Singles]:
+    levels, size = np.arange(256.0), SIDE * SIDE
+    sums, squares = (histograms @ np.stack([levels, levels * levels], axis=1)).T
+    spread = np.sqrt(size * squares - sums * sums) / size
     return (sums / size).astype(np.float32), spread.astype(np.float32)
 
 

@@ -186,8 +186,10 @@ def encoded(
 
 def encoder_bytes(size: tuple[int, int], settings: PayloadSettings) -> int:
     """Return the memory of the encoder for a picture of this width and height, in bytes."""
+    if settings.encode.format != WEBP:
+        return 0
     width, height = place(size, settings).canvas
-    return width * height * _WEBP_BYTES if settings.encode.format == WEBP else 0
+    return width * height * _WEBP_BYTES
 
 
 def change_of(

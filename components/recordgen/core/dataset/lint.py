@@ -90,7 +90,8 @@ class Lint(Shown):
 class Found:
     """What steps have found before the dataset is known."""
 
-    codes: tuple[str, ...] = ()  # codes with findings about examples or lines, which are in files
+    # The files of findings about examples or lines, by code.
+    files: Mapping[str, str] = field(default_factory=dict)
     # Messages about the dataset as a whole, by code.
     about_all: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()  # what checks had to leave out

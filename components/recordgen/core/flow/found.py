@@ -1,4 +1,4 @@
-"""Findings for ``lint.jsonl`` between steps: files of sorted lines, and one file for each code."""
+"""Findings for ``lint.jsonl`` between steps: files of sorted lines, at last one for each code."""
 
 from __future__ import annotations
 
@@ -48,16 +48,17 @@ def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> tuple[FoundFi
     return tuple(write_sorted(staging, code, found) for code, found in by_code.items())
 
 
-def merge_found(staging: Staging, files: Iterable[FoundFile]) -> tuple[str, ...]:
-    """Write all findings of each code to one file, by place; return the codes."""
-    codes = []
-    for code, mine in groupby(sorted(files), key=attrgetter("code")):
-        with ExitStack() as stack, staging.writing_lines(code) as out:
-            runs = [stack.enter_context(run) for run in _runs(staging, list(mine))]
-            for line in heapq.merge(*runs):
-                out.write(line[line.index(b"\t") + 1 :])
-        codes.append(code)
-    return tuple(codes)
+def merge_found(staging: Staging, files: Iterable[FoundFile]) -> dict[str, str]:
+    """Merge several files of one code, by place; return the name of the file of each code."""
+    names: dict[str, str] = {}
+    for code, group in groupby(sorted(files), key=attrgetter("code")):
+        mine = list(group)
+        names[code] = mine[0].name if len(mine) == 1 else code
+        if len(mine) > 1:
+            with ExitStack() as stack, staging.writing_merged(code) as out:
+                runs = [stack.enter_context(run) for run in _runs(staging, mine)]
+                out.writelines(heapq.merge(*runs))
+    return names
 
 
 @dataclass(eq=False)
@@ -77,9 +78,9 @@ class MergeFound(Step):
         for code, more in chain.from_iterable(it.about_all.items() for it in texts):
             about_all[code] += more
         remarks = tuple(chain.from_iterable(it.remarks for it in texts))
-        codes = merge_found(self.staging, (it for it in found if isinstance(it, FoundFile)))
+        files = merge_found(self.staging, (it for it in found if isinstance(it, FoundFile)))
         by_code = {code: tuple(mine) for code, mine in about_all.items() if mine}
-        self.staging.write_found(Found(codes, by_code, remarks))
+        self.staging.write_found(Found(files, by_code, remarks))
         yield from ()
 
 

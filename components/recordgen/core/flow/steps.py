@@ -194,11 +194,11 @@ class MakePlan(Step):
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = chain.from_iterable(summary.odd_lines for summary in read)
-        codes = merge_found(self.staging, odd_lines)
+        line_files = merge_found(self.staging, odd_lines)
         shards = list(cut(plan, files))
         parts = [shards[at :: self.parts] for at in range(min(self.parts, len(shards)))]
         outlines = [self.staging.leave_json(list(map(asdict, part))) for part in parts]
-        self.staging.write_plan(plan, rejects, findings, codes, outlines)
+        self.staging.write_plan(plan, rejects, findings, line_files, outlines)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return

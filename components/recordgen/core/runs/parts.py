@@ -21,7 +21,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.typed import built
-from recordgen.core.runs.staging import Staging, decoding, read_staged
+from recordgen.core.runs.staging import Staging, decoding
 from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError
 from recordgen.version import __version__
@@ -62,7 +62,7 @@ def read_planned(staging: Staging) -> PlannedParts:
         RunnerError: another version of Recordgen or of its encoders planned it, or it was changed.
         StorageError: it cannot be read.
     """
-    return read_staged(staging.path(_FILE), partial(_planned_of, staging))
+    return staging.read_json(_FILE, partial(_planned_of, staging))
 
 
 def _planned_of(staging: Staging, data: Any) -> PlannedParts:

@@ -7,7 +7,8 @@
                                facts/train-00000       facts of its rows, lengths of its records
                                between/…               what a step leaves for later ones: rejects,
                                                        changes in rows, settled and planned rows,
-                                                       shards of a part, keys, findings
+                                                       shards of a part, keys, findings; little of
+                                                       it travels in the message instead
                                found.json              what the checks have found
                                planning/….json         heartbeat of a worker that reads or plans
                                progress/train-00000.json  heartbeat of a worker on a shard
@@ -20,6 +21,7 @@ Every run has its own folder, so a dead run whose workers still write cannot dam
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import socket
@@ -27,7 +29,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import IO, Any, TypeVar
 
@@ -67,6 +69,12 @@ _PLAN, _FOUND = "plan.json", "found.json"
 
 # The number of bytes of the lengths of records, which come before the facts about their rows.
 _SIZE_BYTES = 8
+
+# What a step leaves in at most so many bytes is its name, after this word: two requests less.
+_IN_NAME, _DATA = 8 << 10, "data:"
+
+# Files that this process has written and does not read again: how many, of how many bytes at most.
+_REMEMBERED, _REMEMBERED_BYTES = 256, 64 << 10
 
 _SPLIT_PARTS = ("rows", "bytes", "first", "shards")
 
@@ -123,7 +131,7 @@ class StagedPlan:
     existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
     findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
-    line_codes: tuple[str, ...] = ()  # codes of the findings about lines
+    line_files: Mapping[str, str] = field(default_factory=dict)  # findings about lines, by code
     outlines: tuple[str, ...] = ()  # files with the shards of each part, in a run in parts
 
     @property
@@ -142,6 +150,13 @@ class StagedPlan:
         return sum(split["bytes"] for split in self.splits.values())
 
 
+class _Remembered(dict[str, bytes]):
+    """Small files that this process has written, by path; another process has its own."""
+
+    def __reduce__(self) -> tuple[type[_Remembered], tuple[()]]:
+        return _Remembered, ()
+
+
 @dataclass(frozen=True)
 class Staging:
     """The staging folder of one run, shared by workers and launcher."""
@@ -149,10 +164,44 @@ class Staging:
     root: str
     # The shortest time between two reports of a worker; by default, as long as suits the storage.
     heartbeat_seconds: float | None = None
+    _written: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
 
     def path(self, *parts: str) -> str:
         """Return a path inside the folder."""
         return storage.join(self.root, *parts)
+
+    def _write(self, path: str, content: bytes) -> None:
+        storage.write_bytes(path, content)
+        if len(content) <= _REMEMBERED_BYTES and len(self._written) < _REMEMBERED:
+            self._written[path] = content
+
+    def _read(self, path: str, length: int | None = None) -> bytes:
+        """Read a file, or its first bytes. Raises: FileNotFoundError."""
+        if (content := self._written.get(path)) is not None:
+            return content[:length]
+        if length is None:
+            return storage.read_bytes(path)
+        return storage.read_range(path, 0, length)
+
+    def read_json(self, name: str, decode: Callable[[Any], _T]) -> _T:
+        """Return what a JSON file of the folder holds.
+
+        Raises: StorageError: it cannot be read; RunnerError: it was changed.
+        """
+        path = self.path(name)
+        data = _read_shared(self._read, path)
+        with decoding(path):
+            return decode(parsed_json(data))
+
+    def _read_json_if_there(self, name: str, decode: Callable[[Any], _T]) -> _T | None:
+        """Return what a JSON file of the folder holds, None if there is none."""
+        path = self.path(name)
+        try:
+            data = self._read(path)
+        except FileNotFoundError:
+            return None
+        with decoding(path):
+            return decode(parsed_json(data))
 
     @property
     def lease(self) -> str:
@@ -177,7 +226,7 @@ class Staging:
         plan: Plan,
         rejects: Sequence[Reject],
         findings: Iterable[FindingsFile] = (),
-        line_codes: Sequence[str] = (),
+        line_files: Mapping[str, str] | None = None,
         outlines: Sequence[str] = (),
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
@@ -190,37 +239,33 @@ class Staging:
             **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": self.leave_json(rejects) if rejects else "",
             "findings": [item.file for item in findings],
-            "line_codes": line_codes,
+            "line_files": line_files or {},
             "outlines": outlines,
         }
-        storage.write_text(self.path(_PLAN), json.dumps(data, ensure_ascii=False))
+        self._write(self.path(_PLAN), json.dumps(data, ensure_ascii=False).encode())
 
     def read_plan(self) -> StagedPlan | None:
         """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
-        path = self.path(_PLAN)
-        try:
-            data = storage.read_bytes(path)
-        except FileNotFoundError:
-            return None
-        with decoding(path):
-            values = parsed_json(data)
-            rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
-            found = built(StagedPlan, {**values, "rejects": rejects})
-            for split in found.splits.values():
-                if sorted(split) != sorted(_SPLIT_PARTS):
-                    raise ValueError(f"splits must have {', '.join(_SPLIT_PARTS)} (got {split})")
-            return found
+        return self._read_json_if_there(_PLAN, self._plan_of)
+
+    def _plan_of(self, values: Any) -> StagedPlan:
+        rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
+        found = built(StagedPlan, {**values, "rejects": rejects})
+        for split in found.splits.values():
+            if sorted(split) != sorted(_SPLIT_PARTS):
+                raise ValueError(f"splits must have {', '.join(_SPLIT_PARTS)} (got {split})")
+        return found
 
     def read_vocabulary(self) -> Vocabulary:
         """Return the labels of all planned rows.
 
         Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
-        return read_staged(self.path(_PLAN), lambda values: built(Vocabulary, values["vocabulary"]))
+        return self.read_json(_PLAN, lambda values: built(Vocabulary, values["vocabulary"]))
 
     def read_outlines(self, part: int) -> list[ShardOutline]:
         """Return the shards of a part. Raises: StorageError; RunnerError: they were changed."""
-        name = read_staged(self.path(_PLAN), lambda values: values["outlines"][part])
+        name = self.read_json(_PLAN, lambda values: values["outlines"][part])
         return [built(ShardOutline, values) for values in self.read_left_json(name)]
 
     def plan_digest(self) -> str:
@@ -228,14 +273,19 @@ class Staging:
         return hashlib.sha256(_read_shared(storage.read_bytes, self.path(_PLAN))).hexdigest()
 
     def leave(self, content: bytes) -> str:
-        """Write what one step leaves for later ones; return the file's name."""
+        """Write what a step leaves for later ones; return the name of the file, or the content."""
+        if len(content) <= _IN_NAME:
+            return f"{_DATA}{base64.b64encode(content).decode()}"
         # A unique name: another attempt may see other payload sizes, and write something else.
         name = uuid.uuid4().hex
         storage.write_bytes(self.path("between", name), content)
         return name
 
     def read_left(self, name: str, start: int = 0, length: int | None = None) -> bytes:
-        """Read such a file, or a part of it. Raises: StorageError if it cannot be read."""
+        """Return what a step has left, or a part of it. Raises: StorageError."""
+        if name.startswith(_DATA):
+            content = base64.b64decode(name.removeprefix(_DATA))
+            return content[start : None if length is None else start + length]
         path = storage.inside(self.path("between"), name)
         if length is None:
             return _read_shared(storage.read_bytes, path)
@@ -285,14 +335,14 @@ class Staging:
             len(result.lengths).to_bytes(_SIZE_BYTES, "little"),
         )
         content = b"".join((size, result.lengths, facts))
-        storage.write_bytes(self._facts_path(result.split, index), content)
-        storage.write_text(self._result_path(result.split, index), result.to_json())
+        self._write(self._facts_path(result.split, index), content)
+        self._write(self.path(_result_name(result.split, index)), result.to_json().encode())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
         try:
             # Another version of Recordgen may have written another kind of result.
-            found = _read_result(self._result_path(split, index))
+            found = self.read_json(_result_name(split, index), ShardResult.of)
             if found.fingerprint != fingerprint:
                 return None
             lengths, facts = self._read_facts(split, index)
@@ -315,8 +365,7 @@ class Staging:
 
         def lengths(file: str) -> bytes:
             path, size = self._facts_path(*_numbered(file)), sizes[file]
-            read = partial(storage.read_range, start=0, length=_SIZE_BYTES + size)
-            data = _read_shared(read, path)
+            data = _read_shared(partial(self._read, length=_SIZE_BYTES + size), path)
             with decoding(path):
                 if int.from_bytes(data[:_SIZE_BYTES], "little") != size:
                     raise ValueError(f"it does not hold lengths of {size:,} bytes")
@@ -327,32 +376,29 @@ class Staging:
     def _read_facts(self, split: str, index: int) -> tuple[bytes, Columns]:
         """Return the lengths of the records of a shard, and the facts about its rows."""
         path = self._facts_path(split, index)
-        data = memoryview(_read_shared(storage.read_bytes, path))
+        data = memoryview(_read_shared(self._read, path))
         end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
         return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
 
-    def writing_lines(self, code: str) -> AbstractContextManager[IO[bytes]]:
-        """Open the file with all findings about examples or lines of a code for writing."""
-        return storage.replacing(self.path("between", f"{code}.jsonl"))
+    def writing_merged(self, code: str) -> AbstractContextManager[IO[bytes]]:
+        """Open the file with all sorted findings of a code, its name, for writing."""
+        return storage.replacing(self.path("between", code))
 
-    def read_lines(self, code: str) -> Iterator[bytes]:
-        """Yield the findings about examples or lines of a code, as lines of JSON."""
-        with storage.open_read(self.path("between", f"{code}.jsonl")) as file:
-            yield from file
+    def read_lines(self, name: str) -> Iterator[bytes]:
+        """Yield the findings in a file of sorted ones, as lines of JSON."""
+        if name.startswith(_DATA):
+            yield from map(_without_key, self.read_left(name).splitlines(keepends=True))
+            return
+        with storage.open_read(storage.inside(self.path("between"), name)) as file:
+            yield from map(_without_key, file)
 
     def write_found(self, found: Found) -> None:
         """Write what the steps of the checks have found."""
-        storage.write_text(self.path(_FOUND), json.dumps(asdict(found), ensure_ascii=False))
+        self._write(self.path(_FOUND), json.dumps(asdict(found), ensure_ascii=False).encode())
 
     def read_found(self) -> Found:
         """Return what the steps of the checks have found: nothing if no step examined anything."""
-        path = self.path(_FOUND)
-        try:
-            data = storage.read_bytes(path)
-        except FileNotFoundError:
-            return Found()
-        with decoding(path):
-            return built(Found, parsed_json(data))
+        return self._read_json_if_there(_FOUND, partial(built, Found)) or Found()
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}")
@@ -366,11 +412,9 @@ class Staging:
 
         Raises: RunnerError: one was changed.
         """
-        paths = [self.path("results", name) for name in self._result_names()]
-        return summed(map_in_order(_read_result, paths, threads=STORAGE_THREADS))
-
-    def _result_path(self, split: str, index: int) -> str:
-        return self.path("results", f"{split}-{index:05d}.json")
+        names = [f"results/{name}" for name in self._result_names()]
+        read = partial(self.read_json, decode=ShardResult.of)
+        return summed(map_in_order(read, names, threads=STORAGE_THREADS))
 
     def _result_names(self) -> list[str]:
         names = (name for name, _ in storage.list_dir(self.path("results")))
@@ -392,15 +436,12 @@ class Staging:
 
     def read_error(self) -> RecordgenError | None:
         """Return the error that a worker wrote, if any."""
-        path = self.path("error.json")
-        try:
-            text = storage.read_bytes(path)
-        except FileNotFoundError:
-            return None
-        with decoding(path):
-            data = parsed_json(text)
+
+        def error_of(data: Any) -> RecordgenError:
             kind: type[RecordgenError] = getattr(errors, data["type"])
             return kind(data["message"])
+
+        return self._read_json_if_there("error.json", error_of)
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
@@ -437,29 +478,24 @@ class Staging:
         return examples, rejects, size
 
 
+def _result_name(split: str, index: int) -> str:
+    return f"results/{split}-{index:05d}.json"
+
+
 def _numbered(file: str) -> tuple[str, int]:
     """Return split and number of a shard, given its path inside the output."""
     return file.partition("/")[0].removeprefix(SPLIT_PREFIX), shard_index(file)
+
+
+def _without_key(line: bytes) -> bytes:
+    """Return a finding without the key that it was sorted by."""
+    return line[line.index(b"\t") + 1 :]
 
 
 def _unpacked(data: bytes | memoryview, path: str) -> Columns:
     with decoding(path):
         [columns] = unpacked(data)
         return columns
-
-
-def _read_result(path: str) -> ShardResult:
-    return read_staged(path, ShardResult.of)
-
-
-def read_staged(path: str, decode: Callable[[Any], _T]) -> _T:
-    """Return what a JSON file of a run holds.
-
-    Raises: StorageError: it cannot be read; RunnerError: it was changed.
-    """
-    data = _read_shared(storage.read_bytes, path)
-    with decoding(path):
-        return decode(parsed_json(data))
 
 
 # Errors of code that decodes a value which somebody changed.
