@@ -345,8 +345,8 @@ def _check_documents(
 
     Raises: NotUnderstoodError, StorageError.
     """
-    labelled = {_stem(item.name) for item in files or () if item.label}
     has_classes = files is None or len({item.label for item in files} - {None}) > 1
+    labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
@@ -359,7 +359,7 @@ def _check_documents(
     found = twins or [
         name
         for name, some in named.items()
-        if (images and not ANNOTATIONS.isdisjoint(name.split("/")[:-1]))
+        if (images and _is_annotation(name))
         or (are_several and some)
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
@@ -374,7 +374,8 @@ def _check_documents(
         if (_is_table(name) and not has_classes and "submission" not in words_of(name))
         or (_is_list(listing, name, stems) and named[name] - labelled)
     ]
-    if all(map(_is_table, found)) and not sources:
+    are_tables = all(_is_table(name) and not _is_annotation(name) for name in found)
+    if are_tables and not sources:
         layout = layout or classes
     remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
     reason = (
@@ -405,6 +406,11 @@ def _layout_of_twins(listing: Listing, images: Sequence[str], twins: Sequence[st
     return layout if layout and reads(listing, layout) else ""
 
 
+def _is_annotation(name: str) -> bool:
+    """Return whether a file is in a folder of annotations."""
+    return not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
+
+
 def _is_table(name: str) -> bool:
     return name.lower().endswith(IMPORT_SUFFIXES)
 
@@ -418,7 +424,8 @@ def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
         return False
     lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
     rows = [_SIGNS.split(line.strip()) for line in lines]
-    if not all(1 < len(row) <= _MOST_FIELDS and _stem(row[0]) in stems for row in rows):
+    are_paths = (IMAGE_SUFFIX.search(row[0]) or row[0] in stems for row in rows)
+    if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
         return False
     return not _FLAGS.issuperset(row[1] for row in rows)
 

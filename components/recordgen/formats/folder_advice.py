@@ -12,6 +12,7 @@ from string import ascii_lowercase
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats.field_kinds import words_of
 from recordgen.formats.folder_names import may_be_class
 from recordgen.tables.path_layout import PathLayout
 
@@ -252,4 +253,7 @@ def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:
     ``apple/apple_1``; or ``chair/1, table/1``
     """
     inner = {one for _, one in folders}
-    return len(inner) < len({*folders}) or all(one.startswith(outer) for outer, one in folders)
+    are_own = all(
+        words_of(one)[: len(words_of(outer))] == words_of(outer) for outer, one in folders
+    )
+    return len(inner) < len({*folders}) or are_own
