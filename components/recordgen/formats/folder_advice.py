@@ -55,7 +55,7 @@ _MASKS = re.compile(
 )
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
 # Words in the path of pictures of numbers or colours, which are no masks of classes.
-_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|part", re.I)
+_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", re.I)
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
