@@ -99,6 +99,7 @@ LABEL_MAP = "ground:0,0,0::\ncat:255,0,0::\ndog:0,255,0::\nnone:7,7,7::\n"
 COLOURS = [
     ("class_dict.csv", "name,r,g,b\nground,0,0,0\ncat,255,0,0\ndog,0,255,0\nnone,7,7,7\n"),
     ("labelmap.txt", f"# label:color_rgb:parts:actions\n{LABEL_MAP}"),
+    ("label_colors.txt", "0 0 0 ground\n255 0 0\tcat\n0 255 0 dog\n7 7 7 none\n"),
 ]
 
 
@@ -119,6 +120,7 @@ def test_a_file_gives_the_colours_of_classes(tmp_path, file, text):
         ("_classes.csv", "Pixel Value, Class\ncat\n"),
         ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
         ("labelmap.txt", "cat:red::\n"),
+        ("label_colors.txt", "255 0\n"),
     ],
 )
 def test_names_that_cannot_be_used(tmp_path, file, text):

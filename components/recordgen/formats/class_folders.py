@@ -16,7 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
 
 # Files that may describe an image each.
-_OF_AN_IMAGE = (".txt", ".xml", ".json")
+_OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (*_OF_AN_IMAGE, ".tsv", *IMPORT_SUFFIXES)
+_DESCRIBING = (*_OF_AN_IMAGE[1:], ".tsv", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
@@ -55,6 +55,7 @@ _SIGNS = re.compile(r"[\s,;|]+")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
+_FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
@@ -209,16 +210,15 @@ class ImageFolder(_ClassFolders):
     def files(self, listing: Listing) -> ClassFiles:
         tree = listing.tree
         images, others = tree.images, [*tree.skipped, *tree.others]
-        _check_images(listing, images, others)
         if layout := layout_of_pairs(images):
             raise _refusal(listing, "the names differ between these masks and images", layout)
+        _check_images(listing, images, others)
         try:
             found, roles = placed(images)
         except ValueError as exc:
-            _check_documents(listing, others, images, has_classes=True)
+            _check_documents(listing, others, images, None)
             raise _refusal(listing, str(exc), layout_of_classes(images)) from None
-        has_classes = any(item.label for item in found)
-        _check_documents(listing, others, images, has_classes=has_classes)
+        _check_documents(listing, others, images, found)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
@@ -231,7 +231,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     """
     datasets = listing.tree.datasets
     if not images and "" not in datasets:
-        _check_documents(listing, others, (), has_classes=False)
+        _check_documents(listing, others, (), ())
     _check_format(listing)
     if images:
         return
@@ -264,6 +264,10 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         if item.label is not None:
             classes.setdefault(item.label, set()).add(_stem(item.name))
             suffixes.setdefault(item.label, set()).add(posixpath.splitext(item.name)[1].lower())
+    stems = {posixpath.splitext(item.name)[0] for item in files}
+    if len(stems) * 4 < len(files) * 3:
+        first, second = _two_of_a_stem(files)
+        raise _refusal(listing, f"{first} and {second} look like parts of pairs, by their names")
     if _hold_the_same(classes) or _differ_in_suffix(classes, suffixes):
         reason = f"{' and '.join(classes)} look like the parts of pairs, by their names or files"
         layout = layout_of_classes([item.name for item in files])
@@ -271,6 +275,11 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         if len(classes) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
         raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so", layout)
+
+
+def _two_of_a_stem(files: Sequence[PlacedFile]) -> Sequence[str]:
+    names = sorted(item.name for item in files)
+    return next(pair for pair in pairwise(names) if len({*map(_stem, pair)}) == 1)
 
 
 def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
@@ -314,18 +323,30 @@ def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
     forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
     words = {word for form in forms for word in words_of(form) if len(word) > 2}
     is_own = any(word in folder.lower() or folder.lower() in word for word in words)
+    is_own |= all(form.lower().startswith(folder.lower()) for form in forms)
     return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
 
 
 def _check_documents(
-    listing: Listing, others: Sequence[str], images: Sequence[str], *, has_classes: bool
+    listing: Listing,
+    others: Sequence[str],
+    images: Sequence[str],
+    files: Sequence[PlacedFile] | None,
 ) -> None:
     """Check that no file beside images names them, as annotations and lists of splits do.
 
-    If no folder is a class, each import file may hold the labels.
+    If no folders are classes, each import file may hold the labels.
+
+    Args:
+        listing: the folder.
+        others: its files that are no images.
+        images: its images.
+        files: the same images with their classes; None if their folders are not understood.
 
     Raises: NotUnderstoodError, StorageError.
     """
+    has_classes = files is None or len({item.label for item in files} - {None}) > 1
+    labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
@@ -338,7 +359,7 @@ def _check_documents(
     found = twins or [
         name
         for name, some in named.items()
-        if (images and not ANNOTATIONS.isdisjoint(name.split("/")[:-1]))
+        if (images and _is_annotation(name))
         or (are_several and some)
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
@@ -347,10 +368,14 @@ def _check_documents(
         return
     layout = _layout_of_twins(listing, images, twins)
     classes = layout_of_classes(images)
-    tables = [name for name in found if _is_table(name) and not has_classes]
-    lists = [*tables, *(name for name in found if _is_list(listing, name))]
-    best = max(lists, key=lambda name: (len(named[name]), split_in_path(name) == TRAIN), default="")
-    if all(map(_is_table, found)) and not lists:
+    sources = [
+        name
+        for name in found
+        if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+        or (_is_list(listing, name, stems) and named[name] - labelled)
+    ]
+    are_tables = all(_is_table(name) and not _is_annotation(name) for name in found)
+    if are_tables and not sources:
         layout = layout or classes
     remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
     reason = (
@@ -359,6 +384,8 @@ def _check_documents(
     )
     if listing.archive is not None:
         raise _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
+    said = [name for name in sources if named[name] or not images] or sources
+    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(named[it])), default="")
     base = posixpath.basename(best)
     same = [each for each in others if posixpath.basename(each) == base]
     are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
@@ -374,23 +401,33 @@ def _layout_of_twins(listing: Listing, images: Sequence[str], twins: Sequence[st
     """Return the layout of images and their documents, if these have a known form; else ""."""
     from recordgen.formats.folder_layout import reads  # imports this module
 
-    described = [name for name in twins if name.lower().endswith(_OF_AN_IMAGE)]
+    described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
     layout = layout_of_pairs(images, described) if described else ""
     return layout if layout and reads(listing, layout) else ""
+
+
+def _is_annotation(name: str) -> bool:
+    """Return whether a file is in a folder of annotations."""
+    return not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
 
 
 def _is_table(name: str) -> bool:
     return name.lower().endswith(IMPORT_SUFFIXES)
 
 
-def _is_list(listing: Listing, name: str) -> bool:
-    """Return whether each line of a text has the path of an image, a label, and perhaps a box."""
+def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
+    """Return whether each line of a text has the path of an image, a label, and perhaps a box.
+
+    Flags, as VOC's lists of a class have them, are no labels.
+    """
     if not name.lower().endswith(_TEXT):
         return False
     lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
     rows = [_SIGNS.split(line.strip()) for line in lines]
-    are_rows = [1 < len(row) <= _MOST_FIELDS and IMAGE_SUFFIX.search(row[0]) for row in rows]
-    return bool(rows) and all(are_rows)
+    are_paths = (IMAGE_SUFFIX.search(row[0]) or row[0] in stems for row in rows)
+    if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
+        return False
+    return not _FLAGS.issuperset(row[1] for row in rows)
 
 
 def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:

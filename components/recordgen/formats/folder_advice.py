@@ -12,6 +12,7 @@ from string import ascii_lowercase
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats.field_kinds import words_of
 from recordgen.formats.folder_names import may_be_class
 from recordgen.tables.path_layout import PathLayout
 
@@ -54,7 +55,7 @@ _MASKS = re.compile(
 )
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
 # Words in the path of pictures of numbers or colours, which are no masks of classes.
-_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon", re.I)
+_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", re.I)
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
@@ -129,6 +130,10 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
         return 0
     paired = [file for file in matches.files if file.others]
     masks = {mask for file in paired for mask in file.others}
+    folders = {posixpath.dirname(mask) for mask in masks}
+    more = [name for name in matches.unused if posixpath.dirname(name) in folders]
+    if sum(_NO_MASKS.search(name) is None for name in more) * 2 > len(masks):
+        return 0  # an image has more masks
     is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
 
@@ -235,6 +240,20 @@ def layout_of_classes(names: Sequence[str]) -> str:
     if len(differing) not in (1, 2) or not all(map(may_be_class, named)):
         return ""
     *others, last = differing
+    if others and _are_parts([(path[others[0]], path[last]) for path in deepest]):
+        others, last = [last], others[0]
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
+
+
+def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:
+    """Return whether inner folders are parts of outer ones, by their names, and no classes.
+
+    ``apple/apple_1``; or ``chair/1, table/1``
+    """
+    inner = {one for _, one in folders}
+    are_own = all(
+        words_of(one)[: len(words_of(outer))] == words_of(outer) for outer, one in folders
+    )
+    return len(inner) < len({*folders}) or are_own

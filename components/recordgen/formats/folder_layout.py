@@ -88,6 +88,9 @@ _DOCUMENTS: Mapping[str, tuple[type[PictureFormat], Callable[..., Picture | Prob
     ".json": (labelme.LabelMe, labelme.picture_of),
 }
 
+# How a document without a suffix begins.
+_BEGINS = {b"<annotation": ".xml", b"{": ".json"}
+
 _IMAGES = _Kind((ImageClassification.name, ImageMultiLabel.name))
 _VIDEOS = _Kind((VideoClassification.name,))
 _TEXTS = _Kind((TextClassification.name, TextMultiLabel.name))
@@ -214,6 +217,9 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
         return plain
     suffixes = {posixpath.splitext(path)[1].lower() for path in seconds}
     suffix = suffixes.pop() if len(suffixes) == 1 else ""
+    if not suffix:
+        head = listing.head(seconds[0]).lstrip()
+        suffix = next((end for begin, end in _BEGINS.items() if head.startswith(begin)), "")
     if plain is _IMAGES and all(map(IMAGE_SUFFIX.search, seconds)):
         return _of_masks(listing, seconds)
     if plain is _IMAGES and suffix == ".txt":

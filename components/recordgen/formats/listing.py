@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import IO, Any
 
 from recordgen import storage
@@ -309,11 +310,11 @@ def _grouped(names: Sequence[str], key: Callable[[str], str]) -> Mapping[str, Se
     return found
 
 
-def list_tree(folder: str) -> Tree:
+def list_tree(folder: str, most: int | None = None) -> Tree:
     """Return the names of all files below a folder, whose path ends with ``/``.
 
     Folders with a converted dataset, and folders in which programs keep files of their own, are not
-    searched.
+    searched. ``most``: the number of folders that are listed, the nearest first; None for all.
 
     Raises:
         SourceError: a link leads back to a folder above it, or a path is too long or too deep.
@@ -323,8 +324,7 @@ def list_tree(folder: str) -> Tree:
     skipped: list[str] = []
     datasets: list[str] = []
     folders = [""]
-    while folders:
-        path = folders.pop()
+    for path in islice(folders, most):  # grows
         entries = storage.list_dir(storage.join(folder, path) if path else folder)
         size = len(entries) * ROW_BYTES
         allowance.grow(size, size)

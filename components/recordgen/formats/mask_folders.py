@@ -11,6 +11,7 @@ section 3.3): images of no list are skipped. The names of classes are VOC's, or 
     _classes.csv (Roboflow)                    Pixel Value, Class → 1, cat
     class_dict.csv (CamVid)                    name,r,g,b → cat,255,0,0
     labelmap.txt (CVAT, Datumaro)              cat:255,0,0::
+    label_colors.txt (CamVid, Synthia)         255 0 0 cat
 """
 
 from __future__ import annotations
@@ -181,6 +182,8 @@ def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:
 
 _LISTS = ("classes.txt", "class_names.txt", "labels.txt")
 _NUMBERED, _COLOURED, _LABELMAP = "_classes.csv", "class_dict.csv", "labelmap.txt"
+_COLOUR_FIRST = "label_colors.txt"
+_FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST)
 
 
 class MaskClasses(NamedTuple):
@@ -204,7 +207,7 @@ def classes_in(listing: Listing) -> MaskClasses:
     """
     for name in sorted(listing.others, key=lambda name: (name.count("/"), name)):
         base = posixpath.basename(name)
-        if base not in (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP):
+        if base not in _FILES:
             continue
         text = listing.head(name).decode("utf-8-sig", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -225,6 +228,8 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
         return MaskClasses(name, [numbers[at] for at in range(len(numbers))])
     if base == _COLOURED:
         rows = [(label, rest) for label, *rest in read_fields(lines[1:])]
+    elif base == _COLOUR_FIRST:
+        rows = [(label, colour) for *colour, label in (line.split(None, 3) for line in lines)]
     else:
         parts = [line.split(":") for line in lines if not line.startswith("#")]
         rows = [(label, colour.split(",")) for label, colour, *_ in parts]

@@ -11,25 +11,20 @@ the folder for ``--image-root``: a name alone does not show that a file is the r
 from __future__ import annotations
 
 import posixpath
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.rows.row import is_content_uri
-from recordgen.errors import StorageError
-from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.errors import SourceError, StorageError
+from recordgen.formats.image_root import ImageRoot
+from recordgen.formats.listing import list_tree
 from recordgen.rejects import Reject, RejectCode
 
 # Enough to see what the rows have in common; a listing must stay cheap beside a conversion.
 _REJECTS = 1000
-_FILES = 100_000
 _FOLDERS = 200
-
-_SUFFIX = re.compile(r"\.[a-z0-9]{1,5}$", re.IGNORECASE)
 
 # A folder holds the files of an import file if it has this share of them.
 _NEARLY_ALL = 0.9
@@ -100,26 +95,32 @@ def folder_of_images(paths: Iterable[str], source: str) -> str:
 
 
 def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
-    """Return the paths that may mean a file, each with that file.
+    """Return the paths that may mean one image, each with that image.
 
-    Files are below the import file's folder, and relative to it; or, if none of the paths means one
-    of these, below the folder around it: ``../Img/1.jpg``.
+    Images are below the import file's folder, and relative to it; or, if none of the paths means
+    one of these, below the folder around it: ``../Img/1.jpg``.
     """
     folder = storage.folder_of(source)
     for root, way in ((folder, ""), (storage.folder_of(folder), "../")):
-        there = _by_stem(root)
-        if pairs := [(path, way + found) for path in paths if (found := _only(there, path))]:
-            return pairs
+        images = ImageRoot(root)
+        try:
+            images.tree = list_tree(images.root, _FOLDERS)
+        except (OSError, SourceError, StorageError):
+            continue
+        pairs = [(path, images.find(path, source)) for path in paths]
+        there = images.tree.there
+        if found := [
+            (path, way + name) for path, [name, *more] in pairs if name in there and not more
+        ]:
+            return found
     return []
 
 
 def _root(source: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Return the folder below which paths name images, relative as the import file's.
 
-    It is empty if the files are no images: ``/data/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
+    ``/data/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
     """
-    if not all(IMAGE_SUFFIX.search(path) for _, path in pairs):
-        return ""
     root = storage.resolve(posixpath.commonpath([_above(*pair) for pair in pairs]), source)
     if storage.is_local(source):
         root = posixpath.normpath(root)
@@ -133,45 +134,3 @@ def _above(uri: str, path: str) -> str:
         folders.pop()
         said.pop()
     return "/".join(folders)
-
-
-def _by_stem(folder: str) -> dict[str, list[str]]:
-    """Return the first files below a folder, relative to it, by name without suffix and case."""
-    found: dict[str, list[str]] = defaultdict(list)
-    with suppress(OSError, StorageError):
-        for count, path in enumerate(_walk(folder)):
-            if count == _FILES:
-                break
-            found[_stem(path)].append(path)
-    return found
-
-
-def _walk(folder: str) -> Iterator[str]:
-    """Yield the files below a folder, the nearest first, without following endless links."""
-    folders = [""]
-    for at, path in enumerate(folders):  # grows
-        if at == _FOLDERS:
-            return
-        for name, is_folder in storage.list_dir(storage.join(folder, path) if path else folder):
-            if name.startswith("."):
-                continue
-            if is_folder:
-                folders.append(f"{path}{name}/")
-            else:
-                yield f"{path}{name}"
-
-
-def _only(there: dict[str, list[str]], uri: str) -> str:
-    """Return the only file that a path may mean, or "": with two, neither is likelier."""
-    found = there.get(_stem(uri), [])
-    if IMAGE_SUFFIX.search(uri):  # and not the labels beside an image
-        found = [path for path in found if IMAGE_SUFFIX.search(path)]
-    name = posixpath.basename(uri)
-    same = [path for path in found if posixpath.basename(path) == name] or found
-    if len(same) > 1:  # the folders of the path decide
-        same = [path for path in same if f"/{uri}".endswith(f"/{path}")]
-    return same[0] if len(same) == 1 else ""
-
-
-def _stem(path: str) -> str:
-    return _SUFFIX.sub("", posixpath.basename(path.replace("\\", "/"))).casefold()
