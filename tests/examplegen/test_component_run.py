@@ -1,6 +1,5 @@
 """AutoMLExampleGen on TFX's local runner, with real metadata, followed by TFX's own components."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.examplegen.parameters import ExampleGenParameters
 from tests.examplegen.configs import input_config
 
 ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
@@ -202,23 +200,6 @@ def test_the_latest_version_of_the_latest_or_named_span_is_read(
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]
 
 
-def test_a_span_may_be_a_folder(tmp_path, write_image, run_tfx, examples_of):
-    """A pattern that ends with a slash finds folders by label."""
-    base = tmp_path / "data"
-    for version, count in ((1, 2), (2, 3)):
-        for number in range(count):
-            label = "cat" if number else "dog"
-            write_image(base / f"span-07/v{version}/{label}/{number}.png", number)
-    (base / "span-09").write_text("no folder")
-    config = input_config(all="span-{SPAN:2}/v{VERSION}/")
-    component = AutoMLExampleGen(str(base), input_config=config, lint="-ALL")
-    found = examples_of(run_tfx(tmp_path / "work", component))
-    assert [found.properties[key] for key in ("span", "version", "rows")] == [7, 2, 3]
-    resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
-    assert (resolved.span, resolved.version) == (7, 2)
-    assert "span-07/v2/" in resolved.files[0].path
-
-
 def test_a_missing_span_fails_the_run(tmp_path, run_tfx):
     """The error names the pattern and the parameter."""
     component = AutoMLExampleGen(str(tmp_path), input_config=input_config(all="span-{SPAN}/*.csv"))
@@ -255,26 +236,6 @@ def test_a_replaced_image_is_not_taken_from_the_cache(
     state, newest = run(fingerprint_images=False, dataset_version="2")
     assert state == "COMPLETE"
     assert newest != changed
-
-
-def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):
-    """A split in a row is stronger than the name of its input split."""
-    write_import(tmp_path / "data/a.csv", [("", f"a/{n}.png", "a") for n in range(4)])
-    write_import(
-        tmp_path / "data/b.csv",
-        [("", f"b/{n}.png", "b") for n in range(3)] + [("TEST", "b/9.png", "b")],
-    )
-    component = AutoMLExampleGen(
-        str(tmp_path / "data"), input_config=input_config(train="a.csv", eval="b.csv")
-    )
-    artifact = examples_of(run_tfx(tmp_path / "work", component))
-    splits = read_dataset(artifact.uri).splits
-    assert {name: split.examples for name, split in splits.items()} == {
-        "train": 4,
-        "eval": 3,
-        "test": 1,
-    }
-    assert json.loads(artifact.properties["split_names"]) == ["train", "eval", "test"]
 
 
 def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx):
