@@ -23,7 +23,6 @@ from recordgen.tasks import Declared
 from tests.conftest import encoded, noise, stored_examples
 from tests.pages import wrong_rows
 from tests.planned import record_of
-from tests.servers import serving
 from tests.settings import payload_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
@@ -223,26 +222,6 @@ def test_a_bad_image_among_several(pairs, make_csv, tmp_path):
     assert "gone.jpg" in gone
     assert empty == "images/empty.jpg: the file is empty (0 bytes)"
     assert result.dataset.examples == 12
-
-
-def test_each_image_of_a_row_is_fetched_by_its_own_size(tmp_path):
-    """Images of one row may differ in bytes."""
-    from aiohttp import web
-
-    images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
-    lines = "".join(f"{n}.png,{5 - n}.png,{n}\n" for n in range(6))
-
-    async def answer(request):
-        return web.Response(body=images.get(request.path) or lines.encode())
-
-    with serving(answer) as url:
-        recordgen.convert(
-            f"{url}/pairs.csv", tmp_path / "out", schema={"a": "image", "b": "image", "n": "int"}
-        )
-    for item in records(tmp_path / "out"):
-        [number] = item["n"]
-        assert item["a/encoded"] == [images[f"/{number}.png"]]
-        assert item["b/encoded"] == [images[f"/{5 - number}.png"]]
 
 
 def test_rows_without_images_are_examples(make_csv, tmp_path):

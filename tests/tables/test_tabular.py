@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,9 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.conversion.texts import inspected
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.bucket_files import BucketFile, cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
@@ -33,7 +30,6 @@ from recordgen.errors import (
     SourceError,
     UsageError,
 )
-from recordgen.exports.inspection import records as inspection
 from recordgen.features import FeatureSpec
 from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
@@ -696,21 +692,6 @@ def test_a_finished_table_is_known_again(tmp_path):
         recordgen.convert(source, output, **options)
     with pytest.raises(UsageError, match="'table'"):
         recordgen.convert(source, output, overwrite=True, table="", **options)
-
-
-def test_plan_check_and_what_is_shown(tmp_path):
-    """plan, check and convert agree, and inspect shows the columns."""
-    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options = {"task": "tabular", "columns": "target=y"}
-    planned = recordgen.plan(source, **options)
-    checked = recordgen.check(source, **options).dataset
-    dataset = recordgen.convert(source, output, **options).dataset
-    assert planned.rows == checked.examples == dataset.examples == 300
-    assert planned.vocabulary.names == checked.labels == dataset.labels == ("a", "b")
-    assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
-    shown = inspected.records_table(inspection.inspect(str(output), num=2))
-    assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
-    assert (output / "labels.txt").read_text() == "a\nb\n"
 
 
 def test_a_frame_has_the_types_of_its_columns(tmp_path):
