@@ -1,4 +1,4 @@
-"""A source is a random-access data source of Grain, with exact checkpoints."""
+"""A source is a random-access data source of Grain."""
 
 from itertools import chain
 
