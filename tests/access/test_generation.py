@@ -19,7 +19,6 @@ from recordgen.access import generation
 from recordgen.core.dataset.index import DTYPE, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, RecordgenError, SourceError
-from tests.conftest import encoded, noise
 
 TEXT = {"task": "text_classification", "shard_mb": 0.002}
 SPLIT = "Split-train"
@@ -151,20 +150,6 @@ def test_workers_of_a_replaced_dataset(out, method):
         assert answers.get(timeout=9) == {"DataError": 60}
     else:
         assert worker.exitcode == 1
-
-
-def test_images_of_a_replaced_dataset(tmp_path):
-    """Images come with the classes of their own dataset, or not at all."""
-    for folder, value in (("one", 1), ("two", 200)):
-        for n in range(4):
-            path = tmp_path / folder / f"{folder}{n % 2}" / f"{n}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encoded(noise(8, 8, value + n), "PNG"))
-    recordgen.convert(str(tmp_path / "one"), str(tmp_path / "out"), split="1,0,0")
-    images = recordgen.source(tmp_path / "out").images(8)
-    recordgen.convert(str(tmp_path / "two"), str(tmp_path / "out"), split="1,0,0", overwrite=True)
-    with pytest.raises(DataError):
-        images[0]
 
 
 def shrink(path):
@@ -369,16 +354,3 @@ def test_counts_that_no_shard_has(out, count, has_index):
     edit(out, change)
     with pytest.raises(SourceError, match=str(out)):
         recordgen.source(out)
-
-
-def test_a_pipe_in_place_of_a_shard_is_an_error(tmp_path):
-    """Nothing waits for the other end of a pipe."""
-    out = tmp_path / "out"
-    recordgen.write([{"text": b"x"}] * 3, out, shards=1)
-    [shard] = (out / SPLIT).iterdir()
-    shard.unlink()
-    os.mkfifo(shard)
-    with pytest.raises(RecordgenError):
-        recordgen.source(out)[0]
-    with pytest.raises(RecordgenError):
-        list(RECORDS.read(str(shard)))

@@ -12,7 +12,7 @@ import pytest
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.options import OPTIONS
-from tests.conftest import interrupt_convert, run_python, tree_bytes
+from tests.conftest import interrupt_convert, run_python
 
 
 @pytest.fixture
@@ -38,33 +38,6 @@ def source(make_images, make_csv):
         f"{('TRAIN', 'VALIDATION', 'TEST')[n % 3]},{path},{('cat', 'dog')[n % 2]}"
         for n, path in enumerate(make_images(6))
     )
-
-
-def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path, recordgen):
-    """The first two are processes of their own."""
-    output = str(tmp_path / "out")
-    done = run_python("-m", "recordgen.cli", "convert", source, output)
-    assert done.returncode == 0
-    for words in ("Converted 6 images", "train", "cat", "6 read", "Rejects    0", output):
-        assert words in done.stdout
-    assert "planning" in done.stderr
-
-    to = f"--to={tmp_path / 'seen'}"
-    seen = run_python("-m", "recordgen.cli", "inspect", output, "--split=val", "--num=2", to)
-    assert (seen.returncode, seen.stderr) == (0, "")
-    extracted = [path.read_bytes() for path in sorted((tmp_path / "seen").iterdir())]
-    images = sorted((tmp_path / "images").iterdir())
-    assert sorted(extracted) == sorted(images[n].read_bytes() for n in (1, 4))
-
-    shown = json.loads(recordgen("inspect", output, "--json", "--num=1").stdout)
-    assert shown[0]["image/class/text"] in ("cat", "dog")
-    assert shown[0]["image/encoded"].endswith(" bytes")
-
-    before = tree_bytes(tmp_path)
-    checked = recordgen("check", source, "--json")
-    assert checked.returncode == 0
-    assert json.loads(checked.stdout)["rows"]["examples"] == 6
-    assert tree_bytes(tmp_path) == before
 
 
 def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):

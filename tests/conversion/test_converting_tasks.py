@@ -6,57 +6,6 @@ import recordgen
 from recordgen.errors import DataError
 
 
-@pytest.fixture
-def multi(make_images):
-    """Rows of thirty images with up to three labels each, and two of them in two rows."""
-    names = ["cat", "dog", "a, b"]
-    lines = []
-    for number, path in enumerate(make_images(30)):
-        labels = [name for bit, name in enumerate(names) if number >> bit & 1]
-        use = ("TRAIN", "VALIDATION", "TEST", "")[number % 4]
-        lines.append(",".join([use, str(path), *(f'"{label}"' for label in labels)]))
-        if number == 1:
-            lines.append(f"TRAIN,{path},bird" if use == "TRAIN" else f",{path},bird")
-            lines.append(f",{path},cat")
-    return lines
-
-
-@pytest.fixture
-def boxes(make_images):
-    """Rows of thirty images with none to three boxes each, some outside the image or empty."""
-    lines = []
-    for number, path in enumerate(make_images(30)):
-        uses = ("TRAIN", "VALIDATION", "TEST", "")[number % 4]
-        if number % 4 == 0:
-            lines.append(f"{uses},{path},,,,,,,,,")
-        for box in range(number % 4):
-            low, high = 0.1 * box, 0.5 + 0.2 * box
-            lines.append(f"{uses},{path},{'cat' if box else 'dog'},{low},0,,,{high + 0.2},1,,")
-    lines.append(f",{path},cat,.5,.5,,,.5,.6,,")
-    return lines
-
-
-@pytest.mark.parametrize("kind", ["multi", "boxes"])
-def test_workers_and_a_second_run_change_nothing(kind, make_csv, tmp_path, request):
-    """Several files, two workers, --resume: the same shards byte for byte, and the same counts."""
-    lines = request.getfixturevalue(kind)
-    whole = make_csv(lines)
-    parts = [make_csv(lines[::2], "labels.1.csv"), make_csv(lines[1::2], "labels.2.csv")]
-    first = recordgen.convert(whole, tmp_path / "a", shard_mb=0.002)
-    other = recordgen.convert(
-        parts, tmp_path / "b", shard_mb=0.002, beam_args=["--direct_num_workers=2"]
-    )
-    assert other.dataset.digest == first.dataset.digest
-    assert (other.dataset.splits, other.dataset.labels) == (
-        first.dataset.splits,
-        first.dataset.labels,
-    )
-    assert other.dataset.rows.adjusted == first.dataset.rows.adjusted
-    assert recordgen.convert(whole, tmp_path / "a", shard_mb=0.002, resume=True).unchanged
-    planned = recordgen.plan(whole, shard_mb=0.002)
-    assert (planned.rows, planned.adjusted) == (30, first.dataset.rows.adjusted)
-
-
 def test_appending_goes_by_the_dataset(make_images, make_csv, tmp_path):
     """Appended rows are read with the dataset's task, even if they look like another task."""
     first, second, third = make_images(3)

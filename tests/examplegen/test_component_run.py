@@ -1,18 +1,13 @@
 """AutoMLExampleGen on TFX's local runner, with real metadata, followed by TFX's own components."""
 
-import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 import tensorflow_data_validation as tfdv
-from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import v1 as tfx
 
 from pipelines.metadata import Metadata
-from recordgen import convert, features
+from recordgen import features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
     LintError,
@@ -20,7 +15,6 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.examplegen.parameters import ExampleGenParameters
 from tests.examplegen.configs import input_config
 
 ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
@@ -35,14 +29,12 @@ def rows():
 def full_run(tmp_path_factory, write_import, run_tfx, rows):
     """One run with TFX's data components after ours; one row has a secret.
 
-    Statistics are computed from raw pixels; Transform gets encoded images in compressed shards. The
-    row names a server that no option allows.
+    Statistics are computed from raw pixels. The row names a server that no option allows.
     """
     root = tmp_path_factory.mktemp("full")
     path = write_import(root / "data/import.csv", rows)
     with path.open("a") as file:
         file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
-    sys.path.insert(0, str(Path(__file__).parent))  # Transform imports its function by name
     example_gen = AutoMLExampleGen(
         str(root / "data"),
         max_reject_fraction=0.1,
@@ -59,18 +51,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     schema_gen = tfx.components.SchemaGen(statistics=statistics)
     schema = schema_gen.outputs["schema"]
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
-    encoded = AutoMLExampleGen(
-        str(root / "data"), max_reject_fraction=0.1, compression="gzip"
-    ).with_id("Encoded")
-    # The statistics omit image bytes, and so does a schema inferred from them.
-    convert(str(path), root / "curated", max_reject_fraction=0.1, lint="-ALL")
-    own_schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
-    transform = tfx.components.Transform(
-        examples=encoded.outputs["examples"],
-        schema=own_schema.outputs["schema"],
-        preprocessing_fn="passthrough_transform.preprocessing_fn",
-    )
-    steps = (example_gen, statistics_gen, schema_gen, validator, encoded, own_schema, transform)
+    steps = (example_gen, statistics_gen, schema_gen, validator)
     metadata = run_tfx(root / "work", *steps)
     outputs = {}
     for execution in metadata.latest_run():
@@ -131,54 +112,6 @@ def test_properties_of_the_artifact_agree_with_its_files(full_run):
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("split", ["train", "eval", "test"])
-def test_statistics_count_every_example(full_run, split):
-    """StatisticsGen reads all examples of each split."""
-    statistics = tfdv.load_stats_binary(
-        os.path.join(
-            full_run["StatisticsGen", "ExampleStatistics"].uri, f"Split-{split}", "FeatureStats.pb"
-        )
-    )
-    dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
-    assert statistics.datasets[0].num_examples == dataset.splits[split].examples
-    seen = {f.path.step[0] for f in statistics.datasets[0].features}
-    assert seen == set(features.STATISTICS_ALLOWLIST) & set(features.IMAGE_CLASSIFICATION)
-
-
-@pytest.mark.slow
-def test_the_schema_has_labels_and_format_and_its_data_no_anomalies(full_run):
-    """SchemaGen and ExampleValidator take the examples."""
-    schema = tfdv.load_schema_text(
-        os.path.join(full_run["SchemaGen", "Schema"].uri, "schema.pbtxt")
-    )
-    domains = {d.name: list(d.value) for d in schema.string_domain}
-    assert domains[features.IMAGE_CLASS_TEXT] == ["cat", "dog"]
-    assert domains[features.IMAGE_FORMAT] == ["raw"]
-    found = Path(full_run["ExampleValidator", "ExampleAnomalies"].uri, "Split-train/SchemaDiff.pb")
-    anomalies = anomalies_pb2.Anomalies.FromString(found.read_bytes())
-    assert anomalies.baseline.feature
-    assert not anomalies.anomaly_info
-
-
-@pytest.mark.slow
-def test_a_preprocessing_fn_decodes_the_images_of_gzip_shards(full_run):
-    """Transform reads compressed shards."""
-    transformed = full_run["Transform", "Examples"]
-    encoded = full_run["Encoded", "Examples"]
-    assert encoded.properties["compression"] == "gzip"
-    assert list(Path(encoded.uri).glob("Split-train/*.gz"))
-    dataset = read_dataset(encoded.uri)
-    for split in ("train", "eval"):
-        files = tf.io.gfile.glob(f"{transformed.uri}/Split-{split}/*")
-        records = tf.data.TFRecordDataset(files, compression_type="GZIP")
-        assert sum(1 for _ in records) == dataset.splits[split].examples
-        example = tf.train.Example.FromString(next(records.as_numpy_iterator()))
-        pixels = example.features.feature["pixels"].float_list.value
-        assert len(pixels) == 4 * 4 * 3
-        assert 0 <= min(pixels) < max(pixels) <= 1
-
-
 def test_the_latest_version_of_the_latest_or_named_span_is_read(
     tmp_path, write_import, run_tfx, examples_of
 ):
@@ -200,23 +133,6 @@ def test_the_latest_version_of_the_latest_or_named_span_is_read(
     older = AutoMLExampleGen(base, input_config=config, range_config=first, fail_on="none")
     artifact = examples_of(run_tfx(tmp_path / "work", older))
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]
-
-
-def test_a_span_may_be_a_folder(tmp_path, write_image, run_tfx, examples_of):
-    """A pattern that ends with a slash finds folders by label."""
-    base = tmp_path / "data"
-    for version, count in ((1, 2), (2, 3)):
-        for number in range(count):
-            label = "cat" if number else "dog"
-            write_image(base / f"span-07/v{version}/{label}/{number}.png", number)
-    (base / "span-09").write_text("no folder")
-    config = input_config(all="span-{SPAN:2}/v{VERSION}/")
-    component = AutoMLExampleGen(str(base), input_config=config, lint="-ALL")
-    found = examples_of(run_tfx(tmp_path / "work", component))
-    assert [found.properties[key] for key in ("span", "version", "rows")] == [7, 2, 3]
-    resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
-    assert (resolved.span, resolved.version) == (7, 2)
-    assert "span-07/v2/" in resolved.files[0].path
 
 
 def test_a_missing_span_fails_the_run(tmp_path, run_tfx):
@@ -255,26 +171,6 @@ def test_a_replaced_image_is_not_taken_from_the_cache(
     state, newest = run(fingerprint_images=False, dataset_version="2")
     assert state == "COMPLETE"
     assert newest != changed
-
-
-def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):
-    """A split in a row is stronger than the name of its input split."""
-    write_import(tmp_path / "data/a.csv", [("", f"a/{n}.png", "a") for n in range(4)])
-    write_import(
-        tmp_path / "data/b.csv",
-        [("", f"b/{n}.png", "b") for n in range(3)] + [("TEST", "b/9.png", "b")],
-    )
-    component = AutoMLExampleGen(
-        str(tmp_path / "data"), input_config=input_config(train="a.csv", eval="b.csv")
-    )
-    artifact = examples_of(run_tfx(tmp_path / "work", component))
-    splits = read_dataset(artifact.uri).splits
-    assert {name: split.examples for name, split in splits.items()} == {
-        "train": 4,
-        "eval": 3,
-        "test": 1,
-    }
-    assert json.loads(artifact.properties["split_names"]) == ["train", "eval", "test"]
 
 
 def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx):

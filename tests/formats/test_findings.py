@@ -4,7 +4,6 @@ import json
 import tracemalloc
 from collections import Counter
 
-import pandas as pd
 import pytest
 
 import recordgen
@@ -67,35 +66,6 @@ def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     assert main(["convert", clean, str(output), "--overwrite"]) == 0
     assert not (output / "findings.jsonl").exists()
     assert "findings" not in capsys.readouterr().out
-
-
-def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
-    """The file has findings of all runs, by import file and line; files read again occur once."""
-    output = tmp_path / "out"
-    options = {"max_reject_fraction": 0.5}
-    b = make_csv(["", *lines], "b.csv")
-    a = make_csv(lines[:1], "a.csv")
-    first = recordgen.convert(b, output, **options)
-    assert [item._asdict() for item in first.findings] == expected(b, lines, 1)
-    recordgen.convert(a, output, append=True, **options)
-    assert findings_in(output) == expected(a, lines)[:1] + expected(b, lines, 1)
-    recordgen.convert(b, output, append=True, **options)
-    assert findings_in(output) == expected(a, lines)[:1] + expected(b, lines, 1)
-    rows = [line.split(",") for line in lines]
-    corners = {"xmin": 3, "ymin": 4, "xmax": 7, "ymax": 8}
-    frame = pd.DataFrame(
-        {
-            "split": "TRAIN",
-            "image_uri": [f"{tmp_path}/{row[1]}" for row in rows],
-            "label": [row[2] for row in rows],
-            **{name: [float(row[at]) for row in rows] for name, at in corners.items()},
-        }
-    )
-    result = recordgen.convert(frame, tmp_path / "frame", **options)
-    absolute = [line.replace("images/", f"{tmp_path}/images/") for line in lines]
-    assert findings_in(tmp_path / "frame") == expected("DataFrame", absolute)
-    assert result.dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
-    assert recordgen.convert(frame, tmp_path / "frame", resume=True, **options).unchanged
 
 
 def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path):

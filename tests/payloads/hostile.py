@@ -42,22 +42,6 @@ def lossless_jpeg(side, marker=LOSSLESS):
     return jpeg_of(frame(marker, side, side), pixels=side * side)
 
 
-def random_jpeg(marker, width, height, sampling, draw):
-    """Return a JPEG with these sampling factors and random coefficients."""
-    count = len(sampling)
-    fields = b"".join(bytes([1 + at, each, 0]) for at, each in enumerate(sampling))
-    head = segment(marker, struct.pack(">BHHB", 8, height, width, count) + fields)
-    codes = b"\0\2" + bytes(14)  # two codes of two bits
-    tables = segment(0xDB, b"\0" + b"\1" * 64) + segment(0xC4, b"\0" + codes + b"\0\5")
-    tables += segment(0xC4, b"\x10" + codes + b"\0\x13")
-    last = b"\0\0\0" if marker == 0xC2 else b"\0\x3f\0"
-    scan = segment(
-        0xDA, bytes([count]) + b"".join(bytes([1 + at, 0]) for at in range(count)) + last
-    )
-    body = draw.randbytes(20_000).replace(b"\xff", b"\0")
-    return b"\xff\xd8" + tables + head + scan + body + b"\xff\xd9"
-
-
 def tiff(tags, data):
     """Return a TIFF: its directory follows ``data``, which starts at byte 8."""
     at = 8 + len(data) + len(data) % 2

@@ -14,7 +14,7 @@ from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.reencoding import flattened
 from recordgen.storage.memory import memory_limit
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -130,37 +130,6 @@ def test_threads_together_hold_at_most_the_budget():
     for thread in (first, *others):
         thread.join(60)
     assert order == ["first", "fits", "more than all"]
-
-
-def test_two_threads_take_little_more_memory_than_one():
-    code = """
-import io, resource, threading
-from PIL import Image
-from recordgen.core.settings import PayloadSettings
-from tests.settings import payload_settings
-from recordgen.payloads.check import check_image
-
-file = io.BytesIO()
-Image.new("RGBA", (4000, 4000), (1, 2, 3, 4)).save(file, "PNG", compress_level=1)
-
-def check(images):
-    for _ in range(images):
-        check_image(file.getvalue(), payload_settings(limit="memory=1"))
-
-def peak():
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-check(1)
-before = peak()
-threads = [threading.Thread(target=check, args=(3,)) for _ in range(2)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(peak() - before)
-"""
-    more = int(run_python("-c", code).stdout)
-    assert more < 64_000_000, more  # bytes of the decoded image
 
 
 def test_default_budget():

@@ -202,31 +202,11 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
     assert check_image(data, payload_settings(encode=encode, image_size=f"{most}max")).width == most
 
 
-def opened(data):
-    return Image.open(io.BytesIO(data))
-
-
 def test_large_images_are_not_stored_raw_in_a_mixture():
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
     assert check_image(data, payload_settings(**mixed)).data == data
     assert check_image(data, payload_settings(**{**mixed, "image_size": "256"})).format == "raw"
     assert check_image(data, payload_settings(**{**mixed, "image_size": "256x257"})).format == "png"
-
-
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_images_are_turned_before_they_are_shaped(kind):
-    smooth = noise(8, 5).resize((80, 48), Image.Resampling.BICUBIC)
-    settings = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
-    data = encoded(smooth, kind, exif=TURNED, **settings)
-    options = {"image_size": "10x40", "resize": "center_crop", "encode": "raw"}
-    stored = check_image(data, payload_settings(**options))
-    assert (stored.width, stored.height) == (40, 10)
-    assert stored.placed is not None
-    assert stored.placed.size == (48, 80)
-    upright = smooth.transpose(Image.Transpose.ROTATE_270)
-    expected = upright.resize((40, 10), Image.Resampling.LANCZOS, box=(0, 34, 48, 46))
-    found = np.frombuffer(stored.data, np.uint8).reshape(10, 40, 3)
-    assert np.abs(found.astype(int) - np.asarray(expected)).mean() < (4 if kind == "JPEG" else 0.1)
 
 
 def test_raw_pixels_are_shown_as_a_png():

@@ -181,6 +181,7 @@ def test_the_machine_or_the_user_decides_the_leg(
 
 @pytest.mark.parametrize(("system", "leg"), [("Darwin", ""), ("Linux", "tfx-2")])
 def test_an_unknown_system_or_leg_installs_nothing(machine, system, leg):
+    """It ends with 1."""
     machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo {system}\n")
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(LEG=leg).returncode == 1
@@ -243,6 +244,7 @@ PYTHONS = [
 
 @pytest.mark.parametrize(("pythons", "glibc", "variables", "used"), PYTHONS)
 def test_the_first_fitting_python_is_used(machine, pythons, glibc, variables, used):
+    """In the order PYTHON, PATH, pyenv, uv."""
     machine.add_glibc(glibc)
     for path, version in pythons.items():
         if version:
@@ -257,6 +259,7 @@ def test_the_first_fitting_python_is_used(machine, pythons, glibc, variables, us
 
 
 def test_tfx_needs_the_headers_of_python(machine):
+    """The next Python is tried."""
     machine.add_glibc("2.41")
     machine.add_python("bin/python3.13", "3.13", headers="no-headers")
     good = machine.add_python("bin/python3.11", "3.11")
@@ -266,6 +269,7 @@ def test_tfx_needs_the_headers_of_python(machine):
 
 
 def test_tfx_needs_a_compiler(machine):
+    """The other leg does not."""
     (machine.bin / "c++").unlink()
     machine.add_python("bin/python3.10", "3.10")
     result = machine.set_up()
@@ -275,6 +279,7 @@ def test_tfx_needs_a_compiler(machine):
 
 
 def test_the_last_resort_is_a_download(machine):
+    """uv installs the Python of the leg."""
     machine.add_python("kept", "3.10")
     place = machine.managed / "cpython-3.10.20-linux-x86_64-gnu" / "bin"
     machine.download.write_text(f"mkdir -p {place} && cp {machine.root}/kept {place}/python3\n")
@@ -287,6 +292,7 @@ def test_the_last_resort_is_a_download(machine):
     ("glibc", "wanted"), [("2.36", "3.10"), ("2.41", "3.13 or 3.12 or 3.11 or 3.10")]
 )
 def test_without_a_fitting_python_one_message_tells_what_helps(machine, glibc, wanted):
+    """Each remedy once."""
     machine.add_glibc(glibc)
     machine.add_python("bin/python3", "3.14")
     result = machine.set_up()
@@ -302,6 +308,7 @@ def test_without_a_fitting_python_one_message_tells_what_helps(machine, glibc, w
 
 
 def test_a_missing_uv_is_fetched_with_pip(machine):
+    """Into the repository."""
     machine.hide_uv()
     machine.add_python("bin/python3.10", "3.10", pip="yes")
     result = machine.set_up()
@@ -311,6 +318,7 @@ def test_a_missing_uv_is_fetched_with_pip(machine):
 
 
 def test_a_broken_uv_counts_as_missing(machine):
+    """As a shim of pyenv may be."""
     machine.hide_uv()
     machine.add_program("uv", BROKEN_SHIM)
     machine.add_python("bin/python3.10", "3.10", pip="yes")
@@ -319,6 +327,7 @@ def test_a_broken_uv_counts_as_missing(machine):
 
 
 def test_without_pip_and_venv_the_message_names_the_package(machine):
+    """Nothing is left behind."""
     machine.hide_uv()
     machine.add_python("bin/python3.10", "3.10", pip="")
     result = machine.set_up()
@@ -331,6 +340,7 @@ def test_without_pip_and_venv_the_message_names_the_package(machine):
     ("own", "used"), [({}, "pip's"), ({"UV_DEFAULT_INDEX": "https://own/"}, "https://own/")]
 )
 def test_settings_of_pip_reach_uv_unless_uv_has_its_own(machine, own, used):
+    """A mirror is set once."""
     machine.add_python("bin/python3.10", "3.10")
     machine.set_up(PIP_INDEX_URL="pip's", **own)
     assert f"[index={used}]" in machine.called("pip sync")[0]
@@ -460,6 +470,7 @@ def test_two_legs_share_what_decides_tests_of_one_of_them(package):
 
 
 def test_the_table_of_legs_names_folders_and_modules():
+    """None of them is gone."""
     for place in " ".join(tests.conftest.LEGS.values()).split():
         found = ROOT / "tests" / place
         assert found.is_dir() or found.with_suffix(".py").is_file(), place
@@ -492,6 +503,7 @@ def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
 
 
 def test_extras_install_a_part_of_the_lock(machine):
+    """With its versions."""
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
     (compiled,) = machine.called("pip compile")
@@ -500,6 +512,7 @@ def test_extras_install_a_part_of_the_lock(machine):
 
 
 def test_another_folder_can_be_set_up(machine):
+    """VENV names it."""
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(VENV=".venv-other").returncode == 0
     assert (machine.repository / ".venv-other/.recordgen-setup").exists()
@@ -507,6 +520,7 @@ def test_another_folder_can_be_set_up(machine):
 
 
 def test_the_command_is_installed():
+    """As the package declares it."""
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="recordgen")
     assert command.value == "recordgen.__main__:main"
 

@@ -35,6 +35,7 @@ def labels_of(dataset, batches=None):
 
 
 def test_eval_gives_every_record_once_in_order(any_output):
+    """Each pass has the same order, and the last batch the rest."""
     dataset = eval_dataset(any_output, batch_size=7, image_size=SIZE)
     first = labels_of(dataset)
     assert sorted(first) == EVAL
@@ -44,6 +45,7 @@ def test_eval_gives_every_record_once_in_order(any_output):
 
 
 def test_images_are_floats_of_the_requested_size_with_their_labels(output):
+    """Batches have pixels from 0 to 1 and whole numbers as labels."""
     dataset = train_dataset(output, batch_size=8, image_size=SIZE, augment=None)
     assert dataset.element_spec == (
         tf.TensorSpec((None, 4, 6, 3), tf.float32),
@@ -56,6 +58,7 @@ def test_images_are_floats_of_the_requested_size_with_their_labels(output):
 
 
 def test_train_sees_every_record_once_per_epoch(any_output):
+    """Each epoch has every record, in another order."""
     dataset = train_dataset(any_output, batch_size=40, image_size=SIZE)
     first, second = labels_of(dataset), labels_of(dataset)
     assert sorted(first) == sorted(second) == TRAIN
@@ -64,6 +67,7 @@ def test_train_sees_every_record_once_per_epoch(any_output):
 
 
 def test_endless_epochs_have_full_batches(output):
+    """A batch may hold the end of an epoch and the start of the next."""
     # Otherwise threads may return a batch of the second epoch before one of the first.
     in_order = Tuning(deterministic=True)
     dataset = train_dataset(
@@ -91,6 +95,7 @@ def test_an_epoch_ends_before_the_next_one_begins(tmp_path):
 
 @pytest.mark.parametrize("read", [train_dataset, eval_dataset, input_fn, recordgen.read])
 def test_epochs_are_finite_by_default(output, read):
+    """Only ``endless`` has no end."""
     options = {"split": "train", "batch_size": 40}
     options |= {} if read is recordgen.read else {"image_size": SIZE}
     assert read(output, **options).cardinality() == 4 == len(list(read(output, **options)))
@@ -112,6 +117,7 @@ def test_a_folder_its_dataset_json_a_pattern_and_paths_are_the_same_source(any_o
 
 @pytest.mark.parametrize("as_pattern", [False, True], ids=["dataset.json", "pattern"])
 def test_unlabelled_records_are_skipped_and_batches_full(partly_labelled, as_pattern):
+    """Skipped records leave no gap in a batch."""
     source = [f"{partly_labelled}/Split-train/*"] if as_pattern else partly_labelled
     assert sorted(
         labels_of(eval_dataset(source, batch_size=5, image_size=SIZE, split="train"))
@@ -121,6 +127,7 @@ def test_unlabelled_records_are_skipped_and_batches_full(partly_labelled, as_pat
 
 
 def test_steps_are_the_batches_of_labelled_examples(output, partly_labelled):
+    """Steps count what is read, not what is stored."""
     assert steps_per_epoch(output, 32) == 5
     assert steps_per_epoch(output, 33) == 5
     assert steps_per_epoch(output, 33, tuning=Tuning(drop_remainder=True)) == 4
@@ -129,6 +136,7 @@ def test_steps_are_the_batches_of_labelled_examples(output, partly_labelled):
 
 
 def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
+    """TensorFlow parses a record with it."""
     shards = find_shards(any_output, "eval")
     compression = "GZIP" if shards.files[0].path.endswith(".gz") else ""
     record = next(iter(tf.data.TFRecordDataset(shards.files[0].path, compression)))
@@ -145,6 +153,7 @@ def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
 
 
 def test_a_batch_larger_than_the_data_names_the_largest_size(output):
+    """Dropping the rest must not drop everything."""
     with pytest.raises(UsageError, match="160"):
         train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
     with pytest.raises(UsageError, match="160"):
@@ -153,6 +162,7 @@ def test_a_batch_larger_than_the_data_names_the_largest_size(output):
 
 
 def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
+    """The split decides, by any of its names."""
     training = input_fn(output, batch_size=32, image_size=SIZE)
     assert training.options().deterministic is False
     assert input_fn(output, split="Training", image_size=SIZE).options().deterministic is False
@@ -163,6 +173,7 @@ def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
 
 
 def test_patterns_use_counts_and_classes_of_dataset_json(output):
+    """Files of an output are known to belong to it."""
     files = [f"{output}/Split-train/*"]
     assert steps_per_epoch(files, 32) == 5
     one_hot = train_dataset(files, batch_size=8, image_size=SIZE, label_mode="categorical")
@@ -170,6 +181,7 @@ def test_patterns_use_counts_and_classes_of_dataset_json(output):
 
 
 def test_load_returns_all_splits_with_training_shuffled(pets):
+    """Evaluation keeps its order."""
     found = load(pets, batch_size=16, image_size=SIZE)
     assert sorted(found) == ["eval", "train"]
     # Without a seed one batch may overtake another.
@@ -184,6 +196,7 @@ def test_load_returns_all_splits_with_training_shuffled(pets):
 
 @pytest.mark.parametrize("name", ["val", "VALIDATION"])
 def test_every_function_knows_every_name_of_a_split(pets, name):
+    """``val`` and ``VALIDATION`` are eval at every door."""
     found = load(pets, image_size=SIZE)
     assert name in found
     assert found[name] is found.get(name) is found["eval"]
@@ -194,6 +207,7 @@ def test_every_function_knows_every_name_of_a_split(pets, name):
 
 @pytest.mark.parametrize("name", ["TEST", "holdout"])
 def test_a_missing_split_is_a_key_error_that_lists_the_others(pets, name):
+    """It is a DataError, too."""
     found = load(pets, image_size=SIZE)
     assert name not in found
     assert found.get(name) is None
@@ -205,6 +219,7 @@ def test_a_missing_split_is_a_key_error_that_lists_the_others(pets, name):
 
 
 def test_load_and_its_datasets_have_class_names(pets, topics_of_two, partly_labelled):
+    """Names are in the order of their numbers."""
     names = ["ant", "cat", "dog", "owl"]
     found = load(pets, image_size=SIZE)
     assert found.class_names == found["train"].class_names == found["val"].class_names == names
@@ -235,6 +250,7 @@ def topics_of_two(tmp_path_factory):
     ],
 )
 def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
+    """``binary`` is a float in a row of its own, None has no label."""
     data = eval_dataset(topics_of_two, split="train", label_mode=mode)
     assert data.element_spec == spec
     if mode == "binary":
@@ -266,6 +282,7 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
     ],
 )
 def test_wrong_arguments_are_our_errors(pets, call, message):
+    """The error names the argument."""
     with pytest.raises(UsageError, match=message):
         call(pets)
 
@@ -282,12 +299,14 @@ def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
 
 
 def test_load_weighs_and_augments_only_training(pets):
+    """Evaluation has neither weights nor changes."""
     found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment="photo")
     assert len(found["train"].element_spec) == 3
     assert len(found["eval"].element_spec) == 2
 
 
 def test_load_gives_written_examples_as_dicts(tmp_path):
+    """Examples from Python have no label."""
     out = str(tmp_path / "out")
     for split in ("train", "eval"):
         write([{"x": number} for number in range(3)], out, split=split, shards=1)
@@ -301,6 +320,7 @@ def test_load_gives_written_examples_as_dicts(tmp_path):
 
 @pytest.mark.parametrize(("resize", "augment"), [("fit", None), ("stretch", "photo")])
 def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
+    """Whole levels differ by rounding alone."""
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
     floats, whole = (
         next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "uint8")
@@ -323,12 +343,14 @@ def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
     ids=case_name,
 )
 def test_tuning_changes_no_example_of_an_epoch(pets, read, knobs):
+    """Speed is all that it changes."""
     options = dict(batch_size=8, image_size=SIZE, split="train", columns=["image/source_id"])
     dataset = read(pets, **knobs, **options)
     assert sorted(ids(dataset)) == sorted(ids(eval_dataset(pets, **options)))
 
 
 def test_tuning_sets_the_options_of_tf_data(pets):
+    """Threads, autotuning and order arrive."""
     found = train_dataset(
         pets,
         batch_size=8,
@@ -341,6 +363,7 @@ def test_tuning_sets_the_options_of_tf_data(pets):
 
 
 def test_a_seed_decides_order_and_augmentation_whatever_tensorflows_seed(pets):
+    """Epochs differ, runs do not."""
     found = []
     for seed, of_tensorflow in ((1, None), (1, 5), (1, 6), (2, 5)):
         tf.random.set_seed(of_tensorflow)
@@ -357,6 +380,7 @@ def test_a_seed_decides_order_and_augmentation_whatever_tensorflows_seed(pets):
 
 
 def test_a_predicate_that_rejects_all_gives_an_empty_dataset(pets):
+    """Endless epochs of nothing end."""
     none = dict(only=lambda _: tf.constant(False), image_size=SIZE)
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
 
@@ -375,6 +399,7 @@ def fitted(training, validation, **more):
 
 
 def test_fit_on_endless_data_with_steps_does_not_warn(pets):
+    """Keras takes the steps without a warning."""
     options = dict(batch_size=16, image_size=SIZE, weights="balanced")
     training = train_dataset(pets, epochs="endless", **options)
     validation = eval_dataset(pets, batch_size=16, image_size=SIZE)
@@ -383,11 +408,13 @@ def test_fit_on_endless_data_with_steps_does_not_warn(pets):
 
 
 def test_every_epoch_of_fit_has_the_declared_length(pets):
+    """Keras takes ``load``'s datasets without a warning."""
     data = load(pets, batch_size=16, image_size=SIZE)
     assert len(fitted(data["train"], data["validation"])["loss"]) == 3
 
 
 def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
+    """Its size is compared with dataset.json."""
     copy = shutil.copytree(pets, tmp_path / "copy")
     shard = next((copy / "Split-train").iterdir())
     size = shard.stat().st_size
@@ -401,6 +428,7 @@ def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
 
 
 def test_load_says_that_a_split_has_no_label(tmp_path, caplog):
+    """It is left out with a warning, unless labels are not read."""
     lines = [f"TRAIN,Good and cheap {n}.\n" for n in range(3)]
     lines += [f"TEST,Bad {n}.,no\n" for n in range(2)]
     (tmp_path / "a.csv").write_text("".join(lines))

@@ -160,23 +160,6 @@ RAW = ["bool", "float16", "float64", "int8", "int16", "int32"]
 RAW += ["uint8", "uint16", "uint32", "uint64", "int64", "float32"]
 
 
-@pytest.mark.parametrize("dtype", RAW)
-@pytest.mark.parametrize("batch_size", [None, 2])
-def test_arrays_of_every_type_are_read_as_written(tmp_path, dtype, batch_size):
-    """Arrays of every type come back with type, shape and extreme values."""
-    if dtype == "bool" or dtype.startswith("float"):
-        limits = [0, 1]
-    else:
-        limits = [np.iinfo(dtype).min, np.iinfo(dtype).max]
-    given_arrays = [np.array([limits, [n % 2, 1], [0, 1]], dtype) for n in range(3)]
-    write([{"x": array} for array in given_arrays], str(tmp_path / "out"), shards=1)
-    found = read(tmp_path / "out", batch_size=batch_size)
-    values = [row["x"].numpy() for row in found]
-    values = list(np.concatenate(values)) if batch_size else values
-    assert all(value.dtype == dtype for value in values)
-    np.testing.assert_array_equal(values, given_arrays)
-
-
 SCALARS = {
     "int": st.integers(-(2**63), 2**63 - 1),
     "float": st.floats(width=32, allow_nan=False),
@@ -185,18 +168,16 @@ SCALARS = {
     "ints": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(np.int64),
     "floats": st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(np.float32),
     "words": st.lists(st.text(max_size=5), min_size=1, max_size=4),
-    "pixels": arrays.arrays(np.uint8, (2, 3)),
-    "doubles": arrays.arrays(np.float64, (2,), elements=st.floats(allow_nan=False)),
-    "mask": arrays.arrays(np.bool_, (3, 1)),
+    **{dtype: arrays.arrays(dtype, (2, 1)) for dtype in RAW},
 }
 
 
 @given(
-    examples=st.lists(st.fixed_dictionaries(SCALARS), min_size=1, max_size=5),
+    examples=st.lists(st.fixed_dictionaries(SCALARS), min_size=1, max_size=3),
     shards=st.integers(1, 3),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_scalars_lists_and_arrays_are_read_as_written(tmp_path, examples, shards, compression):
     """Any examples come back as written, in any number of shards."""
     out = str(tmp_path / "out")
@@ -209,6 +190,7 @@ def test_scalars_lists_and_arrays_are_read_as_written(tmp_path, examples, shards
         assert row.keys() == given_row.keys()
         for name, value in given_row.items():
             np.testing.assert_array_equal(row[name], as_read(value), name)
+            assert not isinstance(value, np.ndarray) or row[name].dtype == value.dtype
 
 
 def as_read(value):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, read_dataset, steps_per_epoch, train_dataset
+from recordgen import eval_dataset, read_dataset, steps_per_epoch, train_dataset
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
 from tests.reading.conftest import CLASSES, example, ids, pet, write_records
@@ -165,25 +165,6 @@ def test_a_predicate_selects_records_by_their_features(source):
     dataset = eval_dataset(source, split="eval", only=is_large, **WITH_IDS)
     assert sorted(numbers(dataset)) == [51, 54, 57]
     assert steps_per_epoch(source, 2, split="eval", only=is_large) == 2
-
-
-@pytest.mark.parametrize("mode", ["int", "categorical"])
-def test_balanced_classes_have_equal_weights_with_mean_1(tmp_path, pets_csv, mode):
-    """Balanced classes have equal total weights, with a mean of 1."""
-    folder = Path(pets_csv).parent
-    rows = [f"TRAIN,{folder}/{n:02d}.jpg,{label}\n" for n, label in enumerate("aaaaaaaaaabbbbbc")]
-    (tmp_path / "unbalanced.csv").write_text("".join(rows))
-    convert(str(tmp_path / "unbalanced.csv"), str(tmp_path / "out"))
-    dataset = eval_dataset(
-        str(tmp_path / "out"), split="train", weights="balanced", label_mode=mode, **SIZE
-    )
-    labels, weights = joined(dataset, 1), joined(dataset, 2)
-    labels = labels.argmax(1) if mode == "categorical" else labels
-    counts = np.bincount(labels)
-    assert counts.tolist() == [10, 5, 1]
-    totals = np.bincount(labels, weights)
-    np.testing.assert_allclose(totals, totals[0], rtol=1e-6)
-    assert weights.mean() == pytest.approx(1)
 
 
 def test_records_with_several_labels_need_a_label_mode(tmp_path):

@@ -23,7 +23,6 @@ from recordgen.tasks import Declared
 from tests.conftest import encoded, noise, stored_examples
 from tests.pages import wrong_rows
 from tests.planned import record_of
-from tests.servers import serving
 from tests.settings import payload_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
@@ -84,6 +83,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("kind", "value", "found"), VALUES)
 def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
+    """A text and the value that pandas has for it are one value."""
     assert ColumnType.of(kind).parse(value) == found
 
 
@@ -104,11 +104,13 @@ def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
     ],
 )
 def test_values_that_only_python_accepts_are_refused(kind, value):
+    """Underscores, other digits and infinities are no numbers of a table."""
     with pytest.raises(ValueError, match=r"\(got "):
         ColumnType.of(kind).parse(value)
 
 
 def test_names_of_types_declare_the_same_columns():
+    """The short and the long name of a type are one type."""
     short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     assert len(short) == 12
@@ -132,6 +134,7 @@ def test_names_of_types_declare_the_same_columns():
     )
 )
 def test_an_example_says_what_its_row_said(values):
+    """Any values come back from the record."""
     kinds = {"number": "int", "share": "float", "vector": "floats", "note": "text"}
     task = Declared(Schema({"photo": "image", **kinds, "label": "label"}))
     given = {**values, "photo": "a.png"}
@@ -165,6 +168,7 @@ def pairs(make_images):
 
 
 def test_two_images_per_row(pairs, make_csv, tmp_path):
+    """Each image has its own features, and a second run changes nothing."""
     source = make_csv(pairs)
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, schema=Schema(PAIRS), shard_mb=0.002).dataset
@@ -190,6 +194,7 @@ def test_two_images_per_row(pairs, make_csv, tmp_path):
 
 
 def test_two_images_of_which_one_is_called_image(make_images, tmp_path):
+    """A column may be called ``image`` beside another image."""
     [one, two] = make_images(2)
     frame = pd.DataFrame({"image": [str(one)], "depth": [str(two)], "kind": ["x"]})
     schema = {"image": "image", "depth": "image", "kind": "label"}
@@ -201,6 +206,7 @@ def test_two_images_of_which_one_is_called_image(make_images, tmp_path):
 
 
 def test_a_bad_image_among_several(pairs, make_csv, tmp_path):
+    """It rejects its row with the name of its column."""
     (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")
     (tmp_path / "images/empty.jpg").touch()
     wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
@@ -218,26 +224,8 @@ def test_a_bad_image_among_several(pairs, make_csv, tmp_path):
     assert result.dataset.examples == 12
 
 
-def test_each_image_of_a_row_is_fetched_by_its_own_size(tmp_path):
-    from aiohttp import web
-
-    images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
-    lines = "".join(f"{n}.png,{5 - n}.png,{n}\n" for n in range(6))
-
-    async def answer(request):
-        return web.Response(body=images.get(request.path) or lines.encode())
-
-    with serving(answer) as url:
-        recordgen.convert(
-            f"{url}/pairs.csv", tmp_path / "out", schema={"a": "image", "b": "image", "n": "int"}
-        )
-    for item in records(tmp_path / "out"):
-        [number] = item["n"]
-        assert item["a/encoded"] == [images[f"/{number}.png"]]
-        assert item["b/encoded"] == [images[f"/{5 - number}.png"]]
-
-
 def test_rows_without_images_are_examples(make_csv, tmp_path):
+    """Rows of numbers alone are converted and read."""
     lines = [f"{number % 3},{number % 3}.5,a,TRAIN" for number in range(30)]
     schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
     dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
@@ -266,6 +254,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("options", [INFERRED, GIVEN])
 def test_a_missing_value_is_a_feature_left_out(options, make_csv, tmp_path):
+    """It is NaN or empty when it is read."""
     output = tmp_path / "out"
     dataset = recordgen.convert(make_csv(GAPS.splitlines()), output, **options).dataset
     assert (dataset.examples, dataset.labels) == (3, ("cat", "dog"))
@@ -290,6 +279,7 @@ def test_a_missing_value_is_a_feature_left_out(options, make_csv, tmp_path):
 
 
 def test_rows_with_gaps_are_known_again(make_images, make_csv, tmp_path):
+    """Append recognises rows by all values, also missing ones."""
     [image, other] = make_images(2)
     schema = {"photo": "image", "a": "int", "b": "floats", "c": "floats[2]", "e": "text"}
     lines = ["photo,a,b,c,e", f"{image},,,,", f"{image},1,[],,x"]
@@ -300,6 +290,7 @@ def test_rows_with_gaps_are_known_again(make_images, make_csv, tmp_path):
 
 
 def test_one_image_and_a_label_are_read_as_image_classification(make_images, make_csv, tmp_path):
+    """One image identifies its row: duplicates, conflicts and append go by it."""
     images = make_images(20)
     schema = Schema({"photo": "image", "age": "int", "breed": "int_label", "split": "split"})
     lines = ["age,photo,breed,split"]
@@ -340,6 +331,7 @@ def test_one_image_and_a_label_are_read_as_image_classification(make_images, mak
     ],
 )
 def test_spellings_of_a_path_are_one_image(options, make_images, make_csv):
+    """Dots and double slashes in a path name the same image."""
     make_images(1)
     names = ["images/0000.jpg", "./images//0000.jpg", "././images/./0000.jpg"]
     found = recordgen.check(make_csv([f",{name},x" for name in names]), **options).dataset
@@ -350,6 +342,7 @@ def test_spellings_of_a_path_are_one_image(options, make_images, make_csv):
 
 
 def test_a_schema_implies_its_task():
+    """A schema sets the task, and excludes any other."""
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"
     with pytest.raises(UsageError, match="object_detection"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
@@ -371,6 +364,7 @@ ALL = dict(
 def test_a_wrong_declaration_fails_before_anything_is_written(
     schema, message, tmp_path, monkeypatch
 ):
+    """Each wrong declaration of the page has its message."""
     monkeypatch.chdir(tmp_path)
     Path("pets.csv").write_text(f"{HEADER}\n{RIGHT}\n")
     with pytest.raises((UsageError, SourceError), match=f"^{re.escape(message)}"):
@@ -379,6 +373,7 @@ def test_a_wrong_declaration_fails_before_anything_is_written(
 
 
 def test_wrong_lines_have_their_codes_and_messages(tmp_path):
+    """Each wrong line of the page has its code and message."""
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     wrong = re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", wrong_rows("Wrong values"), re.MULTILINE)
     wrong.sort(key=lambda row: row[0].count('"') % 2)  # an open quote takes the rest of the file
@@ -395,6 +390,7 @@ def test_wrong_lines_have_their_codes_and_messages(tmp_path):
 
 
 def test_a_declaration_that_fits_nothing(tmp_path):
+    """If no row fits, the error names the first and its column."""
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")

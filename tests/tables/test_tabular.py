@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,9 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.conversion.texts import inspected
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.bucket_files import BucketFile, cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
@@ -33,7 +30,6 @@ from recordgen.errors import (
     SourceError,
     UsageError,
 )
-from recordgen.exports.inspection import records as inspection
 from recordgen.features import FeatureSpec
 from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
@@ -77,6 +73,7 @@ def stored(output):
 
 
 def test_the_lines_of_the_page_give_its_examples(tmp_path):
+    """The page's rows are the records of its lines."""
     rows = re.findall(r"\| (\d) \| `(\{.*\})` \|", PAGE)
     expected = [eval(shown) for _, shown in rows]
     recordgen.convert(write(tmp_path / "a.csv", LINES), tmp_path / "out", **TARGETS)
@@ -158,12 +155,14 @@ def test_types_are_told_from_values_in_one_file_and_in_several(values, dtype, tm
 
 
 def test_all_rows_of_all_files_tell(tmp_path):
+    """One word in the last row of the last file makes a column text."""
     many = "".join(f"{number},{number}\n" for number in range(25_000))
     table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
     assert [column.dtype for column in table.columns] == ["bytes", "float32"]
 
 
 def test_lost_digits_are_said(tmp_path):
+    """A note names the first whole number that float32 cannot hold."""
     for text, lost in [
         ("16777217,1\n0.5,1\n", "16777217"),
         ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
@@ -178,11 +177,13 @@ def test_lost_digits_are_said(tmp_path):
 
 
 def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path):
+    """A misspelt word in a later file leaves the column a split."""
     text = "split,a\n" + "TRAIN,1\n" * 100
     assert columns_of(text, "split,a\nTRIAN,1\n", tmp_path=tmp_path).split == "split"
 
 
 def test_further_files_begin_with_the_header_or_a_row(tmp_path):
+    """A later file may repeat the header or lack it, but not have another."""
     first = "id,job\n1,cook\n"
     for second in ("id,job\n2,smith\n", "2,smith\n"):
         folder = tmp_path / str(len(second))
@@ -197,6 +198,7 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path):
 
 
 def test_only_the_first_line_is_a_header(tmp_path):
+    """A broken first line stops; the same line elsewhere is a rejected row."""
     bad = tmp_path / "bad.csv"
     bad.write_bytes(b"a\xff,b\nx,y\n")
     options = ConvertOptions(task="tabular")
@@ -211,6 +213,7 @@ def test_only_the_first_line_is_a_header(tmp_path):
 
 @pytest.mark.parametrize("quoted", ["", '"5\n6",7\n'])
 def test_empty_lines_and_repeated_headers_are_no_rows(quoted, tmp_path):
+    """Neither is read, rejected or counted."""
     text = f',\n\na,b\n1,2\na,b\n,\n \n, ,\n{quoted}3,4\n"a","b"\n\ta,b\nx\n,,,,\n'
     result = recordgen.check(
         write(tmp_path / "a.csv", text), task="tabular", max_reject_fraction=0.5
@@ -226,6 +229,7 @@ def test_empty_lines_and_repeated_headers_are_no_rows(quoted, tmp_path):
 
 @pytest.mark.parametrize("frame", [False, True])
 def test_a_header_alone_is_nothing_to_convert(frame, tmp_path):
+    """A file or frame without rows is an error, unless another file has rows."""
     headed = write(tmp_path / "a.csv", "a,b\n")
     source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
     with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
@@ -269,6 +273,7 @@ HEADERS = [
 
 @pytest.mark.parametrize(("text", "message"), HEADERS)
 def test_a_header_names_features(text, message, tmp_path):
+    """A first line that may be a row is an error that names the reason."""
     with pytest.raises(SourceError, match=message):
         columns_of(text, tmp_path=tmp_path)
 
@@ -287,6 +292,7 @@ REAL_HEADERS = [
 
 @pytest.mark.parametrize("text", REAL_HEADERS)
 def test_names_are_no_row(text, tmp_path):
+    """A first line of words is the header."""
     assert columns_of(text, tmp_path=tmp_path).names == text.splitlines()[0].split(",")
 
 
@@ -294,6 +300,7 @@ IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
 
 
 def test_a_table_without_a_header(tmp_path):
+    """``header=no`` numbers the columns from 1, in all files alike."""
     source = write(tmp_path / "iris.data.csv", IRIS)
     options = {"task": "tabular", "columns": "target=3,header=no"}
     result = recordgen.convert(source, tmp_path / "out", **options)
@@ -313,6 +320,7 @@ def test_a_table_without_a_header(tmp_path):
 
 
 def test_a_line_of_numbers_may_be_the_header(tmp_path):
+    """``header=yes``, or an option that names a column, decides."""
     years = "id,2019,2020\na,1,2\nb,3,4\n"
     table = columns_of(years, tmp_path=tmp_path, columns="target=2020,header=yes")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
@@ -324,6 +332,7 @@ def test_a_line_of_numbers_may_be_the_header(tmp_path):
 
 
 def test_the_split_is_told_by_its_words(tmp_path):
+    """A column of Vertex AI's words is the split; other words need the option."""
     words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
     table = columns_of(
         "split,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
@@ -502,6 +511,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
 def test_numbers_of_given_types(dtype, text, number):
+    """A field that does not fit a given type rejects its row alone."""
     table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
         at = len(lines) // 2
@@ -529,6 +539,7 @@ FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) |
 @example(["0" * 30 + "7"], "int")
 @example(["10000.00001", "-0", "10001", "-1"], "weight")
 def test_columns_and_single_values_follow_one_rule(texts, kind):
+    """A column is parsed like each of its values."""
     column = Column("a", ColumnType(kind))
     errors = {}
     given = pa.array([text or None for text in texts], pa.string())
@@ -546,6 +557,7 @@ def test_columns_and_single_values_follow_one_rule(texts, kind):
 
 
 def test_labels_are_those_of_the_examples():
+    """Planned and written labels are counted alike."""
     for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
         columns = Column.of("y", dtype), Column.of("x", "bytes")
         table = Table(columns, target="y", prediction="classification", has_gaps=True)
@@ -558,6 +570,7 @@ def test_labels_are_those_of_the_examples():
 
 
 def test_blocks_are_bounded_in_lines_and_in_characters():
+    """Long and short lines both make bounded blocks."""
     long = ["x" * 200_000] * 100
     assert [len(block) for block in in_blocks([text] for text in long)] == [84, 16]
     assert [len(block) for block in in_blocks([["1"] * 900] * 23)] == [20_700]
@@ -588,6 +601,7 @@ LINE = st.tuples(
 @settings(max_examples=40)
 @given(st.lists(LINE, max_size=25), st.booleans(), st.integers(1, 3), st.integers(1, 4))
 def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shards):
+    """Columns give the rows, splits and shards that single rows give."""
     table = Table(
         (Column.of("n", "int64"), Column.of("y", "bytes")), None, "y", None, "classification"
     )
@@ -656,6 +670,7 @@ PLAIN = "ml_use,n,x,y\n" + "".join(
 
 
 def test_equal_rows_are_examples_of_their_own(tmp_path):
+    """Equal rows are no duplicates, and share a split."""
     source = write(tmp_path / "a.csv", "x,y\n" + "1,a\n" * 50 + "2,b\n")
     dataset = recordgen.convert(source, tmp_path / "out", task="tabular").dataset
     assert dataset.examples == dataset.rows.read == 51
@@ -664,6 +679,7 @@ def test_equal_rows_are_examples_of_their_own(tmp_path):
 
 
 def test_a_finished_table_is_known_again(tmp_path):
+    """Resume leaves it alone; append and a second run are refused."""
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
     options = {"task": "tabular", "columns": "target=y"}
     recordgen.convert(source, output, **options)
@@ -678,21 +694,8 @@ def test_a_finished_table_is_known_again(tmp_path):
         recordgen.convert(source, output, overwrite=True, table="", **options)
 
 
-def test_plan_check_and_what_is_shown(tmp_path):
-    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options = {"task": "tabular", "columns": "target=y"}
-    planned = recordgen.plan(source, **options)
-    checked = recordgen.check(source, **options).dataset
-    dataset = recordgen.convert(source, output, **options).dataset
-    assert planned.rows == checked.examples == dataset.examples == 300
-    assert planned.vocabulary.names == checked.labels == dataset.labels == ("a", "b")
-    assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
-    shown = inspected.records_table(inspection.inspect(str(output), num=2))
-    assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
-    assert (output / "labels.txt").read_text() == "a\nb\n"
-
-
 def test_a_frame_has_the_types_of_its_columns(tmp_path):
+    """Types come from pandas, and gaps are missing values."""
     frame = pd.DataFrame(
         {
             "split": ["TRAIN", "TEST", None],
@@ -731,6 +734,7 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path):
 
 
 def test_classes_that_gaps_made_floats():
+    """Floats of whole numbers need ``target:class`` or ``target:number``."""
     frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
     options = {"task": "tabular", "columns": "target=y"}
     with pytest.raises(UsageError, match=r"target:class="):
@@ -744,6 +748,7 @@ def test_classes_that_gaps_made_floats():
 
 
 def test_a_frame_may_hold_any_text(tmp_path):
+    """Line breaks and quotes are kept; surrogates and NUL reject their row."""
     texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
     # pandas 3 accepts surrogates only as objects.
     frame = pd.DataFrame({"a": pd.Series(texts, dtype=object), "b": range(len(texts))})

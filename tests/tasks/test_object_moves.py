@@ -127,6 +127,7 @@ def test_shapes_lie_where_the_stored_pixels_are(orientation, way, tmp_path):
     [({}, 1000), ({"image_size": "120max"}, 250), ({"image_size": "120x180"}, 500)],
 )
 def test_areas_are_those_of_the_stored_pixels(options, area, tmp_path):
+    """They shrink with the image."""
     recordgen.convert(str(write(tmp_path / "in", 6)), tmp_path / "out", lint="-ALL", **options)
     [(_, example)] = stored_examples(tmp_path / "out")
     scale = example["image/width"][0] * example["image/height"][0] / (SIZE[0] * SIZE[1])

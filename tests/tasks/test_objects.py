@@ -13,7 +13,6 @@ from recordgen.subjects.details import Details, Mask, Polygons
 from recordgen.subjects.objects import details_in, features_of
 from recordgen.subjects.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from tests.conftest import stored_examples
-from tests.exports.copies import export
 from tests.formats.conftest import make_pictures  # noqa: F401
 
 CATEGORIES = [
@@ -63,16 +62,6 @@ def features_by_uri(out):
     return {each["image/source_id"][0].decode(): each for _, each in stored_examples(out)}
 
 
-def details_of(out):
-    """Return the details of each box by its label, for each image."""
-    found = {}
-    for uri, values in features_by_uri(out).items():
-        texts = values.get("image/object/class/text", [])
-        details = details_in(values, len(texts))
-        found[uri] = sorted(zip(texts, details, strict=True), key=str)
-    return found
-
-
 def test_records_have_what_is_known(document, tmp_path):
     """Features are there if one box of the image has them, with a value for each box."""
     result = recordgen.convert(str(document), tmp_path / "out")
@@ -114,22 +103,6 @@ def test_the_digest_covers_them_and_examples_leave_shapes_out(document, tmp_path
     assert [set(each) for each in details] == [
         *({"area", "digest", "flags"}, {"area", "digest"}, {"area", "keypoints"}),
     ]
-
-
-def test_coco_comes_back(document, tmp_path):
-    """The export holds all of it, and pycocotools reads the same masks."""
-    from pycocotools.coco import COCO
-
-    recordgen.convert(str(document), tmp_path / "out")
-    export("coco", tmp_path / "out", tmp_path / "copy")
-    coco = COCO(str(tmp_path / "copy/annotations/instances_train.json"))
-    masks = [coco.annToMask(item) for item in coco.anns.values() if "segmentation" in item]
-    truth = coco_masks.decode(coco_masks.frPyObjects([POLYGON], 20, 40))[..., 0]
-    assert {mask.sum() for mask in masks} == {BLOCK.sum(), truth.sum()}
-    recordgen.convert(str(tmp_path / "copy"), tmp_path / "again")
-    old, new = details_of(tmp_path / "out"), details_of(tmp_path / "again")
-    assert list(new.values()) == list(old.values())
-    assert recordgen.read_dataset(str(tmp_path / "again")).keypoints["flip_idx"] == [0, 2, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -57,6 +57,7 @@ def test_each_option_acts_or_is_refused(key, task):
 
 
 def test_columns_of_images_decide_about_declared_tables():
+    """One image has the options of images."""
     one, two = '{"photo": "image"}', '{"day": "image", "night": "image"}'
     for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "group_by", "duplicates"})):
         for key, value in VALUES.items():
@@ -93,6 +94,7 @@ def sources(make_images, make_csv, tmp_path):
 
 
 def test_each_remedy_can_be_tried(make_images, make_csv, tmp_path):
+    """No finding names an option that its task refuses."""
     tried = {}
     for kind, given in sources(make_images, make_csv, tmp_path).items():
         dataset = recordgen.check(**given).dataset
@@ -125,6 +127,7 @@ def test_options_in_messages_about_splits_can_be_tried(tmp_path):
 
 
 def test_every_need_has_a_value_here():
+    """A new need must be added to the table."""
     declared = {
         f"{name}={value}" if value else name
         for name, option in OPTIONS.items()

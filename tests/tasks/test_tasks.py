@@ -44,6 +44,7 @@ WITHOUT_ONE_LABEL = ("image_multi_label", "object_detection", "text_multi_label"
 
 @pytest.mark.parametrize("name", [*WITHOUT_ONE_LABEL, "tabular"])
 def test_shards_by_label_need_one_label(name):
+    """Tasks with several labels refuse it."""
     with pytest.raises(UsageError, match=rf"shard_by=label .*{name}\b"):
         task_for(ConvertOptions(task=name, shard_by="label"))
 
@@ -131,6 +132,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "said", "words"), WRONG)
 def test_an_invalid_annotation_is_refused(task, said, words):
+    """The message names what is wrong."""
     with pytest.raises(AnnotationError) as caught:
         read(task, said, Adjustments())
     assert words in caught.value.message
@@ -159,6 +161,7 @@ def test_a_box_that_a_line_repeats():
 
 @pytest.mark.parametrize(("corners", "clipped", "words", "counted"), BAD_BOXES)
 def test_bad_boxes_are_clipped_dropped_or_rejected_and_counted(corners, clipped, words, counted):
+    """Each change names its row and box."""
     good = box(displayName="good")
     record = boxes(dict(zip(("xMin", "yMin", "xMax", "yMax"), corners, strict=True)), good)
     record["boundingBoxAnnotations"][0]["displayName"] = "bad"

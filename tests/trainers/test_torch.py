@@ -8,8 +8,6 @@ import torch
 from torch.utils.data import DataLoader
 
 import recordgen
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import serialize_example
 from tests.pages import ROOT
 
 
@@ -73,19 +71,6 @@ def test_boxes_need_no_function(tmp_path, workers):
 
 def itself(item):
     return item
-
-
-def test_records_that_differ(tmp_path, monkeypatch):
-    """A feature that only some records have is in the batch of a DataLoader, in any order."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    records = [{"a": [1]}, {"a": [2], "b": [3, 4]}]
-    for some in (records, records[::-1]):
-        path = tmp_path / "a.tfrecord"
-        frames = (RECORDS.frame(serialize_example(each)) for each in some)
-        path.write_bytes(b"".join(chain.from_iterable(frames)))
-        [batch] = DataLoader(recordgen.source(str(path)), 2)
-        assert [each.tolist() for each in batch["b"]] == [it.get("b", []) for it in some]
-        assert batch["a"].tolist() == [it["a"] for it in some]
 
 
 def test_texts_and_entities_are_collated(tmp_path):

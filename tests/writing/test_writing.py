@@ -543,22 +543,6 @@ def test_a_killed_run_is_not_finished(tmp_path):
     assert sorted(tree_bytes(tmp_path / "out")) == [shard, *BESIDE]
 
 
-def test_what_a_run_moved_before_it_died_is_replaced(tmp_path):
-    out = tmp_path / "out"
-    stale = out / "Split-train" / "data_tfrecord-00000-of-00009"
-    stale.parent.mkdir(parents=True)
-    stale.write_bytes(b"half")
-    died = out / ".recordgen-staging" / "died"
-    died.mkdir(parents=True)
-    (died / "moving").touch()
-    with pytest.raises(DataError):
-        recordgen.write([{"x": None}], out)
-    recordgen.write([{"x": 1}], out)
-    assert not stale.exists()
-    assert records_of(out) == [b"".join(serialize_example({"x": 1}))]
-    assert not (out / ".recordgen-staging").exists()
-
-
 def test_from_standard_input(tmp_path):
     code = f"import recordgen; recordgen.write([{{'x': 1}}] * 100, {str(tmp_path / 'out')!r})"
     done = run_python("-W", "ignore", "-", input=code)

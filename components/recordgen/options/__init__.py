@@ -597,22 +597,23 @@ class ConvertOptions:
     def recorded(self) -> dict[str, Any]:
         """Return the options that affect the output, as ``dataset.json`` has them."""
         values: dict[str, Any] = {
-            item.name: str(value) if hasattr(type(value), "of") else value
+            item.name: _recorded(getattr(self, item.name))
             for item in fields(self)
             if item.metadata.get("affects_bytes", True)
-            for value in [getattr(self, item.name)]
         }
         for name in _OF_READING:
             if values[name] == OPTIONS[name].default:
                 del values[name]
         del values["confined"]  # it selects rows, but does not change their examples
         values["schema"] = "" if self.schema_file else self.schema  # `table` has its types
-        values["split"] = self.split.recorded
-        values["limit"] = self.limit.recorded
         values["allow"] = list(map(without_secrets, self.allow))  # JSON has no tuples
         values["vocabulary"] = without_secrets(self.vocabulary)
-        values["columns"] = str(self.columns.public)
         return values
+
+
+def _recorded(value: Any) -> Any:
+    """Return a value as ``dataset.json`` has it: a merged option is one text."""
+    return getattr(value, "recorded", str(value)) if hasattr(type(value), "of") else value
 
 
 #: All options, in the order of the help.
@@ -627,9 +628,9 @@ def recorded_defaults() -> dict[str, Any]:
 def recorded_there(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that a ``dataset.json`` records, each in its one spelling."""
     there = {**recorded_defaults(), **options}
-    for name, part in (("columns", Columns), ("image_size", ImageSizing), ("encode", Encoding)):
-        there[name] = str(part.of(there[name]))
-    there["limit"] = Limits.of(there["limit"]).recorded
+    for name, declared in OPTIONS.items():
+        if declared.decode is not None:
+            there[name] = _recorded(declared.decode(there[name]))
     return there
 
 

@@ -136,10 +136,10 @@ class Columns:
         return self._only("weight")
 
     @property
-    def public(self) -> Columns:
-        """The same columns, without secrets in a URL that is made of columns."""
+    def recorded(self) -> str:
+        """The columns as ``dataset.json`` has them, without secrets in a URL made of columns."""
         by_role = ((role, tuple(map(without_secrets, names))) for role, names in self.by_role)
-        return replace(self, by_role=tuple(by_role))
+        return str(replace(self, by_role=tuple(by_role)))
 
     def _only(self, role: str) -> str:
         return self.roles.get(role, ("",))[0]

@@ -47,6 +47,7 @@ VOCABULARIES = [
 
 @pytest.mark.parametrize(("labels", "mode", "expected"), VOCABULARIES)
 def test_text_is_sorted_and_whole_numbers_keep_their_value(labels, mode, expected):
+    """Unless they are sparse."""
     found = build_vocabulary(labels, mode)
     assert found == expected
     assert [found.names[found.index(label)] for label in labels] == labels
@@ -57,6 +58,7 @@ SPARSE = [["80331", "10115"], ["1000"], [*map(str, range(100)), "1010"]]
 
 @pytest.mark.parametrize("labels", SPARSE, ids=range(len(SPARSE)))
 def test_sparse_numbers_become_text_with_a_warning(labels):
+    """The option keeps them."""
     found, largest = build_vocabulary(labels), max(labels, key=int)
     assert (found.kind, found.names) == ("text", tuple(sorted(labels)))
     [warning] = found.warnings
@@ -65,6 +67,7 @@ def test_sparse_numbers_become_text_with_a_warning(labels):
 
 
 def test_forced_numbers_refuse_other_and_huge_labels():
+    """The error names the option."""
     with pytest.raises(DataError, match=r"labels=integer .*'cat'.*labels=text"):
         build_vocabulary(["1", "cat"], "integer")
     with pytest.raises(DataError, match=r"10000000: labels=integer .*10000001 .*labels=text"):
@@ -74,12 +77,14 @@ def test_forced_numbers_refuse_other_and_huge_labels():
 
 
 def test_rows_without_labels_refuse_a_label():
+    """``labels=none`` is a promise."""
     assert build_vocabulary([], "none") == Vocabulary("text", ())
     with pytest.raises(DataError, match=r"labels=none.*'a', 'b'"):
         build_vocabulary(["b", "a"], "none")
 
 
 def test_labels_that_only_payloads_show_follow_the_planned_ones():
+    """Planned labels keep their numbers."""
     planned = Vocabulary("text", ("b", "c"))
     assert with_seen(planned, ["c", "b"]) is planned
     assert with_seen(planned, ["c", "a"]) == Vocabulary("text", ("b", "c", "a"))
@@ -95,6 +100,7 @@ def test_vocabularies_join_from_the_largest():
 
 
 def test_labels_that_look_alike_are_grouped():
+    """By case, blanks and ligatures."""
     names = ["Cat", "dog", "cat", "hot dog", "hotdog", "ﬁg", "fig"]
     assert look_alikes(names) == [("Cat", "cat"), ("hot dog", "hotdog"), ("ﬁg", "fig")]
 
@@ -104,6 +110,7 @@ LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
 
 @given(LABELS, LABELS)
 def test_numbers_of_labels_stay(old, new):
+    """New labels follow in order."""
     known = Vocabulary("text", tuple(sorted(old)))
     expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
     assert extend_vocabulary(known, new) == expected
@@ -126,6 +133,7 @@ WHOLE_NUMBERS = [
 
 @pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
 def test_whole_numbers_stay_themselves(known, new, size):
+    """The vocabulary grows to the largest."""
     assert extend_vocabulary(numbers(known), new) == numbers(size)
 
 
@@ -141,6 +149,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
 def test_a_label_that_does_not_go_with_numbers_is_refused(known, new, words):
+    """The error names both remedies."""
     with pytest.raises(DataError, match=f"{words}.*--append and --vocabulary"):
         extend_vocabulary(numbers(known), new)
 
@@ -156,6 +165,7 @@ FILES = [
 
 @pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
 def test_each_line_of_a_file_is_a_label_with_its_index(text, expected):
+    """Also with a byte order mark."""
     assert parse_labels(text, "labels.txt") == expected
 
 
@@ -169,11 +179,14 @@ def test_each_line_of_a_file_is_a_label_with_its_index(text, expected):
     ids=["empty", "gap", "twice"],
 )
 def test_a_file_that_is_no_vocabulary_is_an_error_with_its_line(text, where):
+    """Gaps and repetitions are."""
     with pytest.raises(DataError, match=where):
         parse_labels(text, "labels.txt")
 
 
 def test_numbers_stay_from_one_output_to_the_next(tmp_path):
+    """By folder, labels.txt or dataset.json."""
+
     def converted(name, *labels, **options):
         rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
         (tmp_path / f"{name}.csv").write_text("".join(rows))

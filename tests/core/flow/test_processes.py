@@ -10,18 +10,23 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pytest
 
+from recordgen.core.flow import graph
 from recordgen.core.flow.graph import processes_for
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.interpreter import has_python
 from recordgen.core.ordered import threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
 from tests.conftest import encoded, noise
+from tests.settings import conversion
 
 
 class Told(Step):
@@ -87,7 +92,7 @@ def test_logs_reach_the_launcher_and_prints_harm_nothing(
     ]
 
 
-def test_few_elements_stay_in_this_process(tmp_path: Path) -> None:
+def test_few_elements_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def processes(count: int) -> set[int]:
         seen: set[int] = set()
 
@@ -104,6 +109,8 @@ def test_few_elements_stay_in_this_process(tmp_path: Path) -> None:
 
     assert processes(5) == {os.getpid()}
     assert os.getpid() not in processes(6)
+    monkeypatch.setattr(sys, "executable", "")
+    assert processes(6) == {os.getpid()}
 
 
 @pytest.mark.parametrize(
@@ -183,51 +190,36 @@ def _is_running(process: int) -> bool:
         return False
 
 
-_HERE = """
-import os, sys
-import fsspec
-import recordgen
-from recordgen import storage
-
-labels, out, folder = sys.argv[1:]
-
-def program(name):
-    path = os.path.join(folder, name)
-    with open(path, "w") as file:
-        file.write(f"#!/bin/sh\\nexec touch {path}-ran\\n")
-    os.chmod(path, 0o755)
-    return path
-
-def convert():
-    options = dict(threads=8, shard_mb=0.03, max_reject_fraction=1, overwrite=True)
-    return recordgen.convert(labels, out, **options).dataset.digest
-
-there = convert()
-memory = fsspec.filesystem("memory")
-memory.pipe("/private/1.txt", b"1")
-assert storage.has_private_files()
-sys.executable = program("python3")
-assert convert() == there
-memory.rm("/private", recursive=True)
-assert not storage.has_private_files()
-for sys.executable in (program("uwsgi"), os.path.join(folder, "python"), "", None):
-    assert convert() == there
-sys.executable, sys.frozen = program("python3"), True
-assert convert() == there
-print(*os.listdir(folder))
-del sys.frozen
-try:
-    convert()
-except recordgen.errors.RunnerError:
-    print(*os.listdir(folder))
-"""
+# the program that runs, whether it is frozen, whether it is a Python that can be started again
+PROGRAMS = [
+    ("python3", False, True),
+    ("python3", True, False),
+    ("uwsgi", False, False),
+    ("", False, False),
+]
 
 
-def test_what_processes_cannot_do_is_done_by_one(labels: Path, tmp_path: Path) -> None:
-    """Files that only one process has, and a program that is no Python: it is never started."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    command = [sys.executable, "-Wignore", "-c", _HERE, str(labels), str(tmp_path), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    programs, more = (set(line.split()) for line in done.stdout.splitlines())
-    assert (programs, more - programs) == ({"python3", "uwsgi"}, {"python3-ran"})
+@pytest.mark.parametrize(("name", "frozen", "is_python"), PROGRAMS)
+def test_what_is_no_python_is_not_started(
+    name: str, frozen: bool, is_python: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uWSGI, frozen programs and programs that embed Python do all work themselves."""
+    program = tmp_path / name
+    if name:
+        program.touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(program) if name else "")
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    assert has_python() == is_python
+
+
+def test_files_that_only_one_process_has_are_read_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in the memory of this process are not there in others."""
+    monkeypatch.setattr(graph, "default_threads", lambda: 64)
+    flow: Any = SimpleNamespace(through=lambda _, step: step.processes)
+    processes = graph.compare_shards(flow, conversion(), "", Staging(""))
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/private/1.txt", b"1")
+    try:
+        assert graph.compare_shards(flow, conversion(), "", Staging("")) == 1 < processes
+    finally:
+        memory.rm("/private", recursive=True)

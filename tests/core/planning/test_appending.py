@@ -85,6 +85,7 @@ def consistent(dataset, output):
 
 
 def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
+    """Two runs give the rows of one, and a third adds nothing."""
     some = [line for line in lines if not line.endswith(("digit0", "digit5"))][:150]
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", some), out, **OPTIONS)
@@ -113,6 +114,7 @@ def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
 
 
 def test_new_shards_of_a_label_come_last(tmp_path, lines):
+    """Old shards of a label keep their names."""
     out = tmp_path / "out"
     options = {**OPTIONS, "shard_by": "label"}
     convert(write(tmp_path, "one.csv", lines[:100]), out, **options)
@@ -130,6 +132,7 @@ def test_new_shards_of_a_label_come_last(tmp_path, lines):
 
 
 def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp_path, lines):
+    """Only names of ours are removed."""
     stray, index = out / "Split-train/data_tfrecord-00099-of-00100", out / "Split-train/data.idx"
     shutil.copy(next(out.glob("Split-train/*")), stray)
     index.write_text("mine")
@@ -143,11 +146,13 @@ def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp
 
 
 def test_append_and_overwrite_exclude_each_other(tmp_path):
+    """The error names both."""
     with pytest.raises(UsageError, match=r"overwrite.*append"):
         convert("rows.csv", tmp_path / "out", append=True, overwrite=True)
 
 
 def test_a_dataset_in_two_parts_is_that_of_one(tmp_path):
+    """Counts, warnings and statistics add up."""
     lines = []
     for number in range(24):
         exif = exif_of(6 if number % 4 == 1 else 1)
@@ -186,6 +191,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path):
 
 
 def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
+    """As text, with and without --dry-run."""
     out = str(tmp_path / "out")
     first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
     assert main(["convert", first, out]) == 0
@@ -202,6 +208,7 @@ def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
 
 
 def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
+    """It is appended to; an unexpected dataset is refused."""
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
     held = lease.held
 
@@ -244,6 +251,7 @@ def test_an_overwriting_run_died_while_it_moved_shards(out, tmp_path, lines):
 
 
 def test_append_to_nothing_is_a_conversion(tmp_path, lines):
+    """It gives the same shards."""
     source = write(tmp_path, "one.csv", lines[:30])
     result = convert(source, tmp_path / "one", append=True, **OPTIONS)
     convert(source, tmp_path / "other", **OPTIONS)

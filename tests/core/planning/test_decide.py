@@ -76,6 +76,7 @@ COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 60), min_size=1
 
 @given(COUNTS, WEIGHTS)
 def test_each_class_has_its_shares(counts, weights):
+    """Each split has its share of a class to within one example."""
     rows = unnamed(counts)
     fractions = SplitFractions(SPLITS[: len(weights)], tuple(weights))
     found = counted(rows, splits_of(rows, split=fractions))
@@ -88,6 +89,7 @@ def test_each_class_has_its_shares(counts, weights):
 
 
 def test_small_classes_do_not_all_round_alike():
+    """Rests go to different splits."""
     rows = unnamed({f"label{n}": 3 for n in range(400)})
     found = Counter(splits_of(rows).values())
     assert 80 <= found["eval"] <= 160
@@ -99,12 +101,14 @@ def test_small_classes_do_not_all_round_alike():
 
 @given(COUNTS, st.integers(1, 4))
 def test_neither_buckets_nor_the_order_of_rows_decide(counts, buckets):
+    """Rows alone decide."""
     rows = unnamed(counts)
     assert splits_of(rows[::-1], buckets) == splits_of(rows)
 
 
 @given(COUNTS, st.sampled_from("abcd"))
 def test_a_row_that_is_added_moves_few(counts, label):
+    """At most two rows of its own class move."""
     rows = unnamed(counts)
     before = splits_of(rows)
     after = splits_of([*rows, ("new", label, None)])
@@ -114,6 +118,7 @@ def test_a_row_that_is_added_moves_few(counts, label):
 
 
 def test_named_splits_stay():
+    """They do not affect the shares of other rows."""
     named = [(f"named{n}", "a", "test") for n in range(30)]
     rows = unnamed({"a": 40})
     found = splits_of([*rows, *named])
@@ -121,6 +126,7 @@ def test_named_splits_stay():
 
 
 def test_the_seed_decides_which_rows():
+    """Shares stay, rows change."""
     rows = unnamed({"a": 100, "b": 50})
     one, other = splits_of(rows, seed=1), splits_of(rows, seed=2)
     due = Counter(train=80, eval=10, test=10)
@@ -132,6 +138,7 @@ def test_the_seed_decides_which_rows():
 
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40))
 def test_rows_of_one_name_stay_together(labels):
+    """Rows of one name have one split."""
     rows = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
     place = placing(0)
     together = {}
@@ -143,6 +150,7 @@ def test_rows_of_one_name_stay_together(labels):
 
 
 def test_eval_from_takes_its_share_of_each_class():
+    """A larger share contains the smaller one."""
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
     chosen = {"split": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
@@ -161,6 +169,7 @@ def test_eval_from_takes_its_share_of_each_class():
 
 
 def test_eval_from_asks_named_and_assigned_rows_alike():
+    """Both give the same share."""
     named = [(f"named{n}", "a", "train") for n in range(400)]
     rows = [*unnamed({"a": 400}), *named]
     fractions = SplitFractions(("train", "test"), (20, 80))
@@ -229,6 +238,7 @@ COPIES = [
 
 @pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
 def test_one_of_several_equal_files_is_kept(case):
+    """In any order of buckets."""
     _, rows, kept = case
     options = split_settings(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
@@ -241,6 +251,7 @@ def test_one_of_several_equal_files_is_kept(case):
 
 
 def test_the_first_five_copies_are_named():
+    """The error counts the others."""
     options = split_settings(duplicates="fail")
     rows = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
     assert len(list(decide({0: facts_of_copies(rows[:1])}, options, alike))) == 1
@@ -269,6 +280,7 @@ def photos(tmp_path_factory):
 
 
 def test_copies_count_as_duplicates(photos, tmp_path):
+    """convert, plan, check and resume agree."""
     source = str(photos / "labels.csv")
     given = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
     given["split"] = "80,0,20"
@@ -293,6 +305,7 @@ def test_copies_count_as_duplicates(photos, tmp_path):
 
 
 def test_a_payload_that_cannot_be_read_is_no_copy(photos, make_csv):
+    """It is a reject."""
     # Files of rows that name their split are compared, too.
     names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
     source = make_csv(name.format(photos) for name in names)
@@ -302,6 +315,7 @@ def test_a_payload_that_cannot_be_read_is_no_copy(photos, make_csv):
 
 
 def test_one_file_by_two_names_and_two_files_of_one_name(photos, tmp_path):
+    """Bytes decide, not names."""
     lines = ["1.png,cat", f"{photos}/1.png,cat"]
     (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
     result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
@@ -316,6 +330,7 @@ def test_one_file_by_two_names_and_two_files_of_one_name(photos, tmp_path):
 
 
 def test_values_of_the_target_are_classes(make_csv):
+    """Shares of a table's classes ignore blanks around them."""
     lines = [f"{n},{'no' if n % 10 else 'yes' + ' ' * (n // 10)}" for n in range(200)]
     source = make_csv(["n,y", *lines])
     given = {"task": "tabular", "columns": "target=y", "stratify": "label"}
@@ -338,11 +353,13 @@ SEVERAL = ["image_multi_label", "object_detection", "text_entities", "video_clas
     ("task", "more"), [*((task, {}) for task in SEVERAL), ("declared", {"schema": '{"n": "int"}'})]
 )
 def test_stratify_needs_one_label_per_example(task, more):
+    """Tasks with several labels refuse it."""
     with pytest.raises(UsageError, match="stratify=label"):
         task_for(ConvertOptions(task=task, stratify="label", **more))
 
 
 def test_groups_and_copies_exclude_shares_by_label():
+    """The error names both options."""
     with pytest.raises(UsageError, match=r"stratify.*group_by"):
         ConvertOptions(stratify="label", group_by="patient")
     with pytest.raises(UsageError, match=r"duplicates=drop.*group_by=content"):

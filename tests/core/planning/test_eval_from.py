@@ -29,25 +29,6 @@ def convert(source, output, **options):
     return split_of_each(output, "video/source_id")
 
 
-def test_a_share_of_train_moves_and_nothing_else(make_csv, tmp_path):
-    lines = [f"{'TEST' if n % 6 == 0 else 'TRAIN'},{n}.mp4,{n % 2}" for n in range(600)]
-    before = convert(make_csv(lines), tmp_path / "before")
-    after = convert(make_csv(lines), tmp_path / "after", eval_from="train:10")
-    moved = {uri for uri in before if before[uri] != after[uri]}
-    assert {(before[uri], after[uri]) for uri in moved} == {("train", "eval")}
-    assert 30 <= len(moved) <= 70
-    dataset = recordgen.read_dataset(str(tmp_path / "after"))
-    assert dataset.rows.assigned == dataset.splits["eval"].assigned == len(moved)
-    assert not any("eval" in warning for warning in dataset.warnings)
-    more = [*lines, *(f"TRAIN,{n}.mp4,{n % 2}" for n in range(600, 750))]
-    grown = convert(make_csv(more), tmp_path / "grown", eval_from="train:10")
-    assert {uri: grown[uri] for uri in after} == after
-    # Rows without a split, all assigned to train.
-    bare = [line.replace("TRAIN,", ",") for line in lines]
-    found = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split="100")
-    assert found == after
-
-
 def test_parts_of_a_video_stay_together(make_csv, tmp_path):
     """All move, or none does."""
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]

@@ -139,6 +139,7 @@ def test_options_of_the_second_run(tmp_path):
 
 
 def test_options_of_boxes_in_the_second_run(tmp_path):
+    """What moves boxes must agree."""
     detection = ConvertOptions(task="object_detection")
     recorded = json.loads(json.dumps(detection.recorded()))
     out = written(tmp_path, replace(DATASET, task="object_detection", options=recorded))
@@ -148,6 +149,7 @@ def test_options_of_boxes_in_the_second_run(tmp_path):
 
 
 def test_options_that_need_all_rows(tmp_path):
+    """They are refused beside a dataset."""
     assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
     out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
     assert find_existing(out, OPTIONS) is not None
@@ -157,6 +159,7 @@ def test_options_that_need_all_rows(tmp_path):
 
 
 def test_missing_options_had_their_defaults(tmp_path):
+    """A dataset of another version is compared by them."""
     older = {name: value for name, value in DATASET.options.items() if name != "check"}
     out = written(tmp_path, replace(DATASET, options={**older, "gone": 1}))
     assert find_existing(out, OPTIONS) is not None
@@ -187,6 +190,7 @@ def test_what_is_there(tmp_path):
 
 
 def test_rows_without_names_cannot_be_appended_to(tmp_path):
+    """Nothing tells whether a row is there."""
     with pytest.raises(UsageError, match=r"declared .*--overwrite"):
         find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
     out = written(tmp_path, replace(DATASET, task="examples"))
@@ -195,12 +199,14 @@ def test_rows_without_names_cannot_be_appended_to(tmp_path):
 
 
 def test_a_dataset_that_is_too_deep(tmp_path):
+    """It is an error with its name."""
     (tmp_path / "dataset.json").write_text("[" * 200_000 + "]" * 200_000)
     with pytest.raises(SourceError, match=r"dataset\.json: "):
         read_dataset(str(tmp_path))
 
 
 def test_the_task_of_what_is_there(tmp_path):
+    """The dataset decides unless an option does."""
     auto, out = ConvertOptions(seed=3), str(tmp_path)
     assert task_there(out, auto) is auto
     written(tmp_path)
@@ -233,6 +239,7 @@ def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
 
 
 def test_a_row_group_has_its_own_rows(tmp_path):
+    """A damaged file is named."""
     listed(tmp_path, [("s", "train", "a.csv", uri, None) for uri in "xyz"], group_rows=2)
     groups = [ExistingGroup(f"{tmp_path}/examples.parquet", number) for number in (0, 1)]
     read = [group.read(["uri"]).to_pydict() for group in groups]
@@ -254,6 +261,7 @@ def test_rows_of_videos(tmp_path):
 
 
 def test_a_missing_or_cut_shard_is_named(tmp_path):
+    """Before anything is read."""
     out = written(tmp_path)
     path = tmp_path / SHARDS[0].file
     path.write_bytes(b"...")
@@ -265,6 +273,7 @@ def test_a_missing_or_cut_shard_is_named(tmp_path):
 
 
 def test_examples_that_are_not_listed_are_named(tmp_path):
+    """The list and the shards must agree."""
     out = written(tmp_path)
     file = tmp_path / EXAMPLES_FILE
     listed(tmp_path, [(SHARDS[0].file, "train", "a.csv", "x.jpg", None)] * 4)
@@ -279,6 +288,8 @@ def test_examples_that_are_not_listed_are_named(tmp_path):
 
 
 def test_findings_of_both_runs_are_sorted(tmp_path):
+    """By file and line; those of files that are read again are replaced."""
+
     def findings(*places):
         return [Finding(source, line, "x", "code", "why") for source, line in places]
 
@@ -336,6 +347,7 @@ def test_merged_datasets_keep_what_either_knows():
 
 
 def test_the_folder_of_merged_videos():
+    """The first folder stays."""
     assert (merge(DATASET, DATASET).folder, merge(DATASET, DATASET).keypoints) == ("", {})
     new = replace(DATASET, folder="/new")
     assert merge(DATASET, new).folder == "/d"

@@ -34,6 +34,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("text", "column", "pattern"), SPELLINGS)
 def test_a_column_or_an_expression(text, column, pattern):
+    """Parentheses make an expression."""
     assert GroupBy.parse(text) == GroupBy(column, pattern)
     assert ConvertOptions(group_by=text).grouping == GroupBy(column, pattern)
     assert str(GroupBy(column, pattern)) == column + pattern
@@ -52,10 +53,12 @@ MATCHES = [
 
 @pytest.mark.parametrize(("pattern", "uri", "group"), MATCHES)
 def test_the_group_is_the_first_parentheses_or_the_whole_match(pattern, uri, group):
+    """As in Python's ``re``."""
     assert GroupBy.parse(pattern).find(uri) == group
 
 
 def test_a_pattern_that_cannot_group_is_shown():
+    """The error quotes it."""
     with pytest.raises(UsageError, match=r"'\(p'"):
         ConvertOptions(group_by="(p")
     with pytest.raises(UsageError, match=r"'\(p\*\)'"):
@@ -95,6 +98,7 @@ def test_rows_whose_split_needs_a_group():
 
 
 def test_why_an_expression_gives_no_group():
+    """The reject says why."""
     rows = [
         Row("x.csv", n, None, uri, "cat") for n, uri in enumerate(["p/1", "", content_uri("7")])
     ]
@@ -107,6 +111,7 @@ def test_why_an_expression_gives_no_group():
 
 
 def test_a_group_decides_the_split_and_not_the_order():
+    """Rows keep their place in the shards."""
     rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
     names = [row.uri for row in rows]
     plain = placed([batch(rows)], names, 7)
@@ -172,6 +177,7 @@ def test_a_column_of_a_csv_has_the_group(name, make_csv):
 
 
 def test_a_key_of_json_has_the_group(tmp_path):
+    """Lists and objects are no group."""
     objects = [
         {"imageGcsUri": f"{n}.jpg", "scan": {"p": 1}, "patient": n or None} for n in range(3)
     ]
@@ -189,6 +195,7 @@ def test_a_key_of_json_has_the_group(tmp_path):
 
 
 def test_a_column_of_a_frame_has_the_group():
+    """Numbers are texts, gaps are none."""
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": "x", "patient": [7, None]})
     assert groups_read(frame, group_by="patient") == ["7", None]
     schema = {"schema": '{"label": "label"}', "group_by": "patient"}
@@ -198,6 +205,7 @@ def test_a_column_of_a_frame_has_the_group():
 
 
 def test_the_summary_names_the_column_of_groups(make_csv):
+    """The preview marks it."""
     found = recordgen.plan(
         make_csv(LINES["a table"][0], "t.csv"), group_by="patient", columns="target=y"
     )
@@ -208,6 +216,7 @@ def test_the_summary_names_the_column_of_groups(make_csv):
 
 
 def test_a_missing_column_is_named_with_its_file(make_csv, tmp_path):
+    """Unknown and ambiguous columns stop."""
     source = make_csv(IMAGES)
     with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: "):
         recordgen.plan(source, group_by="patent")
@@ -237,6 +246,7 @@ def splits_by_patient(found):
 
 
 def test_no_group_straddles_splits(make_csv, tmp_path):
+    """Neither after an append nor with ``eval_from``."""
     lines = [f"p{n % 40}/{n}.mp4,x" for n in range(160)]
     source = make_csv(lines)
     found = convert(source, tmp_path / "a", group_by=r"(p\d+)/")
@@ -258,6 +268,7 @@ def test_no_group_straddles_splits(make_csv, tmp_path):
 
 
 def test_rows_without_a_group_are_rejected(make_csv):
+    """Unless they name a split."""
     source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
     result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
@@ -265,6 +276,7 @@ def test_rows_without_a_group_are_rejected(make_csv):
 
 
 def test_a_video_of_several_groups_is_never_divided(make_csv, tmp_path):
+    """Its first group decides."""
     header = "video_uri,label,start,end,patient"
     lines = [f"{n}.mp4,x,{part},{part + 1},p{n}-{part}" for part in (2, 0, 1) for n in range(60)]
     mixed = convert(make_csv([header, *lines]), tmp_path / "a", group_by="patient")

@@ -78,6 +78,7 @@ def rows_for(labelled):
 @settings(max_examples=30)
 @given(LABELLED_SIZES, st.integers(0, 5), SHARD_MB, st.sampled_from(["hash", "label"]))
 def test_plan_does_not_depend_on_buckets(labelled, seed, shard_mb, shard_by):
+    """Shards are the same, and hold every row once."""
     rows, sizes = rows_for(labelled)
     options = ConvertOptions(seed=seed, shard_mb=shard_mb, shard_by=shard_by)
     one = plan_all(rows, sizes, options, buckets=1)
@@ -89,6 +90,7 @@ def test_plan_does_not_depend_on_buckets(labelled, seed, shard_mb, shard_by):
 @settings(max_examples=25)
 @given(LABELLED_SIZES, SHARD_MB)
 def test_a_label_has_the_shards_that_it_would_have_alone(labelled, shard_mb):
+    """Other labels do not affect its shards."""
     rows, sizes = rows_for(labelled)
     options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
     together = plan_all(rows, sizes, options, buckets=7)
@@ -101,6 +103,7 @@ def test_a_label_has_the_shards_that_it_would_have_alone(labelled, shard_mb):
 
 
 def test_shards_are_numbered_through_the_groups_of_a_split():
+    """In the order of labels, numbers before words."""
     rows = {
         Group("mine", "a"): 1,
         Group("train", "9"): 4,
@@ -133,6 +136,7 @@ def test_shards_are_numbered_through_the_groups_of_a_split():
 
 
 def test_a_plan_adds_up():
+    """Counts of buckets and of reading are summed, and labels numbered."""
     train, test = Group("train", None), Group("test", None)
     code = RejectCode.MISSING_FILE.value
     summaries = [
@@ -185,6 +189,7 @@ CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2,
 
 @pytest.mark.parametrize(("size", "rows", "shards"), CUTS)
 def test_shards_are_not_larger_than_the_target_on_average(size, rows, shards):
+    """A byte more needs another shard."""
     group = Group("train", None)
     plan = plan_of(
         [BucketSummary({group: rows}, {group: size})],
@@ -195,6 +200,7 @@ def test_shards_are_not_larger_than_the_target_on_average(size, rows, shards):
 
 
 def test_bytes_fall_into_shards_of_equal_size():
+    """The first byte of a row decides."""
     group = GroupPlan(rows=9, bytes=100, first=5, shards=4)
     ends = [0, 24, 25, 49, 50, 74, 75, 99, 100, 1000]
     assert [group.shard_at(at) for at in ends] == [5, 5, 6, 6, 7, 7, 8, 8, 8, 8]
@@ -208,10 +214,12 @@ SHARES = [(1, 100, 0.01, False), (2, 100, 0.01, True), (0, 0, 0.0, False), (1, 1
 
 @pytest.mark.parametrize(("rejects", "read", "share", "fails"), SHARES)
 def test_the_allowed_share_of_rejects_is_still_allowed(rejects, read, share, fails):
+    """Only more of them fail."""
     assert too_many(rejects, read, share) == fails
 
 
 def test_too_many_labels_for_shards_of_their_own():
+    """The limit is that of one dataset."""
     options = ConvertOptions(shard_by="label")
     rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
     summary = BucketSummary(rows, rows)
@@ -240,6 +248,8 @@ EVAL_FROM = [
 
 @pytest.mark.parametrize(("rows", "moved", "base", "message"), EVAL_FROM, ids=range(len(EVAL_FROM)))
 def test_rows_that_eval_from_needs(rows, moved, base, message):
+    """A split that receives rows has no rows of its own."""
+
     def plan():
         # Counts by label and of two buckets are added up.
         counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
@@ -276,6 +286,7 @@ LACKS = [
 
 @pytest.mark.parametrize(("splits", "labels", "there", "refused", "error"), LACKS)
 def test_rows_without_eval_or_labels(splits, labels, there, refused, error):
+    """Each lack is an error where it is refused."""
     rows = {Group(split, None): 1 for split in splits}
     given = {"options": ConvertOptions(), "base": Base(there), refused: "the remedy"}
     with pytest.raises(error, match="the remedy") if error else nullcontext():
@@ -283,6 +294,8 @@ def test_rows_without_eval_or_labels(splits, labels, there, refused, error):
 
 
 def test_rows_that_all_name_other_splits_than_train():
+    """The error counts them."""
+
     def plan(*splits):
         rows = {Group(split, None): 1200 for split in splits}
         return plan_of([BucketSummary(rows, rows)], read=RowCounts(9), options=ConvertOptions())
@@ -295,6 +308,7 @@ def test_rows_that_all_name_other_splits_than_train():
 
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])
 def test_rows_of_one_place_lie_by_uri_and_file(uris):
+    """Then by line."""
     named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
     rows = [PlannedRow(key, file, 1, uri, None, 1, "", True) for key, uri, file in named]
     ordered = list(rows_of(PlannedRow, in_planned_order(columns_of(PlannedRow, rows))))
@@ -303,6 +317,7 @@ def test_rows_of_one_place_lie_by_uri_and_file(uris):
 
 
 def test_shards_are_equal_in_bytes():
+    """To within two rows."""
     sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
     rows = [Row("a", n, "train", uri, None) for n, uri in enumerate(sizes)]
     shards = plan_all(rows, sizes, ConvertOptions(shard_mb=0.5), buckets=16)

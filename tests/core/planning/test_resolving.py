@@ -139,6 +139,7 @@ ADDING = [
     ("task", "annotations", "splits", "together", "duplicates", "merged", "rejects"), ADDING
 )
 def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates, merged, rejects):
+    """Labels and boxes of several rows are one annotation."""
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
         row(line, names[split], annotation)
@@ -170,6 +171,7 @@ def test_rows_in_several_splits_are_a_finding():
 
 
 def test_rows_of_an_incomplete_image_are_rejected():
+    """A bad row rejects the other rows of its image."""
     lost = [Reject(CSV, 9, "/x.jpg", "bad_annotation", "")]
     rows = [row(1, None, CAT), row(2, None, CAT, "/y.jpg", sort_key=6), row(3, "test", CAT)]
     found = told(rows, ObjectDetection(), lost=lost)
@@ -284,11 +286,13 @@ def test_the_order_of_rows_does_not_matter(task, rows, expected):
 
 
 def test_rows_of_one_place_are_in_the_order_of_lines():
+    """With a uri or without."""
     rows = [row(n, "train", uri="/x.jpg" if n > 40 else "") for n in range(43)]
     assert [line for line, _, _ in outcome(rows).planned] == [*range(42)]
 
 
 def test_rows_of_different_places_do_not_interact():
+    """Each has its own outcome."""
     rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
     twice = [one._replace(line=one.line + 10) for one in rows]
     groups, summary = resolve([*rows, *twice])
@@ -307,6 +311,7 @@ def test_rows_of_different_places_do_not_interact():
 
 
 def test_each_label_of_a_split_is_a_group():
+    """An example without a label has the empty one."""
     rows = [
         row(line, split, label, f"/{line}.jpg", sort_key=line)
         for line, (split, label) in enumerate(
@@ -327,6 +332,7 @@ def test_each_label_of_a_split_is_a_group():
 
 
 def test_a_share_moves_to_eval():
+    """Assigned and named rows move by their hash."""
     end = ConvertOptions(eval_from="train:10").eval_share.end
     rows = [
         row(1, "train", uri="/1.jpg", split_hash=end - 1),
@@ -386,6 +392,7 @@ def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
 
 
 def test_a_rejected_row_does_not_stop_others():
+    """Rows of other payloads are resolved."""
     rows = [
         row(1, "eval", uri="a.jpg", sort_key=1),
         row(2, "eval", uri="/b.jpg", sort_key=2),
@@ -457,12 +464,14 @@ def test_beside_what_is_there_other_rows_are_drawn():
 
 
 def test_images_that_the_split_gave_to_eval():
+    """They are no conflict."""
     there = [known("eval")]
     assert told([row(1, "train")], known=there, eval_from="train:10") == THERE
     assert told([row(1, "test")], known=there, eval_from="train:10") == OTHER_SPLIT
 
 
 def test_payloads_of_a_row_are_added_up_and_separated():
+    """One missing payload rejects its row."""
     schema = '{"left": "image", "right": "image", "n": "int"}'
     pair = task_for(ConvertOptions(schema=schema))
     texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
@@ -525,6 +534,7 @@ def test_splits_by_content():
 
 
 def test_files_of_rows_whose_split_is_known_are_not_read():
+    """Unless a share of their split may move."""
     asked = []
 
     def contents(rows):
@@ -560,6 +570,7 @@ def test_texts_in_rows_are_payloads_of_their_own():
 
 
 def test_an_empty_bucket_has_the_columns_of_others():
+    """Runners can join it with them."""
     options = {"group_by": "near", "duplicates": "drop"}
     splits = split_settings(**options)
     empty, other = (settle(rows, IMAGE, **options).rows for rows in ([], [row(1)]))

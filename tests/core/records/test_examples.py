@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from pipelines.samples.digits import write_digit_groups, write_digits
+from pipelines.samples.digits import write_digits
 from recordgen import convert
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -43,16 +41,3 @@ def test_train_from_folder(digits):
 def test_train_from_folder_is_short():
     """Data, model, training and evaluation in under 20 lines, imports included."""
     assert len(code_lines((EXAMPLES / "train_from_folder.py").read_text(encoding="utf-8"))) < 20
-
-
-def test_sample_of_several_labels(tmp_path):
-    """The sample equals the output of its command, and converts with its task detected."""
-    sample = EXAMPLES / "image_multi_label"
-    made = Path(write_digit_groups(str(tmp_path / "data"), 12))
-    assert (sample / made.name).read_text() == made.read_text()
-    for path in made.parent.glob("images/*"):
-        with Image.open(path) as expected, Image.open(sample / "images" / path.name) as found:
-            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
-    assert len(list((sample / "images").iterdir())) == 12
-    result = convert(str(sample / made.name), str(tmp_path / "out"))
-    assert (result.dataset.task, result.dataset.examples) == ("image_multi_label", 12)

@@ -136,6 +136,7 @@ UNMOVED += ["before the commit"]
 def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
     point, source, left_by, whole, tmp_path, caplog
 ):
+    """Resumed or started anew; finished shards are kept."""
     death, is_finished = DEATHS[point]
     for again in (resume,) if point in UNMOVED else (resume, convert):
         output = tmp_path / again.__name__
@@ -166,6 +167,7 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
 
 @pytest.mark.parametrize("point", [point for point in DEATHS if "shard" not in point])
 def test_killed_while_overwriting(point, source, old, whole, tmp_path):
+    """The old dataset or the new one is there, never a mixture."""
     left = tmp_path / "left"
     shutil.copytree(old, left)
     before = tree_bytes(left)
@@ -228,6 +230,7 @@ def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_
 
 
 def test_after_an_append_that_died(make_images, make_csv, tmp_path):
+    """Another kind of run is refused; the same one finishes it."""
     left, images = tmp_path / "left", make_images(40)
     first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
     second = make_csv((f"{path},cat" for path in images), "second.csv")
@@ -243,6 +246,7 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
 
 
 def test_resume_without_an_interrupted_run_is_an_ordinary_run(source, whole, tmp_path):
+    """It keeps nothing and says so."""
     result = resume(source, tmp_path / "out")
     assert (result.kept_shards, result.unchanged) == (None, False)
     assert tree_bytes(tmp_path / "out") == whole
@@ -335,6 +339,7 @@ def left(left_once, tmp_path):
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_changed_meanwhile(change, left, tmp_path):
+    """Shards that a change does not affect are kept."""
     images, source, output = left
     more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
     expected = tmp_path / "expected"
@@ -378,6 +383,7 @@ DAMAGES = [
     [("none", DAMAGES[:4]), ("none", DAMAGES[4:]), ("gzip", DAMAGES[:3])],
 )
 def test_damaged_shards_are_written_again(compression, damages, source, left_by, whole, tmp_path):
+    """A damaged shard or result is not kept."""
     output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
     [left] = output.glob(f"{STAGING}/*")
@@ -417,6 +423,7 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
 
 
 def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path):
+    """All shards of the failed run are kept."""
     images, source = changeable
     images[3].write_bytes(b"no image")
     output = tmp_path / "out"
@@ -445,6 +452,7 @@ def test_payloads_without_a_version_are_not_known():
 
 
 def test_a_finished_dataset_is_left_alone(source, finished):
+    """Not even a time changes."""
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
     result = resume(source, finished)
     assert (result.unchanged, result.dataset) == (True, read_dataset(str(finished)))
@@ -461,6 +469,7 @@ REFUSED = {
 
 
 def test_another_finished_dataset_is_refused(changeable, tmp_path):
+    """The error names what differs."""
     images, source = changeable
     output = tmp_path / "out"
     convert(source, output, max_reject_fraction=0.5)
@@ -473,6 +482,7 @@ def test_another_finished_dataset_is_refused(changeable, tmp_path):
 
 
 def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
+    """Resume reads the shards of a finished dataset."""
     output = tmp_path / "out"
     shutil.copytree(finished, output)
     shard = next(output.glob("Split-train/*"))
@@ -485,6 +495,7 @@ def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
 
 
 def test_two_runs_on_one_output(source, tmp_path):
+    """The second one is refused, and touches nothing."""
     output = tmp_path / "out"
     with commit.open_run(str(output), overwrite=False):
         before = tree_bytes(output)
@@ -498,6 +509,7 @@ def test_two_runs_on_one_output(source, tmp_path):
 
 
 def test_a_run_in_another_process(slow_source, tmp_path, caplog):
+    """It is refused until that process is dead."""
     output = tmp_path / "out"
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
     environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
@@ -530,6 +542,7 @@ HERE = lease.this_process()
     ],
 )
 def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, monkeypatch):
+    """By number and start, without waiting."""
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     path = str(tmp_path / "run.json")
     lease.write_holder(path, holder)
@@ -537,6 +550,7 @@ def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, mon
 
 
 def test_a_process_that_holds_a_lease_is_seen_again_and_again(tmp_path):
+    """It renews its lease, and removes it."""
     path = str(tmp_path / "run.json")
     seen, limit = set(), time.monotonic() + 60
     with lease.held(path, beat_seconds=0.01):
@@ -574,6 +588,7 @@ def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
 
 
 def test_an_output_that_is_removed_meanwhile(source, tmp_path):
+    """The run fails and leaves no dataset."""
     output = tmp_path / "out"
 
     class Removing:
@@ -593,6 +608,7 @@ def test_an_output_that_is_removed_meanwhile(source, tmp_path):
 def test_a_run_that_was_taken_for_dead_does_not_commit(
     resume, source, whole, tmp_path, monkeypatch
 ):
+    """Nor does it disturb the next run."""
     output = tmp_path / "out"
 
     class Stalled:
@@ -628,6 +644,7 @@ def bucket():
 
 
 def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whole, monkeypatch):
+    """An object store is finished like a folder."""
     memory, moved = fsspec.filesystem("memory"), []
     move = memory.mv
 
