@@ -2,11 +2,18 @@
 
 import struct
 import threading
+import zipfile
+from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import recordgen
 from benchmarks import bombs
+from recordgen.core import decoding
+from recordgen.core.limits import ROW, Limit
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads import image, jpeg_decoding, reencoding
 from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
@@ -27,7 +34,7 @@ SLOW = payload_settings(limit="seconds=0.05")
 def refusal(data, options=OPTIONS):
     """Return the code and the message of a refused image."""
     with pytest.raises(PayloadError) as caught:
-        check_image(data, options)
+        check_image(data, replace(options))  # in a run of its own
     return caught.value.code, caught.value.message
 
 
@@ -215,3 +222,55 @@ def test_each_row_is_flattened_once():
     expected = Image.alpha_composite(white, glass).convert("RGB")
     for rows in (1, 3, 5, 10, 11):
         assert flattened(glass, rows).tobytes() == expected.tobytes()
+
+
+def blank(number):
+    """Return 4 megapixels of one colour but for one of them."""
+    picture = Image.new("L", (2000, 2000))
+    picture.putpixel((number, 0), 1)
+    return encoded(picture, "PNG")
+
+
+def of_archive(folder):
+    with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(40):
+            archive.writestr(f"{'ab'[number % 2]}/{number}.png", blank(number))
+    return folder / "a.zip"
+
+
+def of_values(folder):
+    files = [{"bytes": blank(number), "path": f"{number}.png"} for number in range(40)]
+    table = pa.table({"image": files, "label": [0, 1] * 20})
+    pq.write_table(table, folder / "a.parquet", compression="zstd")
+    return folder / "a.parquet"
+
+
+def of_one_value(folder):
+    files = [{"bytes": blank(1), "path": f"{number}.png"} for number in range(40)]
+    pq.write_table(pa.table({"image": files, "label": [0, 1] * 20}), folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def of_one_name(folder):
+    (folder / "x").mkdir()
+    (folder / "a.png").write_bytes(blank(1))
+    names = (f"{'x/../' * number}a.png,{number % 2}\n" for number in range(40))
+    (folder / "a.csv").write_text("".join(names))
+    return folder / "a.csv"
+
+
+def of_photos(folder):
+    for number in range(40):
+        (folder / f"{number}.png").write_bytes(encoded(noise(300, 200, number), "PNG"))
+    (folder / "a.csv").write_text("".join(f"{number}.png,{number % 2}\n" for number in range(40)))
+    return folder / "a.csv"
+
+
+@pytest.mark.parametrize("write", [of_archive, of_values, of_one_value, of_one_name, of_photos])
+def test_all_images_of_a_run_take_time_for_their_bytes(write, tmp_path, monkeypatch):
+    """Beyond what kilobytes may cost, each image of a bomb is a reject; others are decoded."""
+    monkeypatch.setattr(decoding, "DECODING_SECONDS", Limit(1, "s", ROW))  # of 0.08 s for each
+    codes = [it.code for it in recordgen.check(str(write(tmp_path)), progress=None).rejects]
+    is_bomb = write in (of_archive, of_values)
+    assert set(codes) == ({"too_slow"} if is_bomb else set())
+    assert not is_bomb or 20 < len(codes) < 30

@@ -71,6 +71,13 @@ LABELME_BYTES = Limit(128 << 20, "bytes in a LabelMe document", ROW)  # with its
 VOC_BYTES = Limit(16 << 20, "bytes in a Pascal VOC document", ROW)
 YOLO_BYTES = Limit(16 << 20, "bytes in a file of YOLO labels", ROW)
 
+# --- images of a run, beside --limit for each of them --------------------------------------------
+
+# By the estimate of what their headers announce, which is more than it takes. For each byte, photos
+# take a hundredth of that, and pages of two colours a half.
+DECODING_SECONDS = Limit(15, "s of processor time to decode the images of a run", ROW)
+DECODING_SECONDS_MB = Limit(25, "more s for each MB that they take in their files", ROW)
+
 # --- containers ----------------------------------------------------------------------------------
 
 ONE_HOT = Limit(1 << 20, "letters in a list of labels", ROW)

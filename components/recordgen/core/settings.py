@@ -11,6 +11,7 @@ from functools import cached_property
 
 from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
+from recordgen.core.decoding import Decoding
 from recordgen.core.image_settings import Encoding, ImageSizing, Limits
 
 
@@ -82,6 +83,11 @@ class PayloadSettings:
     needs_looks: bool = False  # downscaled images and the words of texts are noted
     needs_rows: bool = False  # whole rows of tables are noted
     text_encoding: str = ""  # the encoding of texts in files; empty for UTF-8
+
+    @cached_property
+    def decoding(self) -> Decoding:
+        """What decoding has taken in this process, for all images that have these settings."""
+        return Decoding()
 
     @cached_property  # read for each image
     def changes_pictures(self) -> bool:

@@ -399,6 +399,8 @@ class _Chunk:
         )
         self._end = self._start + chunk.total_compressed_size
         self._at = self._start
+        # Of the packed bytes, each row has the same share.
+        self._packed = chunk.total_compressed_size // max(1, chunk.num_values)
 
     def file_of(self, value: Any) -> StoredFile:
         """Return the file in the value of the next row."""
@@ -415,7 +417,8 @@ class _Chunk:
         if found >= 0:
             return Range(self._document, found, len(data))
         self._is_plain = False  # another encoding than PLAIN: do not search in vain
-        return Range(self._document, offset, len(data), values=self._values)
+        stored = min(len(data), self._packed)
+        return Range(self._document, offset, stored, len(data), self._values)
 
     def _place_in_file(self, data: bytes) -> int:
         """Return where the next value begins in the file, or -1 if it is not there as it is."""

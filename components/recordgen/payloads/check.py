@@ -89,7 +89,9 @@ def default_budget() -> int:
     return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))
 
 
-def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") -> CheckedImage:
+def check_image(
+    data: bytes, settings: PayloadSettings, uri: str = "the image", stored: int | None = None
+) -> CheckedImage:
     """Check and normalise one image.
 
     Args:
@@ -97,18 +99,43 @@ def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") 
         settings: ``check``, ``limit`` and the settings of :mod:`recordgen.payloads.resizing` are
             used.
         uri: name of the image for the log, if its check is slow.
+        stored: bytes that it takes in the file that holds it; None: as many as it has.
 
     Raises: PayloadError: the image is refused.
     """
+    decoding, limit = settings.decoding, settings.limit
+    found = decoding.result_of(data)
+    if found is None:
+        try:
+            prepared = prepare(data, settings)
+            decoding.spend(prepared.seconds, len(data) if stored is None else stored, limit)
+            found = _outcome(data, prepared, settings, uri)
+        except MemoryError as exc:
+            raise out_of_memory() from exc
+        decoding.keep(data, prepared.seconds, found)
+    if isinstance(found, PayloadError):
+        raise PayloadError(found.code, found.message)
+    checked: CheckedImage = found
+    return checked
+
+
+def _outcome(
+    data: bytes, prepared: Prepared, settings: PayloadSettings, uri: str
+) -> CheckedImage | PayloadError:
+    """Return the checked image, or why it is refused, within the budget of memory.
+
+    Raises: MemoryError, PayloadError: memory does not suffice now.
+    """
+    apart = _is_costly(prepared, settings)
     try:
-        prepared = prepare(data, settings)
-        apart = _is_costly(prepared, settings)
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
         with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
             return check_apart(data, settings, uri) if apart else prepared.decode()
-    except MemoryError as exc:
-        raise out_of_memory() from exc
+    except PayloadError as exc:
+        if exc.code == RejectCode.OUT_OF_MEMORY:
+            raise
+        return exc
 
 
 def _is_costly(prepared: Prepared, settings: PayloadSettings) -> bool:
@@ -133,13 +160,13 @@ def decoded_mask(file: FileHeader, data: bytes, limit: Limits) -> Image.Image:
     return image
 
 
-def picture_in_small(data: bytes, settings: PayloadSettings) -> SmallPicture | None:
+def picture_in_small(data: bytes, settings: PayloadSettings, stored: int) -> SmallPicture | None:
     """Return the downscaled image for near-duplicate checks; None if it does not decode.
 
-    ``settings`` are :meth:`PayloadSettings.to_look`.
+    Args: as for :func:`check_image`; ``settings`` note looks.
     """
     try:
-        return check_image(data, settings).small
+        return check_image(data, settings, stored=stored).small
     except PayloadError:
         return None  # making the example reports the reason
 

@@ -211,7 +211,8 @@ def _content(
         data = requested(request, path, limit)
     except PayloadError as exc:
         return exc
-    picture = None if looking is None else picture_in_small(data, looking)
+    stored = len(data) if part is None else part.stored
+    picture = None if looking is None else picture_in_small(data, looking, stored)
     return Content(hashlib.sha256(data).digest(), picture)
 
 

@@ -65,7 +65,8 @@ class FileHeader(NamedTuple):
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
         frames: pictures in the file, of which this is the first; None if the format has only one.
         is_animated: a WEBP's header has the flag, even with a single frame.
-        is_deep: samples have more than 8 bits, as far as Pillow decodes such files.
+        bits: of a sample, as far as Pillow decodes such files; 8 where no caller needs them.
+        has_transparency: a PNG has an alpha channel or transparent colours.
     """
 
     format: str
@@ -77,7 +78,8 @@ class FileHeader(NamedTuple):
     parts_pixels: int = 0
     frames: int | None = None
     is_animated: bool = False
-    is_deep: bool = False
+    bits: int = 8
+    has_transparency: bool = False
 
     @property
     def pixels(self) -> int:

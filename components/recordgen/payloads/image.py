@@ -88,7 +88,8 @@ def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepare
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = file.pixels * (16 if file.format == "WEBP" else 12)
     size += encoder_bytes((file.width, file.height), settings)
-    is_fast = kind in ("png", "gif", "bmp") and not file.is_deep
+    is_plain = file.bits <= 8 and not file.has_transparency
+    is_fast = is_plain and (kind in ("png", "gif", "bmp") or file.bits == 1)
     seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
     return Prepared(partial(_check_other, data, kind, file, settings), size, seconds)
 
@@ -115,7 +116,7 @@ def _check_other(
 
 
 def _why_reencode(kind: str, file: FileHeader, image: Image.Image) -> str | None:
-    if file.is_deep or image.mode.startswith("I"):
+    if file.bits > 8 or image.mode.startswith("I"):
         return "16_bit"
     if kind not in ("png", WEBP) or file.is_animated:
         return "format"

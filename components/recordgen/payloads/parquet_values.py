@@ -3,7 +3,7 @@
 A column is only readable from the beginning of a row group. So its values are unpacked once on each
 machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 
-    a.parquet␞3.0:512+20480   20,480 bytes from 512 of the values in column 0 of row group 3
+    a.parquet␞3.0:512+2048>20480   20,480 bytes from 512 of the values in column 0 of row group 3
 
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
@@ -61,8 +61,8 @@ def read_value(part: Range, container: str, context: RequestContext) -> bytes:
         path = _unpacked(part, container, context)
         with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
             os.utime(path)  # used now
-            data = storage.read_at(file.fileno(), part.stored, part.offset)
-            if len(data) == part.stored:
+            data = storage.read_at(file.fileno(), part.length, part.offset)
+            if len(data) == part.length:
                 return data
             if os.path.exists(path + _CUT):
                 raise _no_room(path)

@@ -29,7 +29,7 @@ _SIGNATURE_BYTES = 8
 _SIZE = struct.Struct(">II")
 _NAME = re.compile(rb"[A-Za-z]{4}")
 _IHDR = struct.Struct(">IIBBBBB")
-_COLOUR = 9  # place of the colour type
+_COLOUR, _ALPHA = 9, 4  # place of the colour type, and its bit of an alpha channel
 
 # Most bytes of tRNS (section 11.3.1.1). libpng ignores longer ones, all but the first, and those
 # behind the pixels.
@@ -98,7 +98,8 @@ def png_header(data: bytes) -> FileHeader:
         found,
         UPRIGHT if orientation is None else orientation,
         frames=frames if frames and frames <= _MOST_FRAMES else 1,
-        is_deep=data[PNG_DEPTH] == 16,
+        bits=data[PNG_DEPTH],
+        has_transparency=has_transparency or data[PNG_COLOUR] & _ALPHA != 0,
     )
 
 

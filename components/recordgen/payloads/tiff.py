@@ -139,7 +139,7 @@ def tiff_header(data: bytes) -> FileHeader:
         part_pixels,
         part_pixels * parts * (data.count(b"\xff\xda") if has_scans else 1),
         max(1, first.is_page + sum(page.is_page for page in pages)),
-        is_deep=first.number(_BITS, 1) > 8,
+        bits=first.number(_BITS, 1),
     )
 
 

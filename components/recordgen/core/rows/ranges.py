@@ -4,7 +4,8 @@
     photos.zip, 18,000 bytes from 61, which inflate   photos.zip␞61+18000>20480#3610a686
     to bytes with this CRC-32
     a.parquet, 20,480 bytes from 512 of the values
-    in column 0 of row group 3, one after the other   a.parquet␞3.0:512+20480
+    in column 0 of row group 3, one after the other,
+    which take 2,048 bytes in the file                a.parquet␞3.0:512+2048>20480
 
 No row can name a range: the mark (U+001E) is a line break, which no uri may contain. Only formats
 that read containers write it, into the addresses of a row.
@@ -36,7 +37,7 @@ class Range(NamedTuple):
     file: str  # path or URL of the file
     offset: int  # its first byte in the file
     stored: int  # bytes in the file
-    # Bytes of the payload if it is deflated in the file; None if it is stored as it is.
+    # Bytes of the payload if it is packed in the file; None if it is stored as it is.
     inflated: int | None = None
     # The row group and the column of a Parquet file, `3.0`, if the offset counts the bytes of their
     # values, and not of the file; else "".

@@ -29,6 +29,7 @@ from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.core.rows.planned import stored_bytes
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
@@ -136,7 +137,8 @@ class ImageTask(Task):
         from recordgen.payloads.opening import out_of_memory
 
         data, *others = payloads
-        image = check_image(data, settings, row.uri)
+        [size] = stored_bytes([row.uri], row.addresses, [data])
+        image = check_image(data, settings, row.uri, size)
         changes = defaultdict[str, int](int)
         said = _NOT_DESCRIBED
         if row.annotation is not None:

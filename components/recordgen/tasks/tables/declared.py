@@ -25,6 +25,7 @@ from recordgen import features
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
+from recordgen.core.rows.planned import stored_bytes
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -158,10 +159,10 @@ class Declared(TableTask):
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
-        named = zip(images, payloads, uris, strict=True)
-        for name, data, uri in named:
+        sizes = stored_bytes(uris, row.addresses, payloads)
+        for name, data, uri, size in zip(images, payloads, uris, sizes, strict=True):
             try:
-                checked = check_image(data, settings, uri)
+                checked = check_image(data, settings, uri, size)
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
