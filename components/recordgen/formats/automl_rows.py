@@ -7,13 +7,21 @@ TEST,"Good, and cheap.",praise      a text and its label
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use
 from recordgen.core.task.task import Task
-from recordgen.formats.field_kinds import NUMBER, field_at, is_file, is_media, likely_kind
+from recordgen.formats.field_kinds import (
+    NUMBER,
+    field_at,
+    is_file,
+    is_media,
+    likely_kind,
+    words_of,
+)
 from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.label_fields import IS_CLASS
 from recordgen.formats.proposal import some_of, stop
@@ -154,6 +162,9 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
             )
     if not is_given:
         _check_several(head, task)
+        labels = {label for line in head.lines for label in line.labels}
+        if "split" in words_of(posixpath.basename(head.path)) and labels <= {"0", "1", "2"}:
+            stop(head, f"the file's name says that {some_of(labels)} are splits", options={})
 
 
 def _is_other_box(fields: Sequence[str]) -> bool:

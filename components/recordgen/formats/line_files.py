@@ -31,13 +31,16 @@ from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.separators import read_separator
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import Reject
+from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
 
 _CSV_SUFFIXES = (".csv",)
 # Roboflow's tables in the folder of each split: of boxes, and of one-hot labels.
 _ROBOFLOW = ("_annotations.csv", "_classes.csv")
+# A file of which more lines than one in ten are not UTF-8 has another encoding.
+_LINES_OF_A_MISTAKE = 10
+
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -186,11 +189,11 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
     ]
     if header is not None and not has_header and data:
         given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
-    if rejects and not data:
-        first_reject = rejects[0]
+    bad = [item for item in rejects if item.code == RejectCode.BAD_ENCODING.value]
+    if rejects and len(bad if data else rejects) * _LINES_OF_A_MISTAKE > len(data):
+        first_reject = (bad or rejects)[0]
         raise SourceError(
-            f"{path}:{first_reject.line}: no row below the header is readable: "
-            f"{first_reject.message}"
+            f"{path}:{first_reject.line}: lines are not readable: {first_reject.message}"
         )
     return Head(
         path,

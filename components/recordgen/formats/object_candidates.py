@@ -100,7 +100,8 @@ def _tokens_and_tags(record: Mapping[str, Any]) -> Sequence[str]:
     """Return two keys with lists of the same length, as tokens and their tags; none without."""
     lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
     texts = [key for key, value in lists.items() if all(isinstance(each, str) for each in value)]
-    pairs = ((one, key) for one in texts for key in lists if one != key)
+    flat = [key for key, value in lists.items() if isinstance(value[0], str | int)]
+    pairs = ((one, key) for one in texts for key in flat if one != key)
     return next((pair for pair in pairs if len(lists[pair[0]]) == len(lists[pair[1]]) > 1), ())
 
 
@@ -108,7 +109,7 @@ def _are_spans(value: Any) -> bool:
     """Return whether a value is spans of a text, as doccano and spaCy write them."""
     items = value if isinstance(value, list) else []
     return bool(items) and all(
-        len(item) > 2 and isinstance(item[0], int) and isinstance(item[1], int)
+        [*map(type, item[:2])] == [int, int] and str in map(type, item)
         if isinstance(item, list)
         else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
         for item in items

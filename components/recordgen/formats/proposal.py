@@ -12,11 +12,15 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NoReturn
 
 from recordgen import tasks
+from recordgen.core.dataset.label_names import LIST
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
+from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import (
@@ -63,6 +67,16 @@ _LABEL_WORDS = frozenset(
 )
 _NO_LABEL = frozenset({"id", "width", "height", "source", "domain"})
 
+# Words of columns that are one half of a pair of texts.
+_HALVES = frozenset(
+    {"premise", "hypothesis", "question", "passage", "context", "answer", "query", "claim"}
+)
+
+# The tags of tokens, and names of columns with runs of pixels.
+_TAG = re.compile(r"[BIESLU]-\S+|O")
+_DATE = re.compile(DATE)
+_RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
+
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
 # Columns of a corner or the center, the width and the height; two corners are the task's names.
@@ -80,6 +94,7 @@ _SIDES = {
     ),
 }
 _NUMBERS_OF_A_BOX = 4
+_BRACKETS = str.maketrans("[]()", "    ")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -160,6 +175,10 @@ class _Columns:
         """Return the columns without a role most of whose values pass a test."""
         return [at for at in self.rest if mostly(test, self.filled[at])]
 
+    def is_varied(self, at: int) -> bool:
+        """Return whether a column has several values, or too few rows to show them."""
+        return len({*self.filled[at]}) > 1 or len(self.filled[at]) < _MANY
+
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns; return whether there is one."""
         for at in places[:1]:
@@ -190,8 +209,9 @@ def propose(
         header: as in :func:`stop`.
     """
     columns = _Columns(names, rows)
-    if any(map(is_media, names)):
-        return {}  # an object with the names of files as its keys
+    tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
+    if any("-" in value for value in tags) or any(map(is_media, names)):
+        return {}  # tokens and their tags, or an object with the names of files as its keys
     subjects, image_root = _take_subject(columns, source)
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return _of_table(columns, header)
@@ -200,7 +220,8 @@ def propose(
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
-    is_line = header == "no" and len(names) == 1  # of which a text may be a part
+    begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
+    is_line = bool(begins) and (header == "no" or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
     if is_bad_text or not is_whole or _loses(columns, subjects, header):
         return {}
@@ -225,7 +246,7 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
     elif count >= _MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
-    texts = [at for at in texts if not mostly(_is_nested, columns.filled[at])]
+    texts = [at for at in texts if not mostly(_is_list, columns.filled[at])]
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
     keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
@@ -244,8 +265,11 @@ def _is_address(value: str) -> bool:
 
 def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
     """Return whether columns without a role may describe the rows, or be half of what they are."""
-    names = [tuple(_without_marks(columns.names[at])) for at in {*subjects}]
-    are_pairs = len({*names}) < len(names) and not {*subjects}.isdisjoint(columns.rest)
+    named = [columns.names[at] for at in {*subjects}]
+    halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
+    are_pairs = len({tuple(_without_marks(name)) for name in named}) < len(named)
+    are_pairs |= len(halves) > 1
+    are_pairs &= not {*subjects}.isdisjoint(columns.rest)
     if header == "no" and "path" in columns.roles:
         beside = {*subjects, *columns.those(NUMBER.fullmatch)[1:]}
         are_pairs = not beside.isdisjoint(columns.rest)
@@ -273,8 +297,18 @@ def _are_numbers(value: str) -> bool:
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
 
 
+def _are_tags(value: str) -> bool:
+    """Return whether a value is the tag of a token, or a list of tags."""
+    parts = value.strip("[]").replace(",", " ").split()
+    return bool(parts) and all(_TAG.fullmatch(part.strip("'\"")) for part in parts)
+
+
 def _is_nested(value: str) -> bool:
     return value.lstrip("[ ").startswith("{")
+
+
+def _is_list(value: str) -> bool:
+    return LIST.fullmatch(value) is not None or _is_nested(value)
 
 
 def _is_key(name: str) -> bool:
@@ -284,18 +318,30 @@ def _is_key(name: str) -> bool:
 
 def _take_labels(columns: _Columns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
-    flags = [at for at in columns.rest if {*map(str.lower, columns.filled[at])} <= IS_CLASS.keys()]
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
-    named, others = _named_labels(columns), _labels(columns)
+    named, others, flags = _named_labels(columns), _labels(columns), _flags(columns)
     if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", named):
         return True
-    if len(flags) > 1 and columns.names[0] != "1":
+    if flags and columns.names[0] != "1":
         columns.roles["label"] = BETWEEN.join(columns.names[at] for at in flags)
         columns.rest = [at for at in columns.rest if at not in flags]
         return True
     if not columns.take("label", others) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
     return "label" in columns.roles
+
+
+def _flags(columns: _Columns) -> Sequence[int]:
+    """Return the columns of 0 and 1, or of true and false; none if an amount is at the end."""
+    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
+    if any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end):
+        return ()
+    values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
+    kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
+    found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
+    flags = max(found, key=len)
+    are_varied = sum(map(columns.is_varied, flags)) * 2 >= len(flags)
+    return flags if len(flags) > 1 and are_varied else ()
 
 
 def _is_fraction(value: str) -> bool:
@@ -324,7 +370,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [at for at in last if 1 < len({*columns.filled[at]}) < len(columns.filled[at])]
-    target = [*_named_labels(columns), *repeat, *_labels(columns), *last]
+    target = [*columns.named(_LABEL_WORDS), *repeat, *_labels(columns, are_words=True), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
     is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
@@ -347,8 +393,8 @@ def _take_boxes(columns: _Columns) -> None:
             if role != "label":
                 columns.take(role, columns.named(known))
         return
-    lists = columns.those(lambda value: len(_numbers(value)) == _NUMBERS_OF_A_BOX)
-    if columns.take("xywh", lists):
+    lists = columns.those(_are_boxes)
+    if columns.take("xywh", [at for at in lists if _RUNS.isdisjoint(words_of(columns.names[at]))]):
         return
     for form, sides in _SIDES.items():
         if all(found := [columns.named(known) for known in sides]):
@@ -395,8 +441,15 @@ def _is_text(value: str) -> bool:
     return is_sentence(value) and letters * 2 > len(value.replace(" ", ""))
 
 
+def _are_boxes(value: str) -> bool:
+    count = len(_numbers(value))
+    return count == _NUMBERS_OF_A_BOX or (
+        value.startswith("[[") and count > 0 and count % _NUMBERS_OF_A_BOX == 0
+    )
+
+
 def _numbers(value: str) -> list[str]:
-    parts = value.strip("[]() ").replace(",", " ").split()
+    parts = value.translate(_BRACKETS).replace(",", " ").split()
     return parts if all(map(NUMBER.fullmatch, parts)) else []
 
 
@@ -428,15 +481,17 @@ def label_names(names: Sequence[str]) -> list[str]:
 
 
 def _named_labels(columns: _Columns) -> list[int]:
-    """Return the columns that hold labels by their names."""
+    """Return the columns that hold labels by their names, unless they hold the same everywhere."""
     flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
     places = {columns.names[at]: at for at in reversed(flat)}  # of equal names, the first
-    return [places[name] for name in label_names([columns.names[at] for at in flat])]
+    found = [places[name] for name in label_names([columns.names[at] for at in flat])]
+    known = columns.named(LABEL_COLUMNS)
+    return [at for at in found if at in known or columns.is_varied(at)]
 
 
-def _labels(columns: _Columns) -> list[int]:
+def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    others = {*columns.those(is_sentence), *columns.those(_is_nested)}
+    others = {*columns.those(is_sentence), *columns.those(_is_nested), *columns.those(_DATE.match)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [at for at in some if counts[at] < len(columns.filled[at])]
@@ -444,4 +499,6 @@ def _labels(columns: _Columns) -> list[int]:
     several = [at for at in repeat if counts[at] > 1]
     whole = [at for at in several if all(map(str.isdecimal, columns.filled[at]))]
     only = [at for at in some if len(some) == 1 and (repeat or counts[at] < _MANY)]
+    if are_words:
+        return [at for at in words if columns.is_varied(at)]
     return [*only, *sorted([*words, *whole], key=lambda at: counts[at] == 1)]

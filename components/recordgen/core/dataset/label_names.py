@@ -69,8 +69,11 @@ _FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
     ),
 )
 
-# Labels are no classes if so many rows of so many words each have their own.
-_WORDS_OF_TEXTS = ((10, 4), (30, 1))
+# Of so many rows, some share a class.
+_ROWS_OF_CLASSES = 10
+
+# So many labels joined by blanks have fewer parts than names of several words have.
+_MANY_JOINED = 10
 
 # In the order in which they are tried. The last ones also occur inside names.
 _SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
@@ -180,7 +183,7 @@ def _joined(labels: Collection[str], separator: str) -> Sequence[str]:
     """Return the labels that are several, joined by a sign; none in doubt.
 
     A bar joins labels. Other signs do if all parts are labels, too; commas and semicolons also if
-    half of the parts of several labels recur.
+    half of the parts of several labels recur; blanks if many labels have few different parts.
     """
     parts = {label: _parts(label, separator) for label in labels if separator in label}
     joined = sorted(label for label, found in parts.items() if len(found) > 1)
@@ -189,6 +192,9 @@ def _joined(labels: Collection[str], separator: str) -> Sequence[str]:
     each = [part for label in joined for part in parts[label]]
     if all(part in labels for part in each):
         return joined
+    if separator == " ":  # of names, words are mostly more than names
+        is_vocabulary = len(joined) >= _MANY_JOINED and len({*each}) * 2 < len(joined)
+        return joined if is_vocabulary else ()
     if separator in ";,":
         times = Counter(each)
         again = sum(times[part] + (part in labels) > 1 for part in each)
@@ -202,11 +208,8 @@ def _parts(label: str, separator: str) -> frozenset[str]:
 
 def _are_all_different(counts: Mapping[str, int]) -> bool:
     """Return whether many rows each have a label of their own, as captions and names of rows."""
-    words = sorted(len(label.split()) for label in counts)
-    return max(counts.values(), default=0) == 1 and any(
-        len(counts) >= rows and words[len(words) // 2] >= several
-        for rows, several in _WORDS_OF_TEXTS
-    )
+    are_words = not all(map(_WHOLE_NUMBER.fullmatch, counts))
+    return are_words and len(counts) >= _ROWS_OF_CLASSES and max(counts.values()) == 1
 
 
 def _are_amounts(counts: Mapping[str, int]) -> bool:
