@@ -43,8 +43,6 @@ from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
 
-METHOD = "torch" if find_spec("torch") else "bilinear"
-
 Pass = Callable[[], Iterable[Any]]
 
 
@@ -61,7 +59,7 @@ class Photos:
     def images(self) -> Any:
         import recordgen
 
-        return recordgen.source(self.records).images(self.size, method=METHOD)
+        return recordgen.source(self.records).images(self.size)
 
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
@@ -77,7 +75,7 @@ class Photos:
 
         from recordgen.access.decode import Decoder
 
-        decoder = Decoder(self.size, method=METHOD)
+        decoder = Decoder(self.size)
         return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 

@@ -172,17 +172,26 @@ def known_to_torch(items: list[Any], collate: Callable[[Sequence[Any]], Any]) ->
 
     It stacks values of one shape only, and takes the names in the first dict for those of all.
     """
-    torch_collate = sys.modules.get("torch.utils.data._utils.collate")
     parts = items[:1] if items and not isinstance(items[0], tuple) else [*chain(*items[:1])]
-    if torch_collate is None or not any(isinstance(part, dict) for part in parts):
+    known = _collations() if any(isinstance(part, dict) for part in parts) else None
+    if known is None:
         return items
-    for kind in (_TupleItem, _DictItem):
-        torch_collate.default_collate_fn_map[kind] = _collated
+    known.update(dict.fromkeys((_TupleItem, _DictItem), _collated))
     found: list[Any] = []
     for item in items:
         found.append(_TupleItem(item) if isinstance(item, tuple) else _DictItem(item))
         found[-1].collate = collate
     return found
+
+
+def _collations() -> dict[Any, Any] | None:
+    """Return the ``default_collate_fn_map`` that the docs of ``default_collate`` let users extend.
+
+    It lies beside that function. None: PyTorch is not imported, or has another collation.
+    """
+    data = sys.modules.get("torch.utils.data")
+    home = sys.modules.get(data.default_collate.__module__) if data is not None else None
+    return getattr(home, "default_collate_fn_map", None)
 
 
 def _collated(items: Sequence[Any], *, collate_fn_map: Any = None) -> Any:

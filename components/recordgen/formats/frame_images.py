@@ -61,7 +61,14 @@ class FrameImages:
                 ]
                 column = pd.Series(paths, index=frame.index, name=column.name, dtype=object)
             columns.append(column)
-        return pd.concat(columns, axis=1) if self._cells else frame
+        return pd.concat(columns, axis=1) if columns and self._cells else frame
+
+    def add(self, data: bytes, name: str) -> str:
+        """Write an image at once; return its path, which ends with ``name``."""
+        path = self._path({"bytes": data, "path": name}, len(self._cells), "")
+        self._place(path)
+        self._cells[path] = {}  # its place is known
+        return str(path)
 
     def _path(self, cell: Any, line: int, column: str) -> Any:
         """Return the path for a cell; its own if it names a file."""

@@ -48,7 +48,10 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     """
     pandas = sys.modules.get("pandas")  # imported if the source is a DataFrame
     if pandas is not None and isinstance(source, pandas.DataFrame):
-        return _open_frame(source, options)
+        from recordgen.formats.frame_images import FrameImages
+        from recordgen.formats.named_records import SOURCE
+
+        return _open_frame(source, FrameImages(SOURCE), options)
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if (
         isinstance(paths, Sequence)
@@ -59,11 +62,11 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
 
 
-def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+def _open_frame(
+    frame: pd.DataFrame, own_images: FrameImages, options: ConvertOptions
+) -> tuple[Source, ConvertOptions]:
     from recordgen.formats import named_records
-    from recordgen.formats.frame_images import FrameImages
 
-    own_images = FrameImages(named_records.SOURCE)
     frame = named_records.as_named(named_records.as_dense(frame), options)
     frame = own_images.with_paths(frame)
     detection = detect_frame(frame, options)
@@ -101,7 +104,14 @@ def open_files(
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
     samples, images = Samples(options.encoding), ImageRoot.of(options)
-    detection = detect(files, options, samples)
+    try:
+        detection = detect(files, options, samples)
+    except SourceError:
+        from recordgen.formats.tfrecorder import find_frame
+
+        if (found := find_frame([samples.listing(file.path) for file in files])) is None:
+            raise
+        return _open_frame(*found, options)
     if images is not None:
         images.check()
     with_all = RowReader(detection.options, samples).with_lists(detection.files)

@@ -254,14 +254,26 @@ def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float
     except Exception as exc:  # DecodeError has different modules in different protobuf versions
         raise ValueError(f"not a tf.train.Example: {exc}") from exc
     if example.feature_lists:
-        raise ValueError(
-            "a tf.train.SequenceExample, whose feature lists are not read; write tf.train.Examples"
-        )
+        raise ValueError(_lists_of(example))
     features = example.features.feature
     return {
         name: list(getattr(features[name], features[name].WhichOneof("kind") or "bytes_list").value)
         for name in sorted(features)
     }
+
+
+def _lists_of(example: Any) -> str:
+    """Return the message that names the lists of a SequenceExample."""
+    # A map has the same bytes whatever its values are.
+    named = type(example.features)()
+    named.ParseFromString(example.feature_lists)
+    lists = ", ".join(sorted(named.feature)) or "none"
+    specs = ", ".join(f"{name!r}: …" for name in sorted(named.feature))
+    return (
+        f"a tf.train.SequenceExample, whose feature lists are not read (its lists: {lists:.200}); "
+        f"read it with tf.io.parse_single_sequence_example(record, sequence_features={{{specs:.200}"
+        f"}}), and write its values with recordgen.write, a list as an array"
+    )
 
 
 def parse_record(record: bytes, where: str) -> dict[str, Any]:
