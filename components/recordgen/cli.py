@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
-from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
+from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
 from recordgen.conversion.texts import events, inspected, summaries
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
@@ -65,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     else:
         quiet_libraries()
-    with stopping(), warnings.catch_warnings():
+    resume = "; nothing was committed; go on with --resume" if arguments[:1] == ["convert"] else ""
+    with stopping(resume), warnings.catch_warnings():
         # For programs: the command prints the same in its summary.
         warnings.simplefilter("ignore", RecordgenWarning)
         return _run(arguments, beam_args, debug=debug)
@@ -96,7 +97,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         return exc.exit_code
     except KeyboardInterrupt as exc:
         _offer_resume(args)
-        return logs.interrupted(exc, stopped_by(), traceback=debug)
+        return interrupted(exc, traceback=debug)
     except BrokenPipeError:
         terminal.drop_output()  # its reader is gone
         return 1

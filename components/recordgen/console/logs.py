@@ -103,12 +103,11 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
     event("failed", str(error), fields, level=logging.ERROR, error=shown)
 
 
-def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) -> int:
+def interrupted(error: BaseException, by: signal.Signals, hint: str, *, traceback: bool) -> int:
     """Log that a signal stopped the command; return the exit code, 128 + signal as in shells."""
     what = "interrupted" if by == signal.SIGINT else f"stopped by {by.name}"
-    message = f"{what}; nothing was committed; convert goes on with --resume"
     shown = error if traceback else None
-    event("interrupted", message, {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
+    event("interrupted", f"{what}{hint}", {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
     return 128 + by
 
 

@@ -23,18 +23,20 @@ STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
 
 _stopped_by: list[signal.Signals] = []
 _stopping: list[signal.Signals] = []  # the same, but empty outside of stopping()
+_hints = [""]  # the hint of the running command
 
 
 @contextmanager
-def stopping() -> Iterator[None]:
+def stopping(hint: str = "") -> Iterator[None]:
     """Raise KeyboardInterrupt for Ctrl-C and SIGTERM; end the process if the block does not end.
 
     A decoder or storage may hang: the process then ends 1.5 seconds after Ctrl-C, or eight after
     SIGTERM, as if it were killed. Signals that are ignored or have another handler are not changed;
     outside the main thread, no signal is. What threads and finalizers raise after a signal is not
-    shown.
+    shown. ``hint`` says, behind "interrupted", what was kept and how to go on.
     """
     _stopped_by.clear()
+    _hints[:] = [hint]
     before: dict[signal.Signals, object] = {}
     deadlines: list[threading.Timer] = []
     hooks = threading.excepthook, sys.unraisablehook
@@ -91,21 +93,26 @@ def stopped_by() -> signal.Signals:
     return _stopped_by[0] if _stopped_by else signal.SIGINT
 
 
+def interrupted(error: BaseException, *, traceback: bool = False) -> int:
+    """Log that the command was stopped; return its exit code."""
+    return logs.interrupted(error, stopped_by(), _hints[0], traceback=traceback)
+
+
 def _end() -> None:
-    os._exit(logs.interrupted(KeyboardInterrupt(), stopped_by(), traceback=False))
+    os._exit(interrupted(KeyboardInterrupt()))
 
 
-def exit_code_of(run: Callable[[], object]) -> int:
+def exit_code_of(run: Callable[[], object], hint: str = "") -> int:
     """Run a command until it ends or is stopped; log why it failed, and return its exit code."""
     try:
-        with stopping():
+        with stopping(hint):
             run()
             check_stopped()
     except RecordgenError as exc:
         logs.failed(exc, exc.exit_code, traceback=False)
         return exc.exit_code
     except KeyboardInterrupt as exc:
-        return logs.interrupted(exc, stopped_by(), traceback=False)
+        return interrupted(exc)
     return 0
 
 

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_fn(given)
         logs.said(f"the model is in {model}")
 
-    return exit_code_of(run)
+    return exit_code_of(run, "; the same command goes on from the last checkpoint")
 
 
 if __name__ == "__main__":
