@@ -74,7 +74,7 @@ def mirrored_hashes(hashes: Hashes) -> Hashes:
 _LONGEST = 16 * SIDE
 
 # Pictures of one shape that are measured together; more of them leave the processor's cache.
-_AT_ONCE = 64
+_AT_ONCE = 32
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 _Floats: TypeAlias = "npt.NDArray[np.float64]"
