@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from benchmarks import lint_tables
+from benchmarks import lint
 from recordgen.checks.labels import distance_of_samples
 from recordgen.checks.tables import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
@@ -332,11 +332,11 @@ def test_chance_explains_distances():
 
 
 def test_the_benchmark_plants_every_fault(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["lint_tables", "--tables", "1", "--rows", "800"])
-    lint_tables.main()
+    monkeypatch.setattr(sys, "argv", ["lint", "--tables", "1", "--rows", "800"])
+    lint.main()
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
-    found = {line[0][2:]: line[2] for line in lines[2 : 2 + len(lint_tables.FAULTS)]}
-    assert list(found) == list(lint_tables.FAULTS)
+    found = {line[0][2:]: line[2] for line in lines[2 : 2 + len(lint.TABLE_FAULTS)]}
+    assert list(found) == list(lint.TABLE_FAULTS)
     assert {found[name] for name in ("one value", "words in 1 %", "other words in test")} == {
         "100%"
     }
