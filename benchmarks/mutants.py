@@ -214,9 +214,9 @@ HARMLESS: Mapping[str, Change] = {
 
 # --- structures -------------------------------------------------------------------------------
 #
-# Random bytes rarely get past a checksum or a length. These changes keep both right, so decoders see
-# what an unusual or faulty encoder could have written: a second header, a palette after the pixels,
-# an unknown critical chunk. Images of other formats are decoded and stored as PNG.
+# Random bytes rarely get past a checksum or a length. These changes keep both right, so that
+# decoders see what an unusual or faulty encoder could have written: a second header, a palette
+# after the pixels, an unknown critical chunk. Other formats are decoded and stored as PNG.
 
 Change = Callable[[bytes, random.Random], bytes]
 
