@@ -1,4 +1,4 @@
-"""What benchmarks share: memory of all processes, and time and memory by number of rows.
+"""What benchmarks share: memory of all processes, and imports.
 
 Memory is that of a process with all its descendants, sampled from outside: proportional set size
 (PSS) as in Linux's ``/proc/PID/smaps_rollup``, where memory that processes share counts once.
@@ -6,18 +6,15 @@ Memory is that of a process with all its descendants, sampled from outside: prop
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import os
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 _Result = TypeVar("_Result")
 
@@ -86,41 +83,6 @@ def pss_bytes(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
-
-
-def measure_growth(
-    description: str,
-    prepare: Callable[[Path, int], Mapping[str, tuple[Any, ...]]],
-    work: Callable[..., float],
-    sizes: Sequence[int] = (10_000, 100_000, 1_000_000),
-) -> None:
-    """Run a benchmark's command: print seconds, rows per second and peak memory for each size.
-
-    Args:
-        description: the benchmark's docstring.
-        prepare: makes data with a number of rows in an empty folder; returns the arguments of each
-            call of ``work``, by variant.
-        work: runs in its own process; returns its seconds without imports.
-        sizes: numbers of rows, unless ``--rows`` is given.
-    """
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=sizes)
-    parser.add_argument("--json", action="store_true", help="print only JSON")
-    args = parser.parse_args()
-    measured = []
-    for rows in sorted(args.rows):
-        with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
-            for name, arguments in prepare(Path(folder), rows).items():
-                seconds, peak_mb = run_apart(work, *arguments)
-                found = {"rows": rows, "name": name, "seconds": seconds, "peak_mb": peak_mb}
-                measured.append({**found, "rows_per_s": rows / seconds})
-                if not args.json:
-                    print(
-                        f"{rows:11,} rows  {seconds:8.2f} s  {rows / seconds:9,.0f} rows/s  "
-                        f"{peak_mb:6,.0f} MB  {name}".rstrip()
-                    )
-    if args.json:
-        print(json.dumps(measured, indent=2))
 
 
 def import_first() -> None:

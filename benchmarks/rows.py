@@ -1,22 +1,33 @@
-"""How planning grows with the number of rows: time and memory.
+"""How the cost grows with the number of rows: time and memory of planning, and of whole tables.
 
     python -m benchmarks.rows --rows 10000 100000 1000000
 
-For each number, ``recordgen convert --check none --dry-run`` runs in its own process on a CSV with
-this many rows. Each row names a different file: one tiny image and hard links to it, 10,000 in a
-folder. Time is for planning without imports; peak memory is the proportional set size of the
-process and all its descendants together, imports included.
+For each number, these run in a process each; time is without imports, and peak memory is the
+proportional set size of the process and all its descendants together, imports included:
+
+    images     ``recordgen convert --check none --dry-run`` on a CSV, each row of which names a
+               different file: one tiny image and hard links to it, 10,000 in a folder
+    table      ``recordgen convert --task tabular`` on a CSV with ten columns: a split, three of
+               whole numbers, three of fractions, two of text and a target with two classes; three
+               columns lack one value in ten
+    unchecked  the same without the checks of the data (``--lint=-ALL``)
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
+import json
 import os
+import random
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.measuring import import_first, measure_growth
+from benchmarks.measuring import import_first, run_apart
 
 FOLDER_IMAGES = 10_000  # file systems allow some 65,000 links to a file, and folders stay fast
 LABELS = 10
@@ -38,25 +49,92 @@ def make_images(root: Path, count: int) -> Iterator[str]:
         yield str(path)
 
 
-def make_csv(root: Path, rows: int) -> dict[str, tuple[str, int]]:
-    """Write a CSV, and the images that it names."""
-    source = root / "rows.csv"
-    with source.open("w", encoding="utf-8") as file:
-        file.writelines(f"{path},{n % LABELS}\n" for n, path in enumerate(make_images(root, rows)))
-    return {"": (str(source), rows)}
+HEADER = "ml_use,id,age,children,balance,score,duration,job,city,deposit"
+JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "services")
 
 
-def _plan(source: str, rows: int) -> float:
+def make_lines(rows: int) -> Iterator[str]:
+    """Yield the lines of a table."""
+    draw = random.Random(0)
+    yield f"{HEADER}\n"
+    for number in range(rows):
+        ml_use = ("TRAIN", "TRAIN", "TRAIN", "VALIDATE", "TEST")[draw.randrange(5)]
+        age = "" if draw.random() < 0.1 else draw.randrange(18, 95)
+        balance = "" if draw.random() < 0.1 else f"{draw.gauss(1500, 3000):.2f}"
+        job = "" if draw.random() < 0.1 else draw.choice(JOBS)
+        yield (
+            f"{ml_use},{number},{age},{draw.randrange(6)},{balance},{draw.random():.6f},"
+            f"{draw.expovariate(0.01):.1f},{job},city {draw.randrange(5000)},"
+            f"{draw.choice(('yes', 'no'))}\n"
+        )
+
+
+def image_lines(root: Path, rows: int) -> Iterator[str]:
+    """Make images; yield the lines that name them."""
+    return (f"{path},{number % LABELS}\n" for number, path in enumerate(make_images(root, rows)))
+
+
+def plan_images(source: str, _: str) -> int:
+    """Plan the images of a CSV; return the number of planned rows."""
     from recordgen.conversion.api import plan
 
+    return plan(source, check="none").rows
+
+
+def convert_table(source: str, output: str, **options: Any) -> int:
+    """Convert a table; return its number of examples."""
+    from recordgen.conversion.api import convert
+
+    table = convert(source, output, task="tabular", columns="target=deposit", **options)
+    return table.dataset.examples
+
+
+#: What makes the lines of an import file, and what is measured with it.
+Case = tuple[Callable[[Path, int], Iterable[str]], Callable[[str, str], int]]
+
+CASES: Mapping[str, Case] = {
+    "images": (image_lines, plan_images),
+    "table": (lambda _, rows: make_lines(rows), convert_table),
+    "unchecked": (lambda _, rows: make_lines(rows), partial(convert_table, lint="-ALL")),
+}
+
+
+def _measured(work: Callable[[str, str], int], source: str, output: str, rows: int) -> float:
     import_first()
     started = time.perf_counter()
-    planned = plan(source, check="none").rows
+    count = work(source, output)
     seconds = time.perf_counter() - started
-    if planned != rows:
-        raise RuntimeError(f"{planned} of {rows} rows were planned")
+    if count != rows:
+        raise RuntimeError(f"{count} of {rows} rows are there")
     return seconds
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=(10_000, 100_000, 1_000_000))
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--json", action="store_true", help="print only JSON")
+    args = parser.parse_args()
+    measured = []
+    for rows in sorted(args.rows):
+        for name in args.only:
+            make, work = CASES[name]
+            with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
+                source = Path(folder, "rows.csv")
+                with source.open("w", encoding="utf-8") as file:
+                    file.writelines(make(Path(folder), rows))
+                output = os.path.join(folder, "out")
+                seconds, peak_mb = run_apart(_measured, work, str(source), output, rows)
+            found = {"rows": rows, "name": name, "seconds": seconds, "peak_mb": peak_mb}
+            measured.append({**found, "rows_per_s": rows / seconds})
+            if not args.json:
+                print(
+                    f"{rows:11,} rows  {seconds:8.2f} s  {rows / seconds:9,.0f} rows/s  "
+                    f"{peak_mb:6,.0f} MB  {name}"
+                )
+    if args.json:
+        print(json.dumps(measured, indent=2))
+
+
 if __name__ == "__main__":
-    measure_growth(__doc__, make_csv, _plan)
+    main()

@@ -91,14 +91,6 @@ def map_in_order(
 
     Raises: Exception: raised by the function or the items, at its place in the order.
     """
-    items = iter(items)
-    if len(first := list(islice(items, 2))) < 2:  # most runs are small: no thread is worth it
-        try:
-            yield from map(function, first)
-        finally:
-            if on_leave is not None:
-                on_leave()
-        return
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
     from sys import is_finalizing  # at the end of the process, globals are gone
 
@@ -106,7 +98,12 @@ def map_in_order(
     waiting: deque[tuple[Future[_Result], int]] = deque()
     held = 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="recordgen")
+    items = iter(items)
     try:
+        first = list(islice(items, 2))
+        if len(first) == 1:  # as most often in small runs
+            yield function(first[0])
+            return
         for item in chain(first, items):
             size = 0 if bytes_of is None else bytes_of(item)
             waiting.append((pool.submit(function, item), size))

@@ -46,12 +46,7 @@ def perceptual_hashes(thumbnails: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint6
 
 
 @lru_cache(maxsize=1)
-def _cosines() -> tuple[
-    npt.NDArray[np.float64],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.uint64],
-]:
+def _cosines() -> tuple[_Floats, Any, Any, Hashes]:
     """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
     count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
     waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
@@ -74,7 +69,7 @@ def mirrored_hashes(hashes: Hashes) -> Hashes:
 _LONGEST = 16 * SIDE
 
 # Pictures of one shape that are measured together; more of them leave the processor's cache.
-_AT_ONCE = 64
+_AT_ONCE = 32
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 _Floats: TypeAlias = "npt.NDArray[np.float64]"
@@ -212,8 +207,7 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
         by_size[picture[1:]].append(place)
     for (height, width, factor), places in by_size.items():
         sums[places] = _part_sums(gray[places], height, width, factor) / (height * width)
-    sums += 0.5
-    return sums.astype(np.uint8)
+    return (sums + 0.5).astype(np.uint8)
 
 
 def _part_sums(gray: Pixels, height: int, width: int, factor: int) -> _Floats:
@@ -294,8 +288,7 @@ def _histograms(thumbnails: Pixels) -> _Floats:
     count = len(thumbnails)
     offsets = np.arange(count)[:, None] * 256
     levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
-    counts = np.bincount(levels.ravel(), minlength=count * 256)
-    return counts.reshape(count, 256).astype(np.float64)
+    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256).astype(float)
 
 
 def _moments(histograms: _Floats) -> tuple[_Singles, _Singles]:

@@ -50,7 +50,7 @@ from recordgen.core.planning.plan import Base
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult, check_shard, write_shard
+from recordgen.core.shards.task import ShardResult, write_shard
 from recordgen.errors import UsageError
 from recordgen.storage.memory import memory_limit
 
@@ -169,7 +169,7 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
 
 def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow:
     """Check every shard and write only its result; returns file names."""
-    work = partial(check_shard, conversion=conversion)
+    work = partial(write_shard, target="", conversion=conversion)
     return shards.through("CheckShards", WorkOnShards(work, staging, _processes(conversion)))
 
 

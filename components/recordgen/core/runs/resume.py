@@ -17,7 +17,7 @@ from recordgen.core.facts.columns import renumbered
 from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.intact import shard_difference
-from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, check_shard, write_shard
+from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, write_shard
 from recordgen.core.task.task import Task
 from recordgen.errors import StorageError
 from recordgen.rejects import RejectCode
@@ -85,8 +85,8 @@ def compare_shard(
     on_progress: OnProgress,
 ) -> ShardResult:
     """Check a shard's payloads, and return its result; without bytes if the file differs."""
-    result = check_shard(
-        task, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
+    result = write_shard(
+        task, "", vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
     path = storage.join(output, result.shard.file)
     if not storage.exists(path):

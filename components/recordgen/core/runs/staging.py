@@ -65,7 +65,7 @@ STAGING = ".recordgen-staging"
 LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
-_PLAN, _FOUND = "plan.json", "found.json"
+_PLAN, _FOUND, _ERROR = "plan.json", "found.json", "error.json"
 
 # The number of bytes of the lengths of records, which come before the facts about their rows.
 _SIZE_BYTES = 8
@@ -179,9 +179,7 @@ class Staging:
         """Read a file, or its first bytes. Raises: FileNotFoundError."""
         if (content := self._written.get(path)) is not None:
             return content[:length]
-        if length is None:
-            return storage.read_bytes(path)
-        return storage.read_range(path, 0, length)
+        return storage.read_bytes(path) if length is None else storage.read_range(path, 0, length)
 
     def read_json(self, name: str, decode: Callable[[Any], _T]) -> _T:
         """Return what a JSON file of the folder holds.
@@ -193,15 +191,9 @@ class Staging:
         with decoding(path):
             return decode(parsed_json(data))
 
-    def _read_json_if_there(self, name: str, decode: Callable[[Any], _T]) -> _T | None:
-        """Return what a JSON file of the folder holds, None if there is none."""
+    def _has(self, name: str) -> bool:
         path = self.path(name)
-        try:
-            data = self._read(path)
-        except FileNotFoundError:
-            return None
-        with decoding(path):
-            return decode(parsed_json(data))
+        return path in self._written or storage.exists(path)
 
     @property
     def lease(self) -> str:
@@ -246,7 +238,7 @@ class Staging:
 
     def read_plan(self) -> StagedPlan | None:
         """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
-        return self._read_json_if_there(_PLAN, self._plan_of)
+        return self.read_json(_PLAN, self._plan_of) if self._has(_PLAN) else None
 
     def _plan_of(self, values: Any) -> StagedPlan:
         rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
@@ -398,7 +390,7 @@ class Staging:
 
     def read_found(self) -> Found:
         """Return what the steps of the checks have found: nothing if no step examined anything."""
-        return self._read_json_if_there(_FOUND, partial(built, Found)) or Found()
+        return self.read_json(_FOUND, partial(built, Found)) if self._has(_FOUND) else Found()
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}")
@@ -432,7 +424,7 @@ class Staging:
     def write_error(self, error: RecordgenError) -> None:
         """Write a worker's error for the launcher: runners lose the type of an error."""
         data = {"type": type(error).__name__, "message": str(error)}
-        storage.write_text(self.path("error.json"), json.dumps(data, ensure_ascii=False))
+        storage.write_text(self.path(_ERROR), json.dumps(data, ensure_ascii=False))
 
     def read_error(self) -> RecordgenError | None:
         """Return the error that a worker wrote, if any."""
@@ -441,7 +433,7 @@ class Staging:
             kind: type[RecordgenError] = getattr(errors, data["type"])
             return kind(data["message"])
 
-        return self._read_json_if_there("error.json", error_of)
+        return self.read_json(_ERROR, error_of) if self._has(_ERROR) else None
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
@@ -459,23 +451,18 @@ class Staging:
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
         planned and rejected, where work that a runner repeats counts twice.
         """
-        counts = []
-        names = [
-            name
-            for name, _ in storage.list_dir(self.path(folder))
-            if name not in finished and name.endswith(".json")
-        ]
+        listed = (name for name, _ in storage.list_dir(self.path(folder)))
+        names = [name for name in listed if name not in finished and name.endswith(".json")]
         paths = [self.path(folder, name) for name in names]
+        latest = dict(finished)
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         for name, text in zip(names, texts, strict=True):
-            examples, rejects, size, done = json.loads(text)
-            if done:
-                finished[name] = (examples, rejects, size)
-            else:
-                counts.append((examples, rejects, size))
-        counts += finished.values()
-        examples, rejects, size = map(sum, zip((0, 0, 0), *counts, strict=True))
-        return examples, rejects, size
+            *counts, is_done = json.loads(text)
+            latest[name] = (counts[0], counts[1], counts[2])
+            if is_done:
+                finished[name] = latest[name]
+        first, second, third = map(sum, zip((0, 0, 0), *latest.values(), strict=True))
+        return first, second, third
 
 
 def _result_name(split: str, index: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -241,42 +241,34 @@ def write_shard(
     conversion: Conversion,
     on_progress: OnProgress,
 ) -> ShardResult:
-    """Write one shard under the folder ``target``.
+    """Write one shard under the folder ``target``; check it, and write nothing, if that is empty.
 
     The file is written under a temporary name and renamed, so it is never incomplete. A second
     attempt replaces it with the same bytes.
     """
     stats = ShardStats(on_progress, conversion)
-    file = task.file(conversion.shards.compression)
-    made = task.rows.build(vocabulary, conversion, _threads(task, conversion), _framed)
+    compression = conversion.shards.compression
+    file, size = task.file(compression), 0
+    made = task.rows.build(
+        vocabulary,
+        conversion,
+        _threads(task, conversion),
+        _framed if target else lambda built: (built, ()),
+    )
 
     def frames() -> Iterator[Record]:
         for batch, framed in made:
             stats.add(batch)
             yield from framed
 
-    with (
-        storage.replacing(storage.join(target, file)) as out,
-        RECORDS.writer(out, conversion.shards.compression) as writer,
-    ):
-        writer.write(frames())
-    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, conversion))
-
-
-def check_shard(
-    task: ShardTask,
-    *,
-    vocabulary: Vocabulary,
-    conversion: Conversion,
-    on_progress: OnProgress,
-) -> ShardResult:
-    """Check one shard as :func:`write_shard` does, but write nothing."""
-    stats = ShardStats(on_progress, conversion)
-    threads = _threads(task, conversion)
-    for batch in task.rows.build(vocabulary, conversion, threads, lambda made: made):
-        stats.add(batch)
-    file = task.file(conversion.shards.compression)
-    return stats.result(task, file, 0, task.fingerprint(vocabulary, conversion))
+    if target:
+        with storage.replacing(storage.join(target, file)) as out:
+            with RECORDS.writer(out, compression) as writer:
+                writer.write(frames())
+            size = writer.bytes
+    else:
+        deque(frames(), maxlen=0)
+    return stats.result(task, file, size, task.fingerprint(vocabulary, conversion))
 
 
 def _threads(task: ShardTask, conversion: Conversion) -> int:
