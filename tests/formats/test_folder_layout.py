@@ -208,6 +208,15 @@ def test_second_files_are_labels_of_their_image(tmp_path, suffix, text):
     assert found.images == {"pics/a_rgb.jpg": [("dog", [0.25, 0.25, 0.75, 0.5])]}
 
 
+@pytest.mark.parametrize("more", [{}, {"data.yaml": "nc: 1\n"}])
+def test_yolo_labels_without_names_of_classes_say_what_is_missing(tmp_path, more):
+    """Numbers of classes are no labels: the folder stops, and asks for their names."""
+    files = {f"{at}/images/{n}.jpg": "" for at in "ab" for n in range(2)}
+    labels = {f"{at}/labels/{n}.txt": "0 .5 .5 .2 .2\n" for at in "ab" for n in range(2)}
+    with pytest.raises(NotUnderstoodError, match=r"a/labels/0\.txt .* classes\.txt"):
+        Reading(f"{write_files(tmp_path, {**files, **labels, **more})}/")
+
+
 def test_groups_of_a_layout_share_a_split(tmp_path):
     """Files with the same {group} are in one split, whatever their labels."""
     names = [f"{group}_{n}.png" for group in range(20) for n in range(3)]

@@ -366,7 +366,7 @@ def _check_documents(
     ]
     if not found:
         return
-    layout = _layout_of_twins(listing, images, twins)
+    layout, problem = _layout_of_twins(listing, images, twins)
     classes = layout_of_classes(images)
     sources = [
         name
@@ -380,7 +380,7 @@ def _check_documents(
     remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
     reason = (
         f"these files may hold labels, boxes or splits of the images, which the folders do not "
-        f"say: {', '.join(found[:_SHOWN])}{remedy}"
+        f"say: {', '.join(found[:_SHOWN])}{problem}{remedy}"
     )
     if listing.archive is not None:
         raise _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
@@ -397,13 +397,16 @@ def _check_documents(
     raise _refusal(listing, reason, source=source, image_root=folder_of_images(paths, source))
 
 
-def _layout_of_twins(listing: Listing, images: Sequence[str], twins: Sequence[str]) -> str:
-    """Return the layout of images and their documents, if these have a known form; else ""."""
-    from recordgen.formats.folder_layout import reads  # imports this module
+def _layout_of_twins(
+    listing: Listing, images: Sequence[str], twins: Sequence[str]
+) -> tuple[str, str]:
+    """Return the layout of images and their documents, or why these are not read."""
+    from recordgen.formats.folder_layout import problem_with  # imports this module
 
     described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
     layout = layout_of_pairs(images, described) if described else ""
-    return layout if layout and reads(listing, layout) else ""
+    problem = problem_with(listing, layout) if layout else ""
+    return ("", f"; {problem}") if problem else (layout, "")
 
 
 def _is_annotation(name: str) -> bool:

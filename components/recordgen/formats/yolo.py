@@ -21,7 +21,7 @@ import posixpath
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -36,7 +36,14 @@ from recordgen.formats.folder_advice import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    notes_about,
+    picture_of_lines,
+)
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import (
     CLASS_FILES,
@@ -48,7 +55,6 @@ from recordgen.formats.yolo_config import (
     is_class_file,
     of_one_set,
     read_config,
-    read_yaml,
 )
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageSegmentation, ObjectDetection
@@ -84,7 +90,6 @@ class Yolo(PictureFormat):
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
         if not configs:
-            _check_unnamed(listing)
             return None
         configs = of_one_set(listing, configs)
         config = read_config(listing, configs[0])
@@ -110,7 +115,7 @@ def _file_pictures(
     listing: Listing, config: YoloConfig, _: str
 ) -> Iterator[Picture | Problem | Note]:
     """Yield images with the files of their labels. Raises: SourceError: most images have none."""
-    line = 0
+    line, parse = 0, partial(parse_object, config=config)
     used, seen = set[str | None](), set[str]()
     for split, labelled in _splits(listing, config):
         missing = labelled.missing
@@ -128,7 +133,11 @@ def _file_pictures(
             used.add(labels)
             seen.add(image)
             own = split if config.splits else None  # else names decide
-            yield picture_of(listing, config, line, image, labels, own)
+            if labels is None:
+                yield Picture(line, image, own)
+            else:
+                found = picture_of_lines(listing, line, image, labels, parse)
+                yield replace(found, split=own) if isinstance(found, Picture) else found
     unused = [name for name in _around(listing, config.folder) if name not in seen]
     yield from notes_about(unused, "images are in no split, and were skipped")
     lost = [name for name in _label_files(listing, config) if name not in used]
@@ -245,48 +254,6 @@ def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
 def _has_labels(listing: Listing, folder: str) -> bool:
     """Return whether an image around the folder of class names has labels."""
     return any(_existing_labels(listing, image) for image in _around(listing, folder))
-
-
-def _check_unnamed(listing: Listing) -> None:
-    """Check that a folder has no labels without names of their classes. Raises: SourceError."""
-    if listing.only:
-        return
-    for name in listing.others:
-        stem = posixpath.splitext(name)[0]
-        is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        twins = {_swapped(stem, ("labels",), name) for name in IMAGE_FOLDERS} if is_twin else ()
-        if not listing.tree.by_stem.keys().isdisjoint(twins):
-            for other in listing.candidates("data.yaml", "data.yml"):
-                read_yaml(listing, other)  # it may say why it was not understood
-            raise SourceError(
-                f"{listing.root}: this looks like YOLO labels ({name}), but no file names the "
-                f"classes; add a data.yaml with names: and train:, or a classes.txt"
-            )
-
-
-def picture_of(
-    listing: Listing,
-    config: YoloConfig,
-    line: int,
-    image: str,
-    labels: str | None,
-    split: str | None,
-) -> Picture | Problem:
-    """Return an image with the objects in its file of labels; without any if that is None."""
-    if labels is None:
-        return Picture(line, image, split)
-    try:
-        data = listing.read(labels, YOLO_BYTES.most)
-    except ValueError as exc:
-        return Problem(line, f"{labels}: {exc}", image)
-    objects = []
-    for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
-        if fields := text.split():
-            try:
-                objects.append(parse_object(fields, config))
-            except ValueError as exc:
-                return Problem(line, f"{labels}:{number}: {exc}", image)
-    return Picture(line, image, split, objects=objects)
 
 
 def line_pictures(
