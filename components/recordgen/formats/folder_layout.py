@@ -35,7 +35,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
 from recordgen.formats.pictures import PictureFormat, Problem, notes_about, picture_of_lines
-from recordgen.formats.yolo_config import (
+from recordgen.formats.yolo import (
     CLASS_FILES,
     configs_in,
     is_class_file,
