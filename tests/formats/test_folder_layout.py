@@ -274,7 +274,7 @@ PAIRS = [
     + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
     + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],
     # more files than are compared, in folders of different sizes
-    [f"shots/{n:05}.jpg" for n in range(2_101)] + [f"semantic/{n:05}.png" for n in range(2_100)],
+    [f"shots/{n:05}.jpg" for n in range(3_001)] + [f"semantic/{n:05}.png" for n in range(3_000)],
 ]
 
 
@@ -393,7 +393,7 @@ def test_the_proposed_way_to_labels_reads_them(tmp_path, files, way, labels):
 
 def test_two_files_of_each_name_are_pairs(tmp_path):
     """1.jpg beside 1.png in the folder of a class is an image with something about it."""
-    names = [f"{at}/{at}{n}.{suffix}" for at in "ab" for n in range(3) for suffix in ("jpg", "png")]
+    names = [f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")]
     with pytest.raises(NotUnderstoodError, match="pairs"):
         Reading(f"{write_files(tmp_path, dict.fromkeys(names, PHOTO))}/")
 
