@@ -273,8 +273,6 @@ PAIRS = [
     [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]
     + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
     + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],
-    # more files than are compared, in folders of different sizes
-    [f"shots/{n:05}.jpg" for n in range(3_001)] + [f"semantic/{n:05}.png" for n in range(3_000)],
 ]
 
 
