@@ -208,6 +208,15 @@ def test_second_files_are_labels_of_their_image(tmp_path, suffix, text):
     assert found.images == {"pics/a_rgb.jpg": [("dog", [0.25, 0.25, 0.75, 0.5])]}
 
 
+@pytest.mark.parametrize("more", [{}, {"data.yaml": "nc: 1\n"}])
+def test_yolo_labels_without_names_of_classes_say_what_is_missing(tmp_path, more):
+    """Numbers of classes are no labels: the folder stops, and asks for their names."""
+    files = {f"{at}/images/{n}.jpg": "" for at in "ab" for n in range(2)}
+    labels = {f"{at}/labels/{n}.txt": "0 .5 .5 .2 .2\n" for at in "ab" for n in range(2)}
+    with pytest.raises(NotUnderstoodError, match=r"a/labels/0\.txt .* classes\.txt"):
+        Reading(f"{write_files(tmp_path, {**files, **labels, **more})}/")
+
+
 def test_groups_of_a_layout_share_a_split(tmp_path):
     """Files with the same {group} are in one split, whatever their labels."""
     names = [f"{group}_{n}.png" for group in range(20) for n in range(3)]
@@ -261,6 +270,9 @@ PAIRS = [
     ["images/images07.jpg", "masks/masks07.png"],
     ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
     ["a/b/images/1.jpg", "trimaps/1.png"],
+    [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]
+    + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
+    + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],
 ]
 
 
@@ -271,11 +283,117 @@ def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
     source = write_files(tmp_path / "in", files)
     with pytest.raises(NotUnderstoodError) as caught:
         recordgen.plan(source)
-    result = recordgen.convert(source, tmp_path / "out", split="names=yes", **caught.value.options)
-    assert (result.dataset.task, result.dataset.rows.examples) == (
-        "image_segmentation",
-        len(names) // 2,
-    )
+    found = Reading(source, split="names=yes", **caught.value.options)
+    assert found.options.task == "image_segmentation"
+    assert len(found.rows) == sum(name.endswith(".png") for name in names)
+
+
+XML = document("x.jpg", ("dog", "1 1 3 2"), size="16 12").strip()
+KITTI = "dog 0.00 0 -1.57 1 1 3 2 1.57 1.73 4.15 1.0 1.75 13.22 1.62\n"
+YOLO = "1 0.125 0.125 0.125 0.083333\n"
+CLASSES = {"classes.txt": "cat\ndog\n"}
+
+# Pattern of the images, that of their documents, one document, files beside: the proposed
+# layout reads them
+DESCRIBED = {
+    "YOLO in other folders": ("pics/{}/{}.jpg", "boxes/{}/{}.txt", YOLO, CLASSES),
+    "one of each": ("Images/{0}{1}.jpg", "Annotations/{0}{1}.txt", YOLO, CLASSES),
+    "Stanford's dogs": ("Images/a/{}{}.jpg", "Annotation/a/{}{}", XML, {}),
+    "VOC in other folders": ("photos/{}/{}.jpg", "xmls/{}/{}.xml", XML, {}),
+    "KITTI": ("{}/image_2/{}.jpg", "{}/label_2/{}.txt", KITTI, {"train/calib/0.txt": "P0: 7\n"}),
+    "a path of another machine": (
+        "{}/images/{}.jpg", "{}/labels/{}.txt", YOLO,
+        {"data.yaml": "train: x/images\nval: ../valid/images\nnames: [cat, dog]\nnc: 2\n"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("images", "documents", "text", "more"), DESCRIBED.values(), ids=DESCRIBED)
+def test_the_proposed_layout_of_documents_converts(tmp_path, images, documents, text, more):
+    """Files that describe an image each are read where they are, if their form is known."""
+    places = [(split, n) for split in ("train", "val") for n in range(3)]
+    for at in places:
+        said = text.replace("x.jpg", f"{at[1]}.jpg")
+        write_files(tmp_path, {images.format(*at): PHOTO, documents.format(*at): said})
+    write_files(tmp_path, more)
+    try:
+        options = Reading(f"{tmp_path}/") and {}
+    except NotUnderstoodError as exc:
+        options = exc.options
+        assert options
+    found = Outcome(f"{tmp_path}/", **options)
+    expected = [("dog", [0.0625, 0.0833, 0.1875, 0.1667])]
+    assert found.images == {images.format(*at): expected for at in places}
+
+
+# A folder, the option that its refusal proposes, and the labels which that reads
+LABELLED = {
+    "a list": (
+        {"img/a1.jpg": PHOTO, "img/b2.jpg": PHOTO, "all.txt": "a1.jpg red\nb2.jpg blue\n"},
+        ("all.txt", "img/"), {"red", "blue"},
+    ),
+    "names without suffixes": (
+        {"img/a10.jpg": PHOTO, "img/b20.jpg": PHOTO, "train.txt": "a10\tred\nb20\tblue\n"},
+        ("train.txt", "img/"), None,
+    ),
+    "one folder and tables": (
+        {
+            "X_Training_Input/a10.jpg": PHOTO, "X_Training_Input/b20.jpg": PHOTO,
+            "test.csv": "id\na10\nb20\n", "train.csv": "image,label\na10.jpg,red\nb20.jpg,blue\n",
+            "sample_submission.csv": "id,label\na10,red\nb20,red\n",
+        },
+        ("train.csv", "X_Training_Input/"), {"red", "blue"},
+    ),
+    "boxes beside classes": (
+        {
+            **{f"{at}/{at}{n}00.jpg": PHOTO for at in ("red", "blue") for n in range(2)},
+            "boxes.csv": "id,x\nred000,1\nblue100,2\n",
+        },
+        "{label}/{name}.jpg", {"red", "blue"},
+    ),
+    "annotations of frames": (
+        {
+            **{f"frames/{at}/{at}{n}00.jpg": PHOTO for at in ("v1", "v2") for n in range(2)},
+            "annotations/all.csv": "id,x\nv1000,1\nv2100,2\n",
+        },
+        "", None,
+    ),
+    "flags of one class": (
+        {"a/x10.jpg": PHOTO, "a/x20.jpg": PHOTO, "sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", None,
+    ),
+    "views of objects": (
+        {f"{at}/{at}_{k}/{n}.jpg": PHOTO for at in ("red", "blue") for k in "12" for n in "xy"},
+        "{label}/{folder}/{name}.jpg", {"red", "blue"},
+    ),
+    "classes by their first letter": (
+        {f"{at[0]}/{at}/{n}.jpg": PHOTO for at in ("abbey", "airport", "bakery") for n in "xyz"},
+        "{folder}/{label}/{name}.jpg", {"abbey", "airport", "bakery"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "way", "labels"), LABELLED.values(), ids=LABELLED)
+def test_the_proposed_way_to_labels_reads_them(tmp_path, files, way, labels):
+    """A refusal names the list or table with its image root, or the layout, or nothing."""
+    write_files(tmp_path, files)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(f"{tmp_path}/")
+    source, options = caught.value.source or f"{tmp_path}/", caught.value.options
+    if isinstance(way, tuple):
+        name, root = way
+        assert (source, options) == (f"{tmp_path}/{name}", {"image_root": f"{tmp_path}/{root}"})
+    else:
+        assert options == ({"layout": way} if way else {})
+    if labels is not None:
+        found = Outcome(source, **options)
+        assert {label for each in found.images.values() for label in each} == labels
+
+
+def test_two_files_of_each_name_are_pairs(tmp_path):
+    """1.jpg beside 1.png in the folder of a class is an image with something about it."""
+    names = [f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")]
+    with pytest.raises(NotUnderstoodError, match="pairs"):
+        Reading(f"{write_files(tmp_path, dict.fromkeys(names, PHOTO))}/")
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".gif"])

@@ -114,12 +114,9 @@ def test_documents_of_other_tools_stop(files, tmp_path):
 
 
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
-UNNAMED = {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"}
 
 # files of a folder, name of the format, file that shows it
 FOLDERS = [
-    ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
-    (UNNAMED, "YOLO labels", "train/labels/a.txt"),
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
     ({"train/data-00000-of-00001.arrow": b""}, "an Arrow stream", "train/data-0"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -258,38 +258,36 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
-    classes: dict[str, set[str]] = {}
-    suffixes: dict[str, set[str]] = {}
+    folders: dict[str, dict[str, str]] = {}
     for item in files:
         if item.label is not None:
-            classes.setdefault(item.label, set()).add(_stem(item.name))
-            suffixes.setdefault(item.label, set()).add(posixpath.splitext(item.name)[1].lower())
-    stems = {posixpath.splitext(item.name)[0] for item in files}
-    if len(stems) * 4 < len(files) * 3:
-        first, second = _two_of_a_stem(files)
-        raise _refusal(listing, f"{first} and {second} look like parts of pairs, by their names")
-    if _hold_the_same(classes) or _differ_in_suffix(classes, suffixes):
-        reason = f"{' and '.join(classes)} look like the parts of pairs, by their names or files"
+            suffix = posixpath.splitext(item.name)[1].lower()
+            folders.setdefault(item.label, {})[_stem(item.name)] = suffix
+    are_twice = len({posixpath.splitext(item.name)[0] for item in files}) * 4 < len(files) * 3
+    if are_twice or _hold_the_same(folders):
         layout = layout_of_classes([item.name for item in files])
         confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
-        if len(classes) <= _MOST_PARTS:
+        if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so", layout)
+        reason = (
+            f"{' and '.join(folders) or 'these files'} look like the parts of pairs, by their "
+            f"names or files; if each folder is a class, {confirm} says so"
+        )
+        raise _refusal(listing, reason, layout)
 
 
-def _two_of_a_stem(files: Sequence[PlacedFile]) -> Sequence[str]:
-    names = sorted(item.name for item in files)
-    return next(pair for pair in pairwise(names) if len({*map(_stem, pair)}) == 1)
-
-
-def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
+def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether folders hold the two or more parts of pairs, by their names or their files.
 
     Files have the same names if each folder has more than half of the names of the second largest
     one; numbers with zeros before them are names, too, but other numbers of classes are often the
-    same: ``cats/7.jpg`` and ``dogs/7.jpg``. Files of the same numbers are parts of pairs if the
-    names around them differ by folder and are not the folder's (``pan/7_p.png``, ``ms/7_m.png``),
-    and there are two or three folders, as more are classes; or if a folder is named after a part.
+    same: ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``. Files of the same numbers are
+    parts of pairs if the names around them differ by folder and are not the folder's
+    (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are classes; or
+    if a folder is named after a part.
+
+    Args:
+        folders: for each folder its files: their names without the suffix, and the suffix.
     """
     if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
         return len(folders) > 1
@@ -297,24 +295,16 @@ def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
     named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
         return True
-    is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))
+    one, other, *_ = folders.values()
+    if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
+        return {*one.values()}.isdisjoint(other.values())
     numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
-    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
     if any(each != numbers[0] for each in numbers):
         return False
-    if is_said:
+    if not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders))):
         return len(numbers[0]) > 1
+    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
     return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
-
-
-def _differ_in_suffix(
-    folders: Mapping[str, Collection[str]], suffixes: Mapping[str, Collection[str]]
-) -> bool:
-    """Return whether two folders hold the same names with other suffixes: ``1.jpg``, ``1.png``."""
-    if len(folders) != 2:
-        return False
-    (one, other), (first, second) = folders.values(), suffixes.values()
-    return len({*one}) > 2 and {*one} == {*other} and {*first}.isdisjoint(second)
 
 
 def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
@@ -346,17 +336,15 @@ def _check_documents(
     Raises: NotUnderstoodError, StorageError.
     """
     has_classes = files is None or len({item.label for item in files} - {None}) > 1
-    labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
     are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
-    twins = twins if are_twins else []
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: _named(listing, name, stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
-    found = twins or [
+    found = [
         name
         for name, some in named.items()
         if (images and _is_annotation(name))
@@ -364,46 +352,70 @@ def _check_documents(
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
     ]
-    if not found:
-        return
-    layout = _layout_of_twins(listing, images, twins)
-    classes = layout_of_classes(images)
-    sources = [
-        name
+    classes = layout_of_classes(images) if are_twins or found else ""
+    remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
+    if are_twins:
+        layout, problem = _layout_of_twins(listing, images, twins)
+        raise _refusal_of_documents(listing, twins, layout, problem + remedy)
+    labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
+    sources = {
+        name: named[name]
         for name in found
         if (_is_table(name) and not has_classes and "submission" not in words_of(name))
         or (_is_list(listing, name, stems) and named[name] - labelled)
-    ]
-    are_tables = all(_is_table(name) and not _is_annotation(name) for name in found)
-    if are_tables and not sources:
-        layout = layout or classes
-    remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
+    }
+    if sources or not all(_is_table(name) and not _is_annotation(name) for name in found):
+        classes = ""  # lists of splits and labels seldom contradict folders, but annotations do
+    if found:
+        source = _likely_source(listing, sources, bool(images))
+        raise _refusal_of_documents(listing, found, classes, remedy, *source)
+
+
+def _refusal_of_documents(
+    listing: Listing, found: Sequence[str], layout: str, problem: str, *source: str
+) -> NotUnderstoodError:
     reason = (
         f"these files may hold labels, boxes or splits of the images, which the folders do not "
-        f"say: {', '.join(found[:_SHOWN])}{remedy}"
+        f"say: {', '.join(found[:_SHOWN])}{problem}"
     )
     if listing.archive is not None:
-        raise _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
-    said = [name for name in sources if named[name] or not images] or sources
-    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(named[it])), default="")
+        return _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
+    return _refusal(listing, reason, layout, *source)
+
+
+def _likely_source(
+    listing: Listing, sources: Mapping[str, Set[str]], has_images: bool
+) -> tuple[str, str]:
+    """Return the file, or the pattern of files, that is likely to hold labels, and its image root.
+
+    Args:
+        listing: the folder.
+        sources: the images that each file names, as :func:`_named`.
+        has_images: whether there are images.
+    """
+    said = [name for name in sources if sources[name] or not has_images] or [*sources]
+    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
     base = posixpath.basename(best)
-    same = [each for each in others if posixpath.basename(each) == base]
+    same = [each for each in sources if posixpath.basename(each) == base]
     are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
-    if layout or not best or (images and not named[best] and not are_of_splits):
-        raise _refusal(listing, reason, layout)
+    if not best or (has_images and not sources[best] and not are_of_splits):
+        return "", ""
     source = storage.join(listing.root, *(("*", base) if are_of_splits else (best,)))
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    paths = (token for row in rows for token in _TOKEN.findall(row) if _stem(token) in stems)
-    raise _refusal(listing, reason, source=source, image_root=folder_of_images(paths, source))
+    tokens = (token for row in rows for token in _TOKEN.findall(row))
+    return source, folder_of_images((it for it in tokens if _stem(it) in sources[best]), source)
 
 
-def _layout_of_twins(listing: Listing, images: Sequence[str], twins: Sequence[str]) -> str:
-    """Return the layout of images and their documents, if these have a known form; else ""."""
-    from recordgen.formats.folder_layout import reads  # imports this module
+def _layout_of_twins(
+    listing: Listing, images: Sequence[str], twins: Sequence[str]
+) -> tuple[str, str]:
+    """Return the layout of images and their documents, or why these are not read."""
+    from recordgen.formats.folder_layout import problem_with  # imports this module
 
     described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
     layout = layout_of_pairs(images, described) if described else ""
-    return layout if layout and reads(listing, layout) else ""
+    problem = problem_with(listing, layout) if layout else ""
+    return ("", f"; {problem}") if problem else (layout, "")
 
 
 def _is_annotation(name: str) -> bool:

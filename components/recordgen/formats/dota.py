@@ -14,7 +14,7 @@ too, which the option ``layout`` names.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,14 +23,22 @@ from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.field_kinds import NUMBER
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    notes_about,
+    picture_of_lines,
+)
 from recordgen.formats.shapes import outlined
 from recordgen.subjects.details import Details, flagged
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _FOLDER = "labelTxt"
-_HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
+#: How lines begin that are no objects.
+HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
 _PROBED = 3
 
 
@@ -77,7 +85,7 @@ def _documents(listing: Listing) -> Sequence[str]:
 def _lines(listing: Listing, name: str) -> Sequence[Sequence[str]]:
     """Return the fields of the first lines of a file, without DOTA's headers."""
     text = listing.head(name).decode("utf-8-sig", "replace")
-    return [line.split() for line in text.splitlines() if not line.startswith(_HEADERS)]
+    return [line.split() for line in text.splitlines() if not line.startswith(HEADERS)]
 
 
 def _corners(fields: Sequence[str]) -> bool:
@@ -95,25 +103,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     image = image_or_problem(listing, beside, line=line)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")
-    return picture_of(listing, line, name, image, object_of_dota)
-
-
-def picture_of(
-    listing: Listing,
-    line: int,
-    name: str,
-    image: str,
-    parse: Callable[[Sequence[str]], Marked],
-) -> Picture | Problem:
-    """Return an image with the object in each line of a file, or the problem with one of them."""
-    objects = []
-    for number, text in listing.lines(name):
-        if not text.startswith(_HEADERS):
-            try:
-                objects.append(parse(text.split()))
-            except ValueError as exc:
-                return Problem(line, f"{name}:{number}: {exc}", image)
-    return Picture(line, image, objects=objects, document=name)
+    return picture_of_lines(listing, line, image, name, object_of_dota, HEADERS)
 
 
 def object_of_dota(fields: Sequence[str]) -> Marked:

@@ -26,15 +26,21 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, yolo
 from recordgen.formats.class_folders import row_of_file
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, VIDEO_SUFFIX
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
 from recordgen.formats.folder_advice import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
-from recordgen.formats.pictures import PictureFormat, Problem, notes_about
-from recordgen.formats.yolo_config import CLASS_FILES, configs_in, is_class_file, read_config
+from recordgen.formats.pictures import PictureFormat, Problem, notes_about, picture_of_lines
+from recordgen.formats.yolo import (
+    CLASS_FILES,
+    configs_in,
+    is_class_file,
+    read_config,
+    read_yaml,
+)
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
@@ -271,41 +277,46 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     Raises: NotUnderstoodError: no file names the classes of YOLO's numbers.
     """
     lines = (line.split() for name in seconds[:_PROBED] for _, line in listing.lines(name))
-    first = next(lines, [])
+    first = next((line for line in lines if not line[0].startswith(dota.HEADERS)), [])
     for parse in (dota.object_of_kitti, dota.object_of_dota):
         with suppress(ValueError):
             parse(first)
-            return _Kind(dota.Dota.tasks, _Second(dota.Dota(), partial(_of_pixels, listing, parse)))
+            return _Kind(dota.Dota.tasks, _Second(dota.Dota(), _of_lines_by(listing, parse)))
+    if not all(map(NUMBER.fullmatch, first)):
+        raise _refusal(listing, f"{seconds[0]} is not read: it has no lines of YOLO, KITTI or DOTA")
     configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
     if not configs:
+        for name in listing.candidates("data.yaml", "data.yml"):
+            read_yaml(listing, name)  # it may say why it was not understood
         raise _refusal(
             listing,
-            "no file names the classes of these labels; add a classes.txt with a name in each line",
+            f"{seconds[0]} has YOLO labels, but no file names their classes; add a classes.txt "
+            f"with a name in each line",
         )
     config = read_config(listing, configs[0])
-
-    def read(line: int, labels: str, image: str) -> Picture | Problem:
-        return yolo.picture_of(listing, config, line, image, labels, None)
-
-    classes = tuple(dict.fromkeys(config.classes))
-    return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), classes)
+    read = _of_lines_by(listing, partial(yolo.parse_object, config=config))
+    return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), tuple(dict.fromkeys(config.classes)))
 
 
-def _of_pixels(
-    listing: Listing, parse: Callable[[Sequence[str]], Marked], line: int, name: str, image: str
-) -> Picture | Problem:
-    return dota.picture_of(listing, line, name, image, parse)
+def _of_lines_by(listing: Listing, parse: Callable[[Sequence[str]], Marked]) -> _Read:
+    def read(line: int, name: str, image: str) -> Picture | Problem:
+        return picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
+
+    return read
 
 
-def reads(listing: Listing, layout: str) -> bool:
-    """Return whether the files of a layout are of a kind that is read, as the first ones show."""
+def problem_with(listing: Listing, layout: str) -> str:
+    """Return why the files of a layout are not read, as the first ones show; empty if they are."""
     try:
         matches = _matches(listing, layout)
         kind = _kind(listing, matches)
         image, other = next((it.path, it.others[0]) for it in matches.files if it.others)
-        return kind.second is None or isinstance(kind.second.read(1, other, image), Picture)
-    except SourceError:
-        return False
+        item = None if kind.second is None else kind.second.read(1, other, image)
+    except NotUnderstoodError as exc:
+        return exc.reason.removeprefix(f"{listing.root}: ")
+    except SourceError as exc:
+        return str(exc)
+    return item.message if isinstance(item, Problem) else ""
 
 
 def _read_row(

@@ -181,7 +181,7 @@ def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[st
         return {}
     import yaml  # few sources have such a file
 
-    from recordgen.formats.yolo_config import check_yaml
+    from recordgen.formats.yolo import check_yaml
 
     text = head[begin.end() : end.start()]
     try:

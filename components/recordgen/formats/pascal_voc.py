@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
+from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import VOC_BYTES
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
@@ -178,7 +179,7 @@ def _image(listing: Listing, name: str, root: Element) -> str | None:
     folder = posixpath.dirname(name)
     above = posixpath.dirname(folder)
     places = (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images"), above)
-    found = listing.image_at(said, *places) if said else ()
+    found = listing.image_at(said, *places, split=word_in_folders(name)) if said else ()
     return found if isinstance(found, str) else None
 
 

@@ -10,13 +10,13 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
-from recordgen.core.limits import IMAGE_KEYPOINTS
+from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
@@ -29,7 +29,7 @@ from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import SKIPPED, Reject, RejectCode
 from recordgen.subjects.details import KEYPOINT
-from recordgen.subjects.picture import Picture, is_size
+from recordgen.subjects.picture import Marked, Picture, is_size
 
 if TYPE_CHECKING:
     from recordgen.core.task.task import Task
@@ -178,6 +178,38 @@ class PictureFormat(Format):
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
         return replace(picture, size=size, notes=notes)
+
+
+def picture_of_lines(
+    listing: Listing,
+    line: int,
+    image: str,
+    name: str,
+    parse: Callable[[Sequence[str]], Marked],
+    skipped: tuple[str, ...] = (),
+) -> Picture | Problem:
+    """Return an image with the object in each line of a text, or the problem with one of them.
+
+    Args:
+        listing: the folder.
+        line: the line of the picture.
+        image: its name.
+        name: the text.
+        parse: returns the object in the fields of a line, or raises ValueError.
+        skipped: how lines begin that are no objects.
+    """
+    try:
+        data = listing.read(name, YOLO_BYTES.most)
+    except ValueError as exc:
+        return Problem(line, f"{name}: {exc}", image)
+    objects = []
+    for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
+        if text.strip() and not text.startswith(skipped):
+            try:
+                objects.append(parse(text.split()))
+            except ValueError as exc:
+                return Problem(line, f"{name}:{number}: {exc}", image)
+    return Picture(line, image, objects=objects, document=name)
 
 
 def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:
