@@ -157,13 +157,6 @@ def test_same_input_same_bytes_on_any_number_of_workers(args, make_images, make_
     assert converted("seed", seed=4) != expected
 
 
-def test_mixed_shards_have_no_label(make_images, make_csv, tmp_path):
-    """With shard_by=hash, shards have no label, even if all records share one."""
-    source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
-    dataset = recordgen.convert(source, tmp_path / "out").dataset
-    assert [shard.label for shard in dataset.splits["train"].shards] == [None]
-
-
 def test_a_new_class_leaves_the_shards_of_the_others(make_images, make_csv, tmp_path):
     """With shard_by=label, a new class renumbers shards; a later one changes no byte of others."""
     images = make_images(36)
@@ -350,17 +343,6 @@ def test_several_files_by_glob(make_images, make_csv, tmp_path):
     [reject] = result.rejects
     assert (reject.source, reject.line) == (str(tmp_path / "part2.csv"), 3)
     assert f"{tmp_path}/part1.csv:2" in reject.message
-
-
-def test_an_unlabelled_image_has_no_label_features(make_images, make_csv, tmp_path):
-    """An image without a label has no label features, and not the label 0."""
-    images = make_images(2)
-    source = make_csv([f"TRAIN,{images[0]},0", f"TRAIN,{images[1]}"])
-    dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
-    records = read_split(tmp_path / "out", "train")
-    found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
-    assert found == {named(images[0]): 0, named(images[1]): -1}
-    assert dataset.splits["train"].unlabelled == 1
 
 
 @pytest.mark.parametrize("option", ["overwrite", "append"])

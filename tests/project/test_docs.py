@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,8 +86,6 @@ NOT_RUN = {
 # Optional imports: in environments without them, a block is only compiled.
 _APART = "tests/trainers/ has an environment of its own"
 OPTIONAL = {"tfx": "the leg without TFX", **dict.fromkeys(("torch", "grain", "jax"), _APART)}
-
-Run = Callable[[str], Path]
 
 
 class Samples:
@@ -492,23 +489,3 @@ def test_steps_compile_and_the_client_submits_them(kubeflow, kubeflow_runs):
     assert given["source"] == "gs://bucket/flowers/labels.csv"
     assert given["serving_dir"] == "gs://bucket/serving"
     assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 6
-
-
-def test_vertex_takes_the_kubeflow_pipeline(kubeflow):
-    """Google's client accepts the compiled package, its caching and its parameters."""
-    aiplatform = pytest.importorskip("google.cloud.aiplatform")
-    from google.auth.credentials import AnonymousCredentials
-
-    made = aiplatform.PipelineJob(
-        display_name="daily",
-        template_path=str(kubeflow / "daily.yaml"),
-        pipeline_root="gs://bucket/pipelines",
-        parameter_values={"source": "gs://bucket/flowers/labels.csv"},
-        project="project",
-        location="europe-west4",
-        credentials=AnonymousCredentials(),
-    ).to_dict()
-    tasks = made["pipelineSpec"]["root"]["dag"]["tasks"]
-    assert tasks["train"]["cachingOptions"]["enableCache"]
-    values = made["runtimeConfig"]["parameterValues"]
-    assert values["source"] == "gs://bucket/flowers/labels.csv"

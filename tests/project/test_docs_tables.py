@@ -1,4 +1,4 @@
-"""The tables and listings of the documentation agree with the code."""
+"""The tables of the documentation agree with the code."""
 
 import inspect
 import re
@@ -13,8 +13,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.tasks.text_entities.task import TextEntities
-from tests.pages import ROOT, blocks, pages, wrong_rows
+from tests.pages import ROOT, pages, wrong_rows
 from tests.rows import read_rows
 
 # A test as pages name it: its file and its name.
@@ -25,11 +24,6 @@ def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def listings(page):
-    """Return the blocks of a page that are not code."""
-    return [block.text for block in blocks(page) if not block.language]
-
-
 def section(page, title):
     text = text_of(page)
     return text[text.index(f"\n## {title}") + 1 :].split("\n## ")[0]
@@ -37,22 +31,10 @@ def section(page, title):
 
 # --- rows that are rejected -----------------------------------------------------------------------
 
-# | task | `line` | code | message |; for entities `sentence` and `tags`, and no task
-_REJECTS = [
-    *re.findall(
-        r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$",
-        wrong_rows("Images and videos") + wrong_rows("Texts"),
-        re.MULTILINE,
-    ),
-    *(
-        (TextEntities.name, *cells)
-        for cells in re.findall(
-            r"^\| `(.+)` \| (\w+) \| (.+) \|$",
-            wrong_rows("Entities"),
-            re.MULTILINE,
-        )
-    ),
-]
+# | task | `line` | code | message |; for entities also `sentence` and `tags`
+_REJECTS = re.findall(
+    r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$", wrong_rows("Import files"), re.MULTILINE
+)
 
 
 def read(folder, task, line):
@@ -68,13 +50,11 @@ def read(folder, task, line):
 
 @pytest.mark.parametrize(("task", "line", "code", "message"), _REJECTS)
 def test_each_rejected_line_has_its_code_and_message(task, line, code, message, tmp_path):
+    """A line that is wrong for its task is a reject with this code and message."""
     item = read(tmp_path, task, line)
     assert isinstance(item, Reject)
     assert (item.line, item.code) == (1, code)
     assert item.message.startswith(message)
-
-
-# --- tasks ------------------------------------------------------------------------------------
 
 
 # --- options ----------------------------------------------------------------------------------

@@ -102,9 +102,9 @@ def test_fields_and_json_lines_give_the_annotation(task, said, annotation):
     assert not adjusted.taken_for(ROW)
 
 
-# task, fields of a CSV line or object of a JSON line, what the message names
+# task, fields of a CSV line or object of a JSON line, what the message names; the whole lines of
+# tests/wrong_rows.txt are not repeated
 WRONG = [
-    (ImageClassification(), ["cat", "dog"], "(got 2 "),
     (ImageClassification(), ["c\nat"], ""),
     (ImageClassification(), {"classificationAnnotation": "cat"}, "displayName"),
     (ImageClassification(), {"classificationAnnotation": {"displayName": ""}}, "displayName"),
@@ -112,18 +112,12 @@ WRONG = [
     (ImageMultiLabel(), {"classificationAnnotations": {"displayName": "a"}}, "Annotations"),
     (ImageMultiLabel(), {"classificationAnnotations": ["a"]}, "classificationAnnotations"),
     (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "(got 3,4,.5,6,cat"),
-    (ObjectDetection(), ["cat"], "'cat'"),
-    (ObjectDetection(), ["", ".1", ".2", "", "", ".5", ".6"], "label"),
     (ObjectDetection(), ["cat", ".1", ".2", ".5", ".6"], "(got 4 fields)"),
-    (ObjectDetection(), ["cat", *"1234567"], "(got 7 fields)"),
     (ObjectDetection(), ["cat", *"12345678", "9"], "(got 9 fields)"),
-    (ObjectDetection(), ["cat", ".1", ".2", "", "", ".5", "six"], "(got 'six')"),
     (ObjectDetection(), ["cat", ".1", "", "", "", ".5", ".6"], "from 0 to 1 (got '')"),
     (ObjectDetection(), ["cat", ".1", "nan", "", "", ".5", ".6"], "from 0 to 1 (got 'nan')"),
-    (ObjectDetection(), ["cat", ".1", ".2", "", "", "200", ".4"], "pixels"),
     (ObjectDetection(), boxes("cat"), "boundingBoxAnnotations"),
     (ObjectDetection(), boxes({**box(), "yMax": None}), "yMax"),
-    (ObjectDetection(), boxes({"displayName": "cat"}), "xMin"),
     (ObjectDetection(), boxes(box(xMin=True)), "xMin must be a number from 0 to 1 (got True)"),
     (ObjectDetection(), boxes(box(xMin=10**400)), "xMin"),
     (ObjectDetection(), {"boundingBoxAnnotations": box()}, "boundingBoxAnnotations"),

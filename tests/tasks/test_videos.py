@@ -28,7 +28,6 @@ from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.task import Segment
 from tests.conftest import stored_examples
-from tests.pages import wrong_rows
 from tests.planned import record_of
 from tests.rows import read_rows
 from tests.servers import serving
@@ -334,21 +333,6 @@ def test_batches(output):
         recordgen.input_fn(output, split="test")
     with pytest.raises(UsageError, match=r"^label_mode .*'multi_hot'"):
         recordgen.input_fn(output, label_mode="multi_hot")
-
-
-_REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
-
-
-@pytest.mark.parametrize(("line", "code", "message"), _REJECT.findall(wrong_rows("Videos")))
-def test_each_wrong_row_says_that(line, code, message, tmp_path):
-    """The table of wrong lines has the code and message of each line."""
-    kind = "jsonl" if line.startswith("{") else "csv"
-    path = tmp_path / f"a.{kind}"
-    path.write_text(f"{line}\n")
-    [item] = read_rows(ConvertOptions(task=TASK, format=kind), ImportFile(str(path)))
-    assert isinstance(item, Reject)
-    assert (item.line, item.code) == (1, code)
-    assert item.message.startswith(message)
 
 
 def code_blocks(section):
