@@ -9,8 +9,10 @@ from itertools import cycle, islice
 
 import pytest
 
+import recordgen
 from recordgen import storage
 from recordgen.cli import main
+from recordgen.conversion.appending import read_rejects
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import RecordError, RecordgenError, UsageError
@@ -307,3 +309,29 @@ def test_an_odd_record_is_an_error_or_harmless(has_boxes, tmp_path):
             added = set(tree_bytes(place)) - before
             assert all(path.startswith(("a/to/", "evil/")) for path in added), (name, values)
             shutil.rmtree(place)
+
+
+# a sample, a feature of its records, values that do not fit
+UNFIT = [
+    ("text_entities", "entity/class/text", [1.5]),
+    ("image_segmentation", "image/segmentation/class/encoded", [5]),
+    ("video_classification", "video/uri", [5]),
+]
+
+
+@pytest.mark.parametrize(("name", "feature", "values"), UNFIT)
+def test_a_dataset_from_elsewhere_is_read_again_or_refused(name, feature, values, sample, tmp_path):
+    """Records of other types, a folder for a shard, and no rejects in their file are errors."""
+    evil = forged(sample(name), tmp_path / "evil", **{feature: values})
+    with suppress(RecordgenError):
+        assert len(recordgen.check(str(evil), progress=None).rejects) > 3
+    [shard, *_] = sorted(evil.glob("Split-*/*"))
+    shard.unlink()
+    shard.mkdir()
+    with pytest.raises(RecordgenError, match=shard.name):
+        list(recordgen.read(str(shard)))
+    with pytest.raises(RecordgenError):
+        recordgen.check(str(evil), progress=None)
+    (evil / "rejects.jsonl").write_text("[1]\n")
+    with pytest.raises(RecordError, match="rejects"):
+        read_rejects(str(evil / "rejects.jsonl"))

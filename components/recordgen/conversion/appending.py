@@ -114,12 +114,14 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
 
 
 def read_rejects(path: str) -> tuple[Reject, ...]:
-    """Return the rejects in a file; none if there is no file. Raises: StorageError."""
+    """Return the rejects in a file; none if there is no file. Raises: RecordError, StorageError."""
     try:
         lines = storage.read_text(path).split("\n")
+        return tuple(Reject(**json.loads(line)) for line in lines if line)
     except FileNotFoundError:
         return ()
-    return tuple(Reject(**json.loads(line)) for line in lines if line)
+    except (OSError, ValueError, TypeError) as exc:
+        raise RecordError(f"{path}: damaged list of rejects: {exc}; remove it to append") from exc
 
 
 def _check_shards(output: str, dataset: Dataset) -> None:

@@ -26,7 +26,7 @@ from recordgen.errors import RecordError
 from recordgen.formats.declared_rows import declared_row
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.json_values import mapping
+from recordgen.formats.json_values import mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named, names_beside
 from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
@@ -123,24 +123,30 @@ def _with_name(column: str, value: Any, names: Sequence[str]) -> Any:
 
 def output_records(listing: Listing, name: str, dataset: Dataset) -> Iterator[Record]:
     """Yield the records of a shard of an output. Raises: RecordError: one is damaged."""
-    for record in RECORDS.read(f"{listing.root}{name}"):
-        values = parse_example(record)
-        if dataset.features:  # a table, whose columns have any name
-            yield {feature: _plain(each) for feature, each in values.items()}
-            continue
-        found = {
-            column: _plain(values[feature])
-            for feature, column in _COLUMNS.items()
-            if feature in values
-        }
-        if features.VIDEO_URI in values:
-            found["video"] = storage.resolve(found["video"], storage.join(dataset.folder, ""))
-        if features.ENTITY_START in values:
-            lists = (map(_as_text, values.get(feature, ())) for feature in _ENTITY)
-            found[ENTITIES] = [
-                dict(zip(_ENTITY.values(), each, strict=True)) for each in zip(*lists, strict=True)
-            ]
-        yield found
+    path = f"{listing.root}{name}"
+    for number, record in enumerate(RECORDS.read(path)):
+        try:
+            yield _output_record(parse_example(record), dataset)
+        except ValueError as exc:
+            raise RecordError(f"{path}: record {number}: {exc}") from exc
+
+
+def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Record:
+    """Return the record of an example of an output. Raises: ValueError: its values do not fit."""
+    if dataset.features:  # a table, whose columns have any name
+        return {feature: _plain(each) for feature, each in values.items()}
+    found = {
+        column: _plain(values[feature]) for feature, column in _COLUMNS.items() if feature in values
+    }
+    if features.VIDEO_URI in values:
+        uri = text(found["video"], features.VIDEO_URI)
+        found["video"] = storage.resolve(uri, storage.join(dataset.folder, ""))
+    if features.ENTITY_START in values:
+        lists = (map(_as_text, values.get(feature, ())) for feature in _ENTITY)
+        found[ENTITIES] = [
+            dict(zip(_ENTITY.values(), each, strict=True)) for each in zip(*lists, strict=True)
+        ]
+    return found
 
 
 def _plain(values: Sequence[Any]) -> Any:

@@ -290,6 +290,7 @@ class TfRecordFiles(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = _names(listing, document, dataset_of(listing))
         path = f"{listing.root}{document}"
+        listing.open(document).close()  # an error if there is no such file
         if others := names.others:
             yield Note(
                 0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
@@ -372,10 +373,12 @@ def _picture(
         if len(image) != 1 or not isinstance(image[0], bytes):
             raise ValueError(f"expected one image in {names.image} (got {len(image)} values)")
         objects, labels, size = _annotation(names, values)
-        mask = values.get(features.IMAGE_MASK_ENCODED, ())
+        mask = values.get(features.IMAGE_MASK_ENCODED, ())[:1]
+        if not all(isinstance(data, bytes) for data in mask):
+            raise ValueError(f"expected a mask, which is bytes (got {mask[0]!r:.80})")
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
-    payloads = [range_in(document, place, record, data) for data in (image[0], *mask[:1])]
+    payloads = [range_in(document, place, record, data) for data in (image[0], *mask)]
     return Picture(
         *(number + 1, uri, None, size, objects, labels),
         payloads=payloads,

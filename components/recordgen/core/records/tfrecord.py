@@ -139,7 +139,7 @@ class TfRecords:
 
         Damaged records are an error, as in :meth:`read_around`.
         """
-        with storage.open_read(path) as file:
+        with _opened(path) as file:
             allowance.grow_by(file)
             end = file.seek(0, io.SEEK_END)
             file.seek(0)
@@ -202,7 +202,7 @@ class TfRecords:
         self, path: str, wanted: deque[int] | None, read: Callable[..., _Found]
     ) -> Iterator[tuple[int, _Found]]:
         """Yield what is read of the wanted records with their indexes; of all records if None."""
-        with storage.open_read(path) as raw:
+        with _opened(path) as raw:
             allowance.grow_by(raw)
             file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
             index = offset = 0
@@ -221,6 +221,13 @@ class TfRecords:
                 raise RecordError(
                     f"{path}: damaged gzip stream after offset {offset}: {exc}"
                 ) from exc
+
+
+def _opened(path: str) -> IO[bytes]:
+    try:
+        return storage.open_read(path)
+    except IsADirectoryError as exc:
+        raise RecordError(f"{path}: expected a shard, which is a file (got a folder)") from exc
 
 
 @lru_cache(4096)
