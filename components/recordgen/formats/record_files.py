@@ -48,7 +48,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing, dataset_of
-from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names, named_head
+from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
 from recordgen.formats.objects import CLASSES, class_names, names_beside
 from recordgen.formats.parquet import (
     SIZE,
@@ -86,7 +86,6 @@ _PLACES_KEPT = 2 * BLOCK_LINES
 _PROBED = 8
 
 _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
-_CELLS = Cells()
 
 # The numbers of records, and their values by column, or what is wrong with them.
 _Records: TypeAlias = Iterator[tuple[int, Any]]
@@ -202,7 +201,7 @@ class RecordFiles(Format):
             if isinstance(task, TextEntities):
                 yield from text_rows(records, file.path, task, adjusted)
                 return
-            reader = NamedRecords(file.path, names, _CELLS, task, adjusted, given)
+            reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
             for item in reader.rows(self._values(file, names, records, given, places)):
                 if isinstance(item, Row) and places:
@@ -264,7 +263,7 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
     def fields(line: int, record: Any) -> list[str] | Reject:
         try:
             values = mapping(record, "a record")
-            return [_CELLS.single(values.get(name), name, line) for name in names]
+            return [single(values.get(name), name) for name in names]
         except AnnotationError as exc:
             return exc.reject(source, line)
         except ValueError as exc:
