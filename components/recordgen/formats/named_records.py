@@ -13,7 +13,7 @@ reader: that of CSV files. The line of a record is its number from 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -26,7 +26,7 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.head import Head, Line
-from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.made_columns import (
     box_columns,
@@ -258,14 +258,6 @@ def given_names(given: Given) -> Sequence[str]:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
     names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
     return list(dict.fromkeys([*names, *filter(None, [given.group])]))
-
-
-def check_names(names: Iterable[str], records: Iterable[Mapping[str, Any]], source: str) -> None:
-    """Check that each name is a key of a record. Raises: UsageError, which lists the keys."""
-    known = dict.fromkeys(key for record in records for key in record)
-    for name in names:
-        if name not in known:
-            no_column(name, [*known], f"{source}: columns")
 
 
 def named_head(
