@@ -29,7 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
-from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
+from recordgen.formats.named_records import NamedRecords, Values, given_names, single
 from recordgen.formats.row_parser import note_unused
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.lines import check_spelling
@@ -111,7 +111,7 @@ def _named_rows(
     keys = [*names]
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
-    reader = NamedRecords(source, names, Cells(), task, adjusted, given)
+    reader = NamedRecords(source, names, task, adjusted, given)
     firsts = [True]  # until the keys of an object are known
     has_verdict = "label" in given.roles and "answer" not in keys  # of Prodigy
 
@@ -192,7 +192,7 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:
     """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
-    return Cells().single(record.get(key), key, 0).strip() or None if key else None
+    return single(record.get(key), key).strip() or None if key else None
 
 
 def _start(raw: bytes) -> str:

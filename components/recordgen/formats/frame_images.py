@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -107,9 +107,7 @@ class FrameImages:
         def address(uri: str) -> str | None:
             return self._place(uri).address if uri in self._cells else None
 
-        known = batch.addresses or [None] * len(batch.uris)
-        found = addresses(task, batch.uris, batch.annotations, known, address)
-        return batch._replace(addresses=found)
+        return with_places(batch, task, address)
 
     def _place(self, path: str) -> Range:
         """Return where an image is; it is written when the first row needs it."""
@@ -135,22 +133,16 @@ class FrameImages:
         os.utime(self._file.name, ns=(number, number))
 
 
-def addresses(
-    task: Task,
-    uris: Sequence[str],
-    annotations: Sequence[str | None],
-    known: Sequence[str | None],
-    address_of: Callable[[str], str | None],
-) -> list[str | None]:
-    """Return the addresses of rows, see :class:`Row`; ``known`` are those that they have."""
-    found = []
-    for names, own in zip(task.stored_uris(uris, annotations), known, strict=True):
-        places = [*map(address_of, names)]
+def with_places(batch: RowBatch, task: Task, address_of: Callable[[str], str | None]) -> RowBatch:
+    """Return rows with the addresses of their images; None is that of a file of its own."""
+    known, found = batch.addresses or [None] * len(batch.uris), list[str | None]()
+    for uris, own in zip(task.stored_uris(batch.uris, batch.annotations), known, strict=True):
+        places = [*map(address_of, uris)]
         if any(places):
-            paths = json.loads(own) if own else [None] * len(names)
+            paths = json.loads(own) if own else [None] * len(uris)
             own = json.dumps([place or path for place, path in zip(places, paths, strict=True)])
         found.append(own)
-    return found
+    return batch._replace(addresses=found)
 
 
 def _remove(path: str) -> None:

@@ -245,17 +245,16 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     objects are also rows below a header.
     """
     from recordgen.formats.automl_jsonl import parse_object, split_word  # a CSV needs neither
-    from recordgen.formats.named_records import check_names, given_names, named_head
+    from recordgen.formats.named_records import named_head
 
     objects: list[tuple[int, Mapping[str, Any]]] = []
     for number, raw in enumerate(some, start=1):
         with suppress(AnnotationError):  # the reader of the rows reports it
             objects.append((number, parse_object(raw)))
-    names = given_names(given)
-    check_names(names, (record for _, record in objects), path)
     splits = [split_word(record) for _, record in objects]
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
+    names = [*dict.fromkeys(key for _, record in objects for key in record)]
     values = ([*map(record.get, names)] for _, record in objects)
     head = named_head(path, names, values, given)
     return replace(head, objects=objects, splits_of_objects=splits)

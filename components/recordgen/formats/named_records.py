@@ -13,7 +13,7 @@ reader: that of CSV files. The line of a record is its number from 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
-from recordgen.core.task.task import SEVERAL, Task
+from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.head import Head, Line
-from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.made_columns import (
     box_columns,
@@ -53,39 +53,39 @@ _LETTERS = 1 << 20
 #: The number of a record, from 1, and the values of its columns; or why it has none.
 Values: TypeAlias = "tuple[int, Sequence[Any]] | Reject"
 
-_Way: TypeAlias = Callable[[Any, str, int], str]
+_Way: TypeAlias = Callable[[Any, str], str]
 
 
-class Cells:
-    """How values become fields: 3.0 is ``3``, null and NaN are empty ones."""
+def single(value: Any, column: str) -> str:
+    """Return the field of one value: 3.0 is ``3``, null and NaN are empty.
 
-    def single(self, value: Any, column: str, line: int) -> str:
-        """Return the field of one value. Raises: AnnotationError, UsageError: it is none."""
-        if isinstance(value, str):
-            return value
-        texts = self.several(value, column, line)
-        if len(texts) > 1:
-            raise bad_annotation(f"{printable(column)} must hold one value (got {len(texts)})")
-        return "".join(texts)
+    Raises: AnnotationError: it is none.
+    """
+    if isinstance(value, str):
+        return value
+    texts = _several(value, column)
+    if len(texts) > 1:
+        raise bad_annotation(f"{printable(column)} must hold one value (got {len(texts)})")
+    return "".join(texts)
 
-    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
-        """Return the labels in a value, which may be a list. Raises: as :meth:`single`."""
-        if isinstance(value, str):
-            return [value]
-        if value is None or value != value:
-            return []
-        if isinstance(value, bytes):
-            return [_decoded(value, column)]
-        if isinstance(value, list):
-            return [text for item in value for text in self.several(item, column, line)]
-        if isinstance(value, dict):
-            raise bad_annotation(
-                f"{printable(column)} must hold a text, a number or a list of these "
-                f"(got {value!r:.80})"
-            )
-        if isinstance(value, float) and value.is_integer():
-            return [str(int(value))]
-        return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
+
+def _several(value: Any, column: str) -> Sequence[str]:
+    """Return the labels in a value, which may be a list. Raises: as :func:`single`."""
+    if isinstance(value, str):
+        return [value]
+    if is_list(value):
+        return [text for item in value for text in _several(item, column)]
+    if value is None or value != value:
+        return []
+    if isinstance(value, bytes):
+        return [_decoded(value, column)]
+    if isinstance(value, dict):
+        raise bad_annotation(
+            f"{printable(column)} must hold a text, a number or a list of these (got {value!r:.80})"
+        )
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value))]
+    return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
 
 
 def _decoded(value: bytes, column: str) -> str:
@@ -102,7 +102,6 @@ class NamedRecords:
     Args:
         source: its name, for rows and messages.
         names: of the columns.
-        cells: how values become fields.
 
     Raises: UsageError: the task lacks a given role, or the source a given column.
     """
@@ -111,7 +110,6 @@ class NamedRecords:
         self,
         source: str,
         names: Sequence[str],
-        cells: Cells,
         task: Task,
         adjusted: Adjustments,
         given: Given,
@@ -140,10 +138,10 @@ class NamedRecords:
 
         def way(at: int) -> _Way | None:
             if at in whole:
-                return partial(_whole, cells)
+                return _whole
             if at in labels:
-                return partial(_labels, cells, separator)
-            return cells.single if at in used else None
+                return partial(_joined, separator)
+            return single if at in used else None
 
         self._ways = list(map(way, range(len(names))))
         lists = [each.places for each in made if each.columns == BOX_ROLES]
@@ -194,7 +192,7 @@ class NamedRecords:
         try:
             return [
                 [
-                    way(value, name, line) if way else ""
+                    way(value, name) if way else ""
                     for way, value, name in zip(self._ways, each, self._names, strict=True)
                 ]
                 for each in self._each_box(values)
@@ -234,15 +232,13 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _whole(cells: Cells, value: Any, column: str, line: int) -> str:
+def _whole(value: Any, column: str) -> str:
     """Return a list as one field, as box lists and one-hot lists are read."""
-    return text_of(value) if is_list(value) else cells.single(value, column, line)
+    return text_of(value) if is_list(value) else single(value, column)
 
 
-def _labels(cells: Cells, separator: str, value: Any, column: str, line: int) -> str:
-    if isinstance(value, str):
-        return value
-    return separator.join(cells.several(value, column, line))
+def _joined(separator: str, value: Any, column: str) -> str:
+    return value if isinstance(value, str) else separator.join(_several(value, column))
 
 
 def check_roles(task: Task, given: Given) -> None:
@@ -262,14 +258,6 @@ def given_names(given: Given) -> Sequence[str]:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
     names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
     return list(dict.fromkeys([*names, *filter(None, [given.group])]))
-
-
-def check_names(names: Iterable[str], records: Iterable[Mapping[str, Any]], source: str) -> None:
-    """Check that each name is a key of a record. Raises: UsageError, which lists the keys."""
-    known = dict.fromkeys(key for record in records for key in record)
-    for name in names:
-        if name not in known:
-            no_column(name, [*known], f"{source}: columns")
 
 
 def named_head(
@@ -355,23 +343,11 @@ def dataframe_rows(
     Raises: UsageError: no column has the name of a path column, or the task's rows have no columns.
     """
     names = [str(name) for name in frame.columns]
-    reader = NamedRecords(SOURCE, names, _FrameCells(task), task, adjusted, given)
-    return reader.rows(enumerate(frame_cells(frame), start=1))
-
-
-class _FrameCells(Cells):
-    """Cells of a frame; a column that does not fit the task stops the run."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    def single(self, value: Any, column: str, line: int) -> str:
-        remedy = f"several labels need task='{self._task.kind}_multi_label' and one label column"
-        return single_text(as_before_gaps(value), column, line, remedy)
-
-    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
-        is_one = self._task.labelling != SEVERAL or not is_list(value)
-        return [self.single(each, column, line) for each in ([value] if is_one else value)]
+    reader = NamedRecords(SOURCE, names, task, adjusted, given)
+    records = (
+        [str(it) if isinstance(it, bool) else it for it in row] for row in frame_cells(frame)
+    )
+    return reader.rows(enumerate(records, start=1))
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
@@ -407,30 +383,3 @@ def text_of(value: Any) -> str:
         return value.decode("utf-8", "replace")
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
-
-
-def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
-    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
-    if way := _way_of_content(value, column):
-        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
-    if isinstance(value, dict) or is_list(value):
-        raise UsageError(
-            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
-            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
-        )
-    return "" if value is None else str(value)
-
-
-def _way_of_content(value: Any, column: str) -> str:
-    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
-    import numpy as np
-
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
-    is_array = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
-    if not is_array or isinstance(value, np.generic) or np.ndim(value) < 2:
-        return ""
-    return (
-        f"images in memory ({type(value).__name__}); write each to a file, and put the paths of "
-        f"the files into the column; or write examples of arrays or bytes with recordgen.write"
-    )

@@ -41,14 +41,14 @@ from recordgen.formats.copied_records import (
 )
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
-from recordgen.formats.frame_images import addresses
+from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing, dataset_of
-from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names, named_head
+from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
 from recordgen.formats.objects import CLASSES, class_names, names_beside
 from recordgen.formats.parquet import (
     SIZE,
@@ -86,7 +86,6 @@ _PLACES_KEPT = 2 * BLOCK_LINES
 _PROBED = 8
 
 _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
-_CELLS = Cells()
 
 # The numbers of records, and their values by column, or what is wrong with them.
 _Records: TypeAlias = Iterator[tuple[int, Any]]
@@ -124,9 +123,9 @@ class RecordFiles(Format):
         found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather", ".tar")
         is_named = given.is_table or not given.roles.keys().isdisjoint({"path", "text"})
         if is_named and not found:
-            files = [name for name in record_files(listing) if _holds_records(listing, name)]
+            files = [it for it in record_files(listing) if [*first_records(listing.root + it)]]
             if files:
-                classes = tuple(dict.fromkeys(_classes_of_records(listing, files[0], given)))
+                classes = _classes_of(listing, files[0], given)
                 return Evidence(f"{files[0]} holds examples", "", files, classes)
         if not listing.only and "" in listing.tree.datasets and (dataset := dataset_of(listing)):
             shards = [shard.file for shard in dataset.shards]
@@ -142,7 +141,7 @@ class RecordFiles(Format):
         first = first_filled(listing, found)
         if not (given.are_declared or self._is_mine(listing, first, given)):
             return None
-        classes = tuple(dict.fromkeys(_declared_classes(listing, first, given)))
+        classes = _classes_of(listing, first, given)
         return Evidence(f"{first} holds records", "", found, classes, is_weak=is_json)
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
@@ -202,18 +201,15 @@ class RecordFiles(Format):
             if isinstance(task, TextEntities):
                 yield from text_rows(records, file.path, task, adjusted)
                 return
-            reader = NamedRecords(file.path, names, _CELLS, task, adjusted, given)
+            reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
             for item in reader.rows(self._values(file, names, records, given, places)):
-                if isinstance(item, Row) and places:
-                    row = [item.uri], [item.annotation], [None]
-                    [found] = addresses(task, *row, places.get)
-                    yield item._replace(addresses=found)
-                elif isinstance(item, RowBatch) and places:
-                    rows = item.uris, item.annotations, [None] * len(item.uris)
-                    yield item._replace(addresses=addresses(task, *rows, places.get))
-                else:
+                if not places or isinstance(item, Reject):
                     yield item
+                    continue
+                batch = RowBatch.of([item]) if isinstance(item, Row) else item
+                batch = with_places(batch, task, places.get)
+                yield next(batch.rows) if isinstance(item, Row) else batch
 
     def _values(
         self,
@@ -264,7 +260,7 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
     def fields(line: int, record: Any) -> list[str] | Reject:
         try:
             values = mapping(record, "a record")
-            return [_CELLS.single(values.get(name), name, line) for name in names]
+            return [single(values.get(name), name) for name in names]
         except AnnotationError as exc:
             return exc.reject(source, line)
         except ValueError as exc:
@@ -334,31 +330,23 @@ def _given_images(given: Given) -> tuple[str, str]:
     return given.roles.get("path", ("",))[0], given.roles.get("mask", ("",))[0]
 
 
-def _holds_records(listing: Listing, name: str) -> bool:
-    return next(first_records(f"{listing.root}{name}"), None) is not None
-
-
 def _given_labels(given: Given) -> Sequence[str]:
     """Return the columns of labels, which are no one-hot columns."""
     labels = given.roles.get("label", ())
     return [name for name in labels if name not in given.one_hot_keys]
 
 
-def _classes_of_records(listing: Listing, name: str, given: Given) -> Sequence[str]:
-    found = names_of(listing, name).classes if _given_labels(given) else {}
-    return [found[number] for number in sorted(found)]
-
-
-def _declared_classes(listing: Listing, name: str, given: Given) -> Sequence[str]:
-    """Return the classes of a Parquet file's column of labels, in the order of their numbers."""
-    if not listing.head(name).startswith(_PARQUET):
-        return ()
-    with opened(listing, name) as file:
-        declared = features_in(file.schema_arrow.metadata or {})
+def _classes_of(listing: Listing, name: str, given: Given) -> tuple[str, ...]:
+    """Return the declared classes of the given column of labels, in the order of their numbers."""
     labels = _given_labels(given)[:1]
-    return next(
-        (class_names(declared.get(it)) or names_beside(listing, name, it) for it in labels), ()
-    )
+    found: Sequence[str] = ()
+    if labels and listing.head(name).startswith(_PARQUET):
+        with opened(listing, name) as file:
+            declared = features_in(file.schema_arrow.metadata or {})
+        found = class_names(declared.get(labels[0])) or names_beside(listing, name, labels[0])
+    elif labels and record_files(listing.at(name)):
+        found = [it for _, it in sorted(names_of(listing, name).classes.items())]
+    return tuple(dict.fromkeys(found))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from recordgen.formats.column_stats import MAX_CLASSES
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import Given
-from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells, single_text
+from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells, is_list
 from recordgen.formats.table_columns import (
     check_header,
     find_table,
@@ -153,13 +153,23 @@ def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
         (
             line,
             [
-                single_text(as_before_gaps(cell) if name == classes else cell, name, line)
+                _field(as_before_gaps(cell) if name == classes else cell, name, line)
                 for cell, name in zip(cells, names, strict=True)
             ],
         )
         for line, cells in enumerate(frame_cells(frame), start=1)
     )
     return table_items(rows, SOURCE)
+
+
+def _field(value: Any, column: str, line: int) -> str:
+    """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
+    if isinstance(value, dict | bytes) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values, and texts "
+            f"that are decoded (got {value!r:.80})"
+        )
+    return "" if value is None else str(value)
 
 
 def table_items(rows: Iterable[tuple[int, list[str] | Reject]], source: str) -> Iterator[Item]:
