@@ -1,11 +1,14 @@
 """Whole trainings: the examples, Keras with two backends, and the documentation's page."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import recordgen
 from tests.pages import ROOT, blocks
@@ -53,6 +56,67 @@ right = (scores(pixels).argmax(1) == masks)[masks < 255]
 print(f"accuracy {right.float().mean():.4f}")
 """
 
+# An index has torchvision for the CUDA build of PyTorch, whose operators a CPU build does not load;
+# then these stand in, since detectors need no others to learn.
+OPERATORS = """
+import torch
+try:
+    import torchvision
+except RuntimeError:
+    import sys
+    def nms(boxes, scores, most):
+        from torchvision.ops import box_iou
+        left, kept = scores.argsort(descending=True), []
+        while len(left):
+            kept.append(left[:1])
+            left = left[1:][box_iou(boxes[left[:1]], boxes[left[1:]])[0] <= most]
+        return torch.cat(kept) if kept else left
+    for name in ("nms", "qnms"):
+        kinds = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        torch.library.define(f"torchvision::{name}", kinds)
+    torch.library.impl("torchvision::nms", "cpu", nms)
+    for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+    import torchvision
+    torchvision.extension._has_ops = lambda: True
+"""
+
+DETECTOR = """
+import sys, torch, torchvision, recordgen
+from torch.utils.data import DataLoader, default_convert
+images = recordgen.source(sys.argv[1]).images(
+    64, layout="CHW", dtype=torch.float32, boxes="xyxy", fields=["masks"])
+model = getattr(torchvision.models.detection, sys.argv[2])(
+    weights=None, weights_backbone=None, num_classes=1 + len(images.class_names), min_size=64,
+    max_size=64, rpn_pre_nms_top_n_train=32, rpn_post_nms_top_n_train=16)
+optimizer = torch.optim.Adam(model.parameters(), 1e-4)
+for items in DataLoader(images, 4, sampler=[*range(len(images))] * 4, collate_fn=default_convert):
+    pixels, targets = zip(*items)
+    targets = [{**target, "labels": 1 + target["labels"]} for target in targets]
+    optimizer.zero_grad()
+    (loss := sum(model(pixels, targets).values())).backward()
+    optimizer.step()
+    print(f"loss {loss:.4f}")
+"""
+
+FLAX = """
+import sys, jax.numpy as jnp, optax, recordgen
+from flax import nnx
+images = recordgen.source(sys.argv[1], "train").images(16, dtype="float32")
+rngs = nnx.Rngs(0)
+model = nnx.Sequential(nnx.Conv(3, 32, (3, 3), 2, rngs=rngs), nnx.relu,
+    lambda pixels: pixels.reshape(len(pixels), -1),
+    nnx.Linear(8 * 8 * 32, len(images.class_names), rngs=rngs))
+optimizer = nnx.Optimizer(model, optax.adam(3e-3), wrt=nnx.Param)
+def loss(model, pixels, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(model(pixels), labels).mean()
+for pixels, labels in (batch for seed in range(8) for batch in images.batches(32, seed=seed)):
+    optimizer.update(model, nnx.grad(loss)(model, pixels, labels))
+evaluation = recordgen.source(sys.argv[1], "eval").images(16, dtype="float32")
+pixels, labels = evaluation.batch(range(len(evaluation)))
+print(f"accuracy {(model(pixels).argmax(1) == labels).mean():.4f}")
+"""
+
 
 def run(*command, **variables):
     """Run Python to a good end, without a traceback; return its output."""
@@ -77,6 +141,11 @@ def test_examples(photos, example):
     assert accuracy(str(ROOT / "examples" / example), photos) > 0.85
 
 
+def test_a_flax_model(photos):
+    """Batches of NumPy arrays are what JAX takes."""
+    assert accuracy("-c", FLAX, photos) > 0.85
+
+
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_keras(photos, backend):
     """``model.fit`` takes a DataLoader, or batches of NumPy arrays."""
@@ -87,6 +156,32 @@ def test_a_u_net(tmp_path):
     """Images and masks become tensors of one batch, and a U-Net learns the masks."""
     recordgen.convert(f"{ROOT}/examples/image_segmentation/shapes.csv", tmp_path / "out")
     assert accuracy("-c", UNET, str(tmp_path / "out")) > 0.85
+
+
+@pytest.mark.parametrize("name", ["fasterrcnn_mobilenet_v3_large_320_fpn", "maskrcnn_resnet50_fpn"])
+def test_detectors_of_torchvision(tmp_path, name):
+    """Boxes, labels and masks are the targets that they take, and their loss falls."""
+    categories = [{"id": number, "name": name} for number, name in enumerate(("red", "green"))]
+    images, annotations = [], []
+    for number in range(8):
+        pixels = np.zeros((64, 64, 3), np.uint8)
+        for kind in range(number % 3):  # some images have no object
+            x, y = 5 + 25 * kind, 3 * number
+            pixels[y : y + 20, x : x + 20, kind] = 250
+            corners = [x, y, x + 20, y, x + 20, y + 20, x, y + 20]
+            annotations.append({"id": len(annotations), "image_id": number, "category_id": kind})
+            annotations[-1] |= {"bbox": [x, y, 20, 20], "segmentation": [corners]}
+        images.append({"id": number, "file_name": f"{number}.png", "width": 64, "height": 64})
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    (tmp_path / "instances_train.json").write_text(json.dumps(document))
+    recordgen.convert(tmp_path, tmp_path / "out", lint="-ALL", split="1")
+    # Dynamo would compile what stands in for operators, which takes a minute.
+    alone = {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
+    said = run("-c", OPERATORS + DETECTOR, str(tmp_path / "out"), name, **alone)
+    losses = [float(each) for each in re.findall(r"loss (\S+)", said)]
+    assert len(losses) == 8
+    assert sum(losses[6:]) < sum(losses[:2])
 
 
 def test_the_page(photos, tmp_path, monkeypatch):
