@@ -31,14 +31,7 @@ from recordgen.training.config import TRAINING_OPTIONS
 COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 
 #: The names of types in KFP.
-TYPES = {
-    str: "String",
-    int: "Integer",
-    float: "Float",
-    bool: "Boolean",
-    list: "List",
-    dict: "JsonObject",
-}
+TYPES = {str: "String", int: "Integer", float: "Float", bool: "Boolean", list: "List"}
 
 # Inputs of the conversion alone.
 _OF_CONVERT = ("transfer", "dataset_version", "previous")
@@ -67,27 +60,23 @@ def _steps() -> Mapping[str, dict[str, Any]]:
     steps["check"]["outputs"] += [each for each in convert["outputs"] if each["type"] == "Integer"]
     steps["train"]["inputs"] += map(_setting, TRAINING_OPTIONS.values())
     container = convert["implementation"]["container"]
-    for name, step in steps.items():
-        command = [*container["command"][:-1], name]
-        step.update(name=name, implementation={"container": {**container, "command": command}})
+    for name, step in {"convert": convert, **steps}.items():
+        # The step knows its own defaults, whatever the version of the image.
+        defaults = {
+            each["name"]: each["default"]
+            if each["type"] == "String"
+            else json.loads(each["default"])
+            for each in step["inputs"]
+            if "default" in each
+        }
+        args = ["--defaults", json.dumps(defaults), *container["args"]]
+        own = {**container, "command": [*container["command"][:-1], name], "args": args}
+        step.update(name=name, implementation={"container": own})
     # A separate step, because kfp's local runs have no optional input artifacts.
     text = "AutoML import file, or a folder of them, as an artifact."
     source = {"name": "source", "type": "Dataset", "description": text}
     of_artifact = {**convert, "inputs": [source, *convert["inputs"][1:]]}
-    steps = {"convert": convert, "convert_artifact": of_artifact, **steps}
-    return {name: _with_defaults(step) for name, step in steps.items()}
-
-
-def _with_defaults(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step that knows its own defaults, whatever the version of the image."""
-    defaults = {
-        each["name"]: each["default"] if each["type"] == "String" else json.loads(each["default"])
-        for each in step["inputs"]
-        if "default" in each
-    }
-    container = step["implementation"]["container"]
-    args = ["--defaults", json.dumps(defaults), *container["args"]]
-    return {**step, "implementation": {"container": {**container, "args": args}}}
+    return {"convert": convert, "convert_artifact": of_artifact, **steps}
 
 
 #: Every step by name, in KFP's component format, in the order of a pipeline.
@@ -97,10 +86,10 @@ STEPS = _steps()
 def load_step(name: str, image: str | None = None) -> Any:
     """Return one of :data:`STEPS` as kfp's component; ``image`` overrides component.yaml's."""
     step = STEPS[name]
-    container = step["implementation"]["container"]
-    own = (
-        {**step, "implementation": {"container": {**container, "image": image}}} if image else step
-    )
+    container = {**step["implementation"]["container"]}
+    if image:
+        container["image"] = image
+    own = {**step, "implementation": {"container": container}}
     component = components.load_component_from_text(yaml.safe_dump(own, allow_unicode=True))
     # kfp drops the descriptions when it loads this format, which has no lists of artifacts.
     component.component_spec.description = step["description"]

@@ -8,13 +8,12 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
-from pipelines.terminal import run_main, show_progress
+from pipelines.terminal import loading_tfx, run_main, show_progress
 from recordgen import storage
-from recordgen.console.quiet import load_tensorflow, quiet_libraries, waiting
+from recordgen.console.quiet import quiet_libraries
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
@@ -28,11 +27,8 @@ _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 
 def run_pipeline(settings: Settings, workdir: str, *, verbose: bool = False) -> None:
     """Run the pipeline in this process. Raises: RecordgenError."""
-    print("loading TFX …", flush=True)
-    with waiting("loading TFX", partial(print, flush=True)):
-        if not verbose:
-            load_tensorflow()
-        from tfx import v1 as tfx  # takes 10 s or more, so check the arguments first
+    with loading_tfx(verbose=verbose):  # so check the arguments first
+        from tfx import v1 as tfx
 
         from pipelines.pipeline import create_local_pipeline
 

@@ -135,9 +135,7 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
         dataset_version=args.dataset_version,
         fingerprint_images=not args.no_fingerprint_images,
         options=make_options({**options, "task": args.task or AUTO}),
-        training=TrainingConfig(
-            **{**training, "image_size": args.image_size and tuple(args.image_size)}
-        ),
+        training=TrainingConfig(**training),
         min_score=args.min_score,
     )
 

@@ -7,11 +7,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 
+from recordgen.console.quiet import load_tensorflow, waiting
 from recordgen.errors import MissingPackageError, RecordgenError
-
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def run_main(main: Callable[[], None]) -> int:
@@ -31,7 +32,7 @@ def run_main(main: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("\ninterrupted: run it again to resume; finished steps are kept", file=sys.stderr)
-        return INTERRUPTED
+        return 130  # 128 + SIGINT, as in shells
     return 0
 
 
@@ -68,9 +69,14 @@ class StepProgress(logging.Handler):
             print(f"[{self._number}/{self._steps}] {match[1]}: {how}", flush=True)
 
 
-def _is_own(record: logging.LogRecord) -> bool:
-    """Return whether a record comes from the user's code, not from an installed library."""
-    return "site-packages" not in record.pathname
+@contextmanager
+def loading_tfx(*, verbose: bool = False) -> Iterator[None]:
+    """Say every few seconds that the block imports TFX, which takes 10 s or more."""
+    print("loading TFX …", flush=True)
+    with waiting("loading TFX", partial(print, flush=True)):
+        if not verbose:
+            load_tensorflow()
+        yield
 
 
 def show_progress(steps: int, *, verbose: bool = False) -> None:
@@ -90,7 +96,8 @@ def show_progress(steps: int, *, verbose: bool = False) -> None:
         warnings = logging.StreamHandler()
         warnings.setLevel(logging.WARNING)
         warnings.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-        warnings.addFilter(_is_own)
+        # Those of the user's code, not of installed libraries.
+        warnings.addFilter(lambda record: "site-packages" not in record.pathname)
         tfx_log.addHandler(warnings)
     tfx_log.propagate = verbose
     own_log = logging.getLogger("recordgen")

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from pipelines.settings import Settings, add_pipeline_options, to_settings
-from pipelines.terminal import run_main
+from pipelines.terminal import loading_tfx, run_main
 from recordgen import storage
 from recordgen.beam import runners
-from recordgen.console.quiet import load_tensorflow, quiet_libraries, waiting
+from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import UsageError
 
 
@@ -72,13 +72,12 @@ def compile_job(
         serving_dir=serving_dir,
         beam_pipeline_args=[*(beam_args or LOCAL_BEAM_ARGS)],
     )
-    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
-        tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
-            default_image=dict(images),
-            # Schema 2.0 ignores the results of a driver: span and fingerprint.
-            use_pipeline_spec_2_1=True,
-        )
+    experimental = tfx.orchestration.experimental
+    # Schema 2.0 ignores the results of a driver: span and fingerprint.
+    config = experimental.KubeflowV2DagRunnerConfig(
+        default_image=dict(images), use_pipeline_spec_2_1=True
     )
+    runner = experimental.KubeflowV2DagRunner(config)
     job: dict[str, Any] = runner.run(pipeline, parameter_values=values, write_out=False)
     if settings.fingerprint_images:
         vertex_driver.use_in(job)
@@ -131,9 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.beam_args:
             runners.check_flags(args.beam_args)
             runners.check_dataflow(args.beam_args)
-        print("loading TFX …", flush=True)
-        with waiting("loading TFX", partial(print, flush=True)):
-            load_tensorflow()  # takes 10 s or more, so check the arguments first
+        with loading_tfx():  # so check the arguments first
             job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")

@@ -21,7 +21,7 @@ def test_without_a_custom_config_every_field_has_its_default(nothing):
     ("values", "message"),
     [
         # custom_config, the error
-        ({"epoch": 3}, r"frames.*'epochs'"),
+        ({"epoch": 3}, r"'epoch'.*'epochs'"),
         ({"epochs": True}, "epochs"),
         ({"learning_rate": True}, "learning_rate"),
         ({"learning_rate": float("nan")}, "learning_rate"),

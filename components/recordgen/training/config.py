@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import DataError, UsageError, did_you_mean
+from recordgen.errors import DataError, UsageError, check_names
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
 
 # Keys of TFX's Trainer for Vertex AI, and of KerasTuner's Hyperband, between those of settings.
 _OTHER_PREFIXES = ("ai_platform_", "tuner/")
 SMALL_CNN = "small_cnn"
-EPOCHS, MOST_EPOCHS = 10, 200  # by default: of most trainings, and of small ones
+EPOCHS, MOST_EPOCHS = 10, 200  # by default: of most trainings, and of few examples
 IMAGENET = "imagenet"
 # Values of ``augment``.
 PHOTO = "photo"
@@ -93,7 +93,7 @@ class TrainingConfig:
         None,
         "passes over split train; a number of steps overrides it",
         metavar="N",
-        unset="10; for small tables up to 200, to make 2,000 steps",
+        unset="10; for few examples up to 200, to make 300 steps, for tables 2,000",
     )
     frozen_epochs: int = option(
         0,
@@ -254,20 +254,12 @@ class TrainingConfig:
             for name, value in (values or {}).items()
             if not str(name).startswith(_OTHER_PREFIXES)
         }
-        check_keys("custom_config", given, [field.name for field in fields(cls)])
+        check_names(given, [field.name for field in fields(cls)])
         return cls(**given)
 
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` of JSON values."""
         return {**asdict(self), "image_size": self.image_size and list(self.image_size)}
-
-
-def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None:
-    """Check that all keys of a mapping are known. Raises: UsageError."""
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(str(name), known, "")
-            raise UsageError(f"{what} must only have {', '.join(known)} (got {name}{hint})")
 
 
 def check_value(setting: Option, value: object) -> None:

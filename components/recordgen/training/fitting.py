@@ -146,7 +146,9 @@ class Fitting:
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of a finished training. Raises: StorageError."""
         if self.replicas.is_chief:
-            remove_checkpoints(self.folder)
+            with _storage_errors(self.folder):
+                if tf.io.gfile.exists(self.folder):
+                    tf.io.gfile.rmtree(self.folder)
 
     def _is_over(self, progress: Progress) -> bool:
         """Return whether to stop early: the last ``patience`` epochs did not lower the loss."""
@@ -365,13 +367,6 @@ def has_checkpoint(folder: str) -> bool:
     """Return whether a folder has a checkpoint. Raises: StorageError."""
     with _storage_errors(folder):
         return tf.train.latest_checkpoint(folder) is not None
-
-
-def remove_checkpoints(folder: str) -> None:
-    """Remove the checkpoints of a finished training. Raises: StorageError."""
-    with _storage_errors(folder):
-        if tf.io.gfile.exists(folder):
-            tf.io.gfile.rmtree(folder)
 
 
 @contextlib.contextmanager

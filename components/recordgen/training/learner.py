@@ -67,7 +67,7 @@ class TaskTrainer(ABC):
     patience: ClassVar[int] = 0
 
     #: The fewest steps of a training whose epochs are not set, in at most MOST_EPOCHS.
-    least_steps: ClassVar[int] = 0
+    least_steps: ClassVar[int] = 300
 
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
