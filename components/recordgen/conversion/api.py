@@ -234,6 +234,7 @@ def _convert_source(
         else:
             with opened_run(output, conversion, mode) as (run, existing):
                 source.check_folder(existing)
+                run = run if progress is not None else run.unwatched
                 work = new_work(run.staging, existing=existing)
                 work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
                 result = committed(work, run, output)

@@ -9,10 +9,11 @@ it or start over (:func:`open_run`).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import chain, islice
+from dataclasses import dataclass, replace
+from itertools import chain
 from uuid import uuid4
 
 from recordgen import storage
@@ -47,6 +48,9 @@ from recordgen.registry import TASKS
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
 
+# Bytes of a file that is written at once.
+_AT_ONCE = 1 << 20
+
 _log = logging.getLogger(__name__)
 
 
@@ -67,6 +71,11 @@ class Run:
     staging: Staging
     leftovers: tuple[Leftover, ...] = ()  # shards of interrupted runs that this run may keep
     in_parts: bool = False  # another process may have written shards of this run
+
+    @property
+    def unwatched(self) -> Run:
+        """The run if nobody reads the heartbeats of its workers."""
+        return replace(self, staging=replace(self.staging, heartbeat_seconds=math.inf))
 
 
 @contextmanager
@@ -399,11 +408,13 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
 
 def _wrote(path: str, content: Iterable[bytes]) -> bool:
     """Write a file piece by piece, unless there are none; return whether it was written."""
-    pieces = iter(content)
-    first = list(islice(pieces, 2))
-    if len(first) < 2:  # one request, where a file that grows takes several
-        for piece in first:
-            storage.write_bytes(path, piece)
+    pieces, first, size = iter(content), list[bytes](), 0
+    while size <= _AT_ONCE and (piece := next(pieces, None)) is not None:
+        first.append(piece)
+        size += len(piece)
+    if size <= _AT_ONCE:  # one request, where a file that grows takes several
+        if first:
+            storage.write_bytes(path, b"".join(first))
         return bool(first)
     with storage.replacing(path) as file:
         for piece in chain(first, pieces):

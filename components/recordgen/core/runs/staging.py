@@ -24,6 +24,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import socket
 import time
 import uuid
@@ -107,8 +108,9 @@ class Heartbeat:
             self._write(examples, rejects, size, done=False)
 
     def finish(self, examples: int, rejects: int, size: int) -> None:
-        """Report the final counts."""
-        self._write(examples, rejects, size, done=True)
+        """Report the final counts, unless nobody reads any."""
+        if self.seconds < math.inf:
+            self._write(examples, rejects, size, done=True)
 
     def _write(self, *counts: Any, done: bool) -> None:
         with suppress(StorageError):  # heartbeats only inform: a run works without them
@@ -163,7 +165,7 @@ class Staging:
 
     root: str
     # The shortest time between two reports of a worker; by default, as long as suits the storage.
-    heartbeat_seconds: float | None = None
+    heartbeat_seconds: float | None = field(default=None, compare=False)
     _written: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
 
     def path(self, *parts: str) -> str:
