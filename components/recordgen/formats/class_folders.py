@@ -28,8 +28,15 @@ from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
-from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
-from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, placed
+from recordgen.formats.folder_names import (
+    ANNOTATIONS,
+    PAIRED,
+    PlacedFile,
+    layout_of_classes,
+    layout_of_pairs,
+    placed,
+    refusal,
+)
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing

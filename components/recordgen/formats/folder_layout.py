@@ -28,7 +28,7 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, yolo
 from recordgen.formats.class_folders import row_of_file
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
-from recordgen.formats.folder_advice import refusal
+from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile

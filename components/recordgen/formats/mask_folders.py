@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.folder_advice import layout_of_pairs, refusal
+from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets

@@ -36,7 +36,7 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.dota import is_named
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
-from recordgen.formats.folder_advice import layout_of_pairs, refusal
+from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
