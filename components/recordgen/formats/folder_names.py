@@ -22,6 +22,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
+from recordgen.formats.listing import Listing
 from recordgen.tables.path_layout import PathLayout
 
 # Words for images in general, which no class has.
@@ -271,12 +272,7 @@ def _is_told(layout: str) -> bool:
 
 
 def refusal(
-    root: str,
-    names: Sequence[str],
-    reason: str,
-    layout: str = "",
-    source: str = "",
-    image_root: str = "",
+    listing: Listing, reason: str, layout: str = "", source: str = "", image_root: str = ""
 ) -> NotUnderstoodError:
     """Return the error about a folder, which shows its files and how they are likely to be read.
 
@@ -288,9 +284,11 @@ def refusal(
         reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
         layout = ""
     options = {"layout": layout, "image_root": image_root}
-    options = {name: value for name, value in options.items() if value}
     return NotUnderstoodError(
-        f"{root}: {reason}", shown=shown_files(names), options=options, source=source
+        f"{listing.root}: {reason}",
+        shown=shown_files(listing.names),
+        options={name: value for name, value in options.items() if value},
+        source=source,
     )
 
 

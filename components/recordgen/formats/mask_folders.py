@@ -75,7 +75,7 @@ class MaskFolders(PictureFormat):
         if len({*map(_key, masks)}) < len(masks):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
             layout = layout_of_pairs(listing.images)
-            raise refusal(listing.root, listing.names, reason, layout)
+            raise refusal(listing, reason, layout)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing)
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)

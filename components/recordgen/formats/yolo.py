@@ -413,8 +413,7 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     if path is None:
         labels = list(_label_files(listing, config))
         raise refusal(
-            listing.root,
-            listing.names,
+            listing,
             f"{config.where.removeprefix(listing.root)}: {split} is {value!r}, and there are no "
             f"such images",
             layout_of_pairs(listing.images, labels) if labels else "",
