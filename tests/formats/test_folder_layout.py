@@ -20,15 +20,12 @@ TRAIN, EVAL, TEST = "train", "eval", "test"
 PUBLIC = {
     "imagenette": ("{split}/{label}/{name}.JPEG", {
         "train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
-    "flowers": ("{label}/{name}.jpg", {"daisy/1.jpg": (None, "daisy"), "LICENSE.txt": None}),
     "tiny_imagenet": ("{split}/{label}/images/{name}.JPEG", {
         "train/n01/images/n01_0.JPEG": (TRAIN, "n01"), "train/n01/n01_boxes.txt": None,
         "val/images/val_0.JPEG": None}),
     "dogs_vs_cats": ("{split}/{label}.{n:digits}.jpg", {
         "train/cat.0.jpg": (TRAIN, "cat"),
         "train/dog.12.jpg": (TRAIN, "dog"), "test1/1.jpg": None}),
-    "pets": ("images/{label}_{n:digits}.jpg", {
-        "images/american_bulldog_7.jpg": (None, "american_bulldog"), "images/a.mat": None}),
     "intel": ("seg_{split}/seg_{split}/{label}/{name}.jpg", {
         "seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"),
         "seg_test/seg_test/sea/2.jpg": (TEST, "sea"),
@@ -48,7 +45,6 @@ PUBLIC = {
         "enron1/ham/0001.1999-12-10.farmer.ham.txt": (None, "ham"),
         "enron2/spam/2.txt": (None, "spam"),
         "enron1/Summary.txt": None}),
-    "bbc": ("{label}/{n:digits}.txt", {"business/001.txt": (None, "business"), "README.TXT": None}),
     "ucf101": ("UCF-101/{label}/v_{label}_g{group:digits}_c{n:digits}.avi", {
         "UCF-101/Archery/v_Archery_g01_c02.avi": (None, "Archery"), "list/trainlist01.txt": None}),
     "camvid": ("{split}/{name}.png {split}annot/{name}.png", {
@@ -60,9 +56,6 @@ PUBLIC = {
             (EVAL, "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png"),
         "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png": None,
         "gtFine/val/ulm/ulm_0_1_gtFine_color.png": None}),
-    "carvana": ("{split}/{name}.jpg {split}_masks/{name}_mask.gif", {
-        "train/00_01.jpg": (TRAIN, "train_masks/00_01_mask.gif"),
-        "train_masks/00_01_mask.gif": None}),
     "isic": ("*_Data/{name}.jpg *_GroundTruth/{name}_segmentation.png", {
         "ISIC-2017_Training_Data/ISIC_1.jpg":
             (None, "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png"),
@@ -70,11 +63,6 @@ PUBLIC = {
     "deepglobe": ("{split}/{name}_sat.jpg {split}/{name}_mask.png", {
         "train/1_sat.jpg": (TRAIN, "train/1_mask.png"), "train/1_mask.png": None,
         "valid/2_sat.jpg": "alone"}),
-    "potsdam": ("2_Ortho_RGB/{name}_RGB.tif 5_Labels_all/{name}_label.tif", {
-        "2_Ortho_RGB/top_2_10_RGB.tif": (None, "5_Labels_all/top_2_10_label.tif"),
-        "5_Labels_all/top_2_10_label.tif": None}),
-    "numbered": ("images/images{n:digits}.jpg masks/masks{n:digits}.png", {
-        "images/images07.jpg": (None, "masks/masks07.png"), "masks/masks07.png": None}),
     "busi": ("{label}/{name}.png {label}/{name}_mask.png", {
         "benign/benign (1).png": (None, "benign/benign (1)_mask.png"),
         "benign/benign (1)_mask.png": None}),
@@ -326,66 +314,43 @@ def test_the_proposed_layout_of_documents_converts(tmp_path, images, documents, 
     assert found.images == {images.format(*at): expected for at in places}
 
 
-# A folder, the option that its refusal proposes, and the labels which that reads
-LABELLED = {
-    "a list": (
-        {"img/a1.jpg": PHOTO, "img/b2.jpg": PHOTO, "all.txt": "a1.jpg red\nb2.jpg blue\n"},
-        ("all.txt", "img/"), {"red", "blue"},
-    ),
-    "names without suffixes": (
-        {"img/a10.jpg": PHOTO, "img/b20.jpg": PHOTO, "train.txt": "a10\tred\nb20\tblue\n"},
-        ("train.txt", "img/"), None,
-    ),
-    "one folder and tables": (
-        {
-            "X_Training_Input/a10.jpg": PHOTO, "X_Training_Input/b20.jpg": PHOTO,
-            "test.csv": "id\na10\nb20\n", "train.csv": "image,label\na10.jpg,red\nb20.jpg,blue\n",
-            "sample_submission.csv": "id,label\na10,red\nb20,red\n",
-        },
-        ("train.csv", "X_Training_Input/"), {"red", "blue"},
-    ),
-    "boxes beside classes": (
-        {
-            **{f"{at}/{at}{n}00.jpg": PHOTO for at in ("red", "blue") for n in range(2)},
-            "boxes.csv": "id,x\nred000,1\nblue100,2\n",
-        },
-        "{label}/{name}.jpg", {"red", "blue"},
-    ),
-    "annotations of frames": (
-        {
-            **{f"frames/{at}/{at}{n}00.jpg": PHOTO for at in ("v1", "v2") for n in range(2)},
-            "annotations/all.csv": "id,x\nv1000,1\nv2100,2\n",
-        },
-        "", None,
-    ),
-    "flags of one class": (
-        {"a/x10.jpg": PHOTO, "a/x20.jpg": PHOTO, "sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", None,
-    ),
-    "views of objects": (
-        {f"{at}/{at}_{k}/{n}.jpg": PHOTO for at in ("red", "blue") for k in "12" for n in "xy"},
-        "{label}/{folder}/{name}.jpg", {"red", "blue"},
-    ),
-    "classes by their first letter": (
-        {f"{at[0]}/{at}/{n}.jpg": PHOTO for at in ("abbey", "airport", "bakery") for n in "xyz"},
-        "{folder}/{label}/{name}.jpg", {"abbey", "airport", "bakery"},
-    ),
+COLOURS = [f"{at}/{at}{n}00.jpg" for at in ("red", "blue") for n in range(2)]
+LETTERS = [f"{at[0]}/{at}/{n}.jpg" for at in ("abbey", "airport", "bakery") for n in "xyz"]
+VIEWS = [f"{at}/{at}_{k}/{n}.jpg" for at in ("red", "blue") for k in "12" for n in "xy"]
+TABLES = {
+    "test.csv": "id\na10\nb20\n", "train.csv": "image,label\na10.jpg,red\nb20.jpg,blue\n",
+    "sample_submission.csv": "id,label\na10,red\nb20,red\n",
 }  # fmt: skip
 
+# images, files beside them, the source and the option that the refusal proposes, the labels there
+LABELLED = [
+    (["img/a1.jpg", "img/b2.jpg"], {"all.txt": "a1.jpg red\nb2.jpg blue\n"}, "all.txt",
+     {"image_root": "img/"}, {"red", "blue"}),
+    (["img/a10.jpg", "img/b20.jpg"], {"train.txt": "a10\tred\nb20\tblue\n"}, "train.txt",
+     {"image_root": "img/"}, None),
+    (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"},
+     {"red", "blue"}),
+    (COLOURS, {"boxes.csv": "id,x\nred000,1\nblue100,2\n"}, "", {"layout": "{label}/{name}.jpg"},
+     {"red", "blue"}),
+    (COLOURS, {"gt/all.csv": "id,x\nred000,1\nblue100,2\n"}, "", {}, None),
+    (["a/x10.jpg", "a/x20.jpg"], {"sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", {}, None),
+    (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
+    (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
+]  # fmt: skip
 
-@pytest.mark.parametrize(("files", "way", "labels"), LABELLED.values(), ids=LABELLED)
-def test_the_proposed_way_to_labels_reads_them(tmp_path, files, way, labels):
+
+@pytest.mark.parametrize(("images", "beside", "source", "options", "labels"), LABELLED)
+def test_the_proposed_way_to_labels_reads_them(tmp_path, images, beside, source, options, labels):
     """A refusal names the list or table with its image root, or the layout, or nothing."""
-    write_files(tmp_path, files)
+    write_files(tmp_path, dict.fromkeys(images, PHOTO) | beside)
     with pytest.raises(NotUnderstoodError) as caught:
         Reading(f"{tmp_path}/")
-    source, options = caught.value.source or f"{tmp_path}/", caught.value.options
-    if isinstance(way, tuple):
-        name, root = way
-        assert (source, options) == (f"{tmp_path}/{name}", {"image_root": f"{tmp_path}/{root}"})
-    else:
-        assert options == ({"layout": way} if way else {})
+    if "image_root" in options:
+        options = {"image_root": f"{tmp_path}/{options['image_root']}"}
+    assert caught.value.options == options
+    assert caught.value.source == (source and f"{tmp_path}/{source}")
     if labels is not None:
-        found = Outcome(source, **options)
+        found = Outcome(f"{tmp_path}/{source}", **options)
         assert {label for each in found.images.values() for label in each} == labels
 
 

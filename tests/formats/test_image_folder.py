@@ -11,7 +11,7 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
-from recordgen.formats.folder_advice import layout_of_pairs
+from recordgen.formats.folder_names import layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine

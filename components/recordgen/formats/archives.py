@@ -21,7 +21,6 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core import allowance
-from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.limits import (
     DIRECTORY_BYTES,
     ENTRIES,
@@ -32,7 +31,6 @@ from recordgen.core.limits import (
 )
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
-from recordgen.formats.folder_names import holds_no_images
 from recordgen.rejects import RejectCode
 
 SUFFIXES = (".zip", ".tar")
@@ -211,30 +209,6 @@ class Archive:
         if part.length > max(INFLATED_BYTES.most, INFLATED_TIMES.most * part.stored):
             raise self._error(f"{name!r:.80} would grow to {part.length:,} bytes")
         return io.BufferedReader(_Part(part, f"{self.path}/{name}"), _READ_BYTES)
-
-
-def names_in(archive: Archive) -> tuple[list[str], list[str], list[str]]:
-    """Return the sorted names of an archive's files, and the folders that are not searched.
-
-    Which these are is as for folders: those of programs, and those of converted datasets.
-    """
-    datasets = {
-        name[: -len(DATASET_FILE)]
-        for name in archive.entries
-        if name == DATASET_FILE or name.endswith(f"/{DATASET_FILE}")
-    }
-    files, skipped = [], set()
-    for name in sorted(archive.entries):
-        *folders, base = name.split("/")
-        at = next((at for at, each in enumerate(folders) if holds_no_images(each)), None)
-        above = ["", *("/".join(folders[: at + 1]) + "/" for at in range(len(folders)))]
-        if base.startswith(".") or any(each.startswith(".") for each in folders):
-            continue
-        if at is not None:
-            skipped.add("/".join(folders[: at + 1]) + "/")
-        elif datasets.isdisjoint(above):
-            files.append(name)
-    return files, sorted(skipped), sorted(datasets)
 
 
 class _Part(io.RawIOBase):

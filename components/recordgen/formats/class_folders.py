@@ -28,8 +28,15 @@ from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
-from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
-from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, placed
+from recordgen.formats.folder_names import (
+    ANNOTATIONS,
+    PAIRED,
+    PlacedFile,
+    layout_of_classes,
+    layout_of_pairs,
+    placed,
+    refusal,
+)
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
@@ -142,12 +149,6 @@ def row_of_file(
     return Row(listing.root, line, split, *content, addresses=addresses)
 
 
-def _refusal(
-    listing: Listing, reason: str, layout: str = "", source: str = "", image_root: str = ""
-) -> NotUnderstoodError:
-    return refusal(listing.root, listing.names, reason, layout, source, image_root)
-
-
 class TextFolder(_ClassFolders):
     """Texts in files, in a folder for each class."""
 
@@ -174,7 +175,7 @@ class TextFolder(_ClassFolders):
         try:
             found, roles = placed(inside)
         except ValueError as exc:
-            raise _refusal(listing, str(exc), layout_of_classes(inside)) from None
+            raise refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
         _check_pairs(listing, labelled)
         for at, item in enumerate(labelled):
@@ -211,13 +212,13 @@ class ImageFolder(_ClassFolders):
         tree = listing.tree
         images, others = tree.images, [*tree.skipped, *tree.others]
         if layout := layout_of_pairs(images):
-            raise _refusal(listing, "the names differ between these masks and images", layout)
+            raise refusal(listing, "the names differ between these masks and images", layout)
         _check_images(listing, images, others)
         try:
             found, roles = placed(images)
         except ValueError as exc:
             _check_documents(listing, others, images, None)
-            raise _refusal(listing, str(exc), layout_of_classes(images)) from None
+            raise refusal(listing, str(exc), layout_of_classes(images)) from None
         _check_documents(listing, others, images, found)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
@@ -244,7 +245,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
-    raise _refusal(listing, reason, layout)
+    raise refusal(listing, reason, layout)
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
@@ -253,7 +254,7 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     classes = {item.label for item in files} - {None}
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
-        raise _refusal(listing, reason)
+        raise refusal(listing, reason)
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
@@ -273,7 +274,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
             f"{' and '.join(folders) or 'these files'} look like the parts of pairs, by their "
             f"names or files; if each folder is a class, {confirm} says so"
         )
-        raise _refusal(listing, reason, layout)
+        raise refusal(listing, reason, layout)
 
 
 def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
@@ -379,8 +380,8 @@ def _refusal_of_documents(
         f"say: {', '.join(found[:_SHOWN])}{problem}"
     )
     if listing.archive is not None:
-        return _refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
-    return _refusal(listing, reason, layout, *source)
+        return refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
+    return refusal(listing, reason, layout, *source)
 
 
 def _likely_source(

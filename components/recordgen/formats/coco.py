@@ -32,6 +32,7 @@ from recordgen.formats.pictures import (
     image_or_problem,
     keypoints,
     notes_about,
+    places_of,
     size_of,
 )
 from recordgen.subjects.picture import Picture
@@ -224,14 +225,9 @@ def _parent(documents: Sequence[CocoDocument]) -> str | None:
 
 def _folders(document: str) -> Sequence[str]:
     """Return the folders in which the images of a document may be, the likeliest first."""
-    folder, name = posixpath.split(document)
-    above = posixpath.dirname(folder)
-    stem = posixpath.splitext(name)[0]
+    stem = posixpath.splitext(posixpath.basename(document))[0]
     stem = stem.removeprefix("instances_").removeprefix("person_keypoints_")
-    beside = ("", "images", stem, f"{stem}2017", f"images/{stem}", "data")
-    return [
-        posixpath.join(place, each) for place in dict.fromkeys((folder, above)) for each in beside
-    ]
+    return places_of(document, "", "images", stem, f"{stem}2017", f"images/{stem}", "data")
 
 
 def order_of_ids(key: str) -> tuple[bool, float, str]:

@@ -27,7 +27,7 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, yolo
 from recordgen.formats.class_folders import row_of_file
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
-from recordgen.formats.folder_advice import refusal
+from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
@@ -187,28 +187,24 @@ def _matches(listing: Listing, text: str) -> Matches:
             names = [name for name in names if not is_class_file(name)]
         matches = layout.matches(names)
     except ValueError as exc:
-        raise _refusal(listing, f"{exc}") from None
+        raise refusal(listing, f"{exc}") from None
     if not matches.files:
-        raise _refusal(listing, f"no file matches {layout.first.text}")
+        raise refusal(listing, f"no file matches {layout.first.text}")
     if layout.second is not None and not any(each.others for each in matches.files):
         example = matches.files[0].path
-        raise _refusal(
+        raise refusal(
             listing,
             f"no file of {layout.second.text} has the same "
             f"{', '.join(map(_braced, layout.shared))} as {example}",
         )
     several = next((each for each in matches.files if len(each.others) > 1), None)
     if several is not None:
-        raise _refusal(
+        raise refusal(
             listing,
             f"{several.path} has several masks or files of labels, such as "
             f"{several.others[0]} and {several.others[1]}, and only one is read",
         )
     return matches
-
-
-def _refusal(listing: Listing, reason: str) -> NotUnderstoodError:
-    return refusal(listing.root, listing.names, reason)
 
 
 def _braced(word: str) -> str:
@@ -233,7 +229,7 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
     if plain is _IMAGES and suffix in _DOCUMENTS:
         format_, picture_of = _DOCUMENTS[suffix]
         return _Kind(format_.tasks, _Second(format_(), partial(picture_of, listing)))
-    raise _refusal(
+    raise refusal(
         listing,
         f"{seconds[0]} is not read: the second file of an image is its mask, a "
         f".txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe",
@@ -244,14 +240,14 @@ def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
     """Return what the first files are. Raises: NotUnderstoodError: they are of several kinds."""
     kinds = {_kind_of_file(path): path for path in reversed(paths)}
     if len(kinds) > 1:
-        raise _refusal(
+        raise refusal(
             listing,
             f"the layout matches files of several kinds, such as "
             f"{' and '.join(kinds.values())}; write their suffix in the layout",
         )
     [kind] = kinds
     if kind is _TEXTS and b"\0" in listing.head(paths[0]):
-        raise _refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
+        raise refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
     return kind
 
 
@@ -283,12 +279,12 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
             parse(first)
             return _Kind(dota.Dota.tasks, _Second(dota.Dota(), _of_lines_by(listing, parse)))
     if not all(map(NUMBER.fullmatch, first)):
-        raise _refusal(listing, f"{seconds[0]} is not read: it has no lines of YOLO, KITTI or DOTA")
+        raise refusal(listing, f"{seconds[0]} is not read: it has no lines of YOLO, KITTI or DOTA")
     configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
     if not configs:
         for name in listing.candidates("data.yaml", "data.yml"):
             read_yaml(listing, name)  # it may say why it was not understood
-        raise _refusal(
+        raise refusal(
             listing,
             f"{seconds[0]} has YOLO labels, but no file names their classes; add a classes.txt "
             f"with a name in each line",

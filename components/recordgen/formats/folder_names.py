@@ -1,4 +1,4 @@
-"""The names of folders and files: splits, classes, and what is neither.
+"""The names of folders and files: splits, classes, what is neither, and the likely layout.
 
 train_images/1.jpg      →  split train, no label
 images/cat/1.jpg        →  label cat
@@ -9,13 +9,21 @@ The folders at one depth have one role: all name splits, none says anything, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby, product
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
-from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use, near_ml_use, parse_ml_use
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
+from recordgen.formats.listing import Listing
+from recordgen.tables.path_layout import PathLayout
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
@@ -45,16 +53,6 @@ PAIRED = ANNOTATIONS | frozenset(
     | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
     | {"query", "gallery", "articles", "summaries", "questions", "answers"}
 )
-
-_NO_IMAGE_FOLDERS = frozenset(
-    {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
-    | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
-)
-
-
-def holds_no_images(folder: str) -> bool:
-    """Return whether programs keep files of their own in a folder of this name: ``__MACOSX``."""
-    return folder.lower() in _NO_IMAGE_FOLDERS
 
 
 def may_be_class(folder: str) -> bool:
@@ -189,3 +187,243 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
             f"{wrong[0]!r} and {beside!r} are side by side, and {wrong[0]!r} is no class"
         )
     return False
+
+
+_LINES = 8
+_SUFFIXES = 3
+
+
+def shown_files(names: Sequence[str]) -> str:
+    """Return the folders of files with the number of files of each suffix, in a few lines.
+
+    ``train/cat/  120 .jpg, 1 .txt``
+    """
+    depth = max((name.count("/") for name in names), default=0)
+    while depth and len({_folder(name, depth) for name in names}) > _LINES:
+        depth -= 1
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in names:
+        counts[_folder(name, depth)][posixpath.splitext(name)[1]] += 1
+    folders = sorted(counts)
+    lines = [f"  {folder or './'}  {_counted(counts[folder])}" for folder in folders[:_LINES]]
+    more = len(folders) - len(lines)
+    return "\n".join([*lines, f"  and {more:,} more folders"] if more else lines)
+
+
+def _folder(name: str, depth: int) -> str:
+    """Return the outer folders of a file, with a slash at their end."""
+    folders = name.split("/")[:-1][:depth]
+    return "".join(f"{folder}/" for folder in folders)
+
+
+def _counted(suffixes: Counter[str]) -> str:
+    shown = suffixes.most_common(_SUFFIXES)
+    return ", ".join(f"{count:,} {suffix or 'without suffix'}" for suffix, count in shown)
+
+
+# Words in the path of a mask. They only choose between two patterns that both fit all files.
+_MASKS = re.compile(
+    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map|maps?/",
+    re.I,
+)
+_SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
+# Words in the path of pictures of numbers or colours, which are no masks of classes.
+_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", re.I)
+# Formats of masks that are not read: they change or renumber pixels.
+_UNREAD = (".jpg", ".jpeg", ".gif")
+
+_FILES_TRIED = 2_000
+_GROUPS_TRIED = 12
+
+
+def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str:
+    """Return a layout in which each image has its mask, or the document that describes it.
+
+    It is empty if no layout pairs nearly all.
+
+    ``train/1.jpg, val/2.jpg, trainannot/1.png, valannot/2.png``
+    →  ``{split}/{name}.jpg {split}annot/{name}.png``
+    """
+    firsts, seconds = _first_of_each_folder(images), _first_of_each_folder(documents)
+    tried = [*firsts, *seconds]
+    layouts = _pair_layouts(firsts, seconds or firsts)
+    if not documents:
+        layouts = filter(_is_told, layouts)
+    found = {layout: _pairs_in(layout, tried) for layout in dict.fromkeys(layouts)}
+    words = {layout: len(_MASKS.findall(layout)) for layout in found}
+    best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
+    return best if best and found[best] * 5 > len(tried) else ""
+
+
+def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
+    """Return some names: those that belong together are the first ones of their folders."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folders.setdefault(posixpath.dirname(name), []).append(name)
+    most = 8 + _FILES_TRIED // max(1, len(folders))
+    return [name for some in folders.values() for name in some[:most]]
+
+
+def _is_told(layout: str) -> bool:
+    """Return whether words tell the masks in a layout from their images."""
+    first, second = layout.split(" ")
+    is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
+    return bool(is_mask) and not _MASKS.search(first)
+
+
+def refusal(
+    listing: Listing, reason: str, layout: str = "", source: str = "", image_root: str = ""
+) -> NotUnderstoodError:
+    """Return the error about a folder, which shows its files and how they are likely to be read.
+
+    Masks whose format is not read are said, and no layout is proposed for them.
+    """
+    _, _, second = layout.partition(" ")
+    if second.lower().endswith(_UNREAD):
+        kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
+        reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
+        layout = ""
+    options = {"layout": layout, "image_root": image_root}
+    return NotUnderstoodError(
+        f"{listing.root}: {reason}",
+        shown=shown_files(listing.names),
+        options={name: value for name, value in options.items() if value},
+        source=source,
+    )
+
+
+def _pairs_in(layout: str, names: Sequence[str]) -> int:
+    """Return how many files have a second file in a layout; 0 if it does not suit."""
+    try:
+        matches = PathLayout.of(layout).matches(names)
+    except ValueError:
+        return 0
+    paired = [file for file in matches.files if file.others]
+    masks = {mask for file in paired for mask in file.others}
+    folders = {posixpath.dirname(mask) for mask in masks}
+    more = [name for name in matches.unused if posixpath.dirname(name) in folders]
+    if sum(_NO_MASKS.search(name) is None for name in more) * 2 > len(masks):
+        return 0  # an image has more masks
+    is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
+    return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
+
+
+def _pair_layouts(firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[str]:
+    """Yield layouts made from the first files of two folders, or of one."""
+    depth = max((name.count("/") for name in [*firsts, *seconds]), default=0)
+    for level in (None, *range(depth)):
+        ones, others = _by_pattern(firsts, level), _by_pattern(seconds, level)
+        if len(ones) > _GROUPS_TRIED or len(others) > _GROUPS_TRIED:
+            continue
+        for (one, names), (other, beside) in product(ones.items(), others.items()):
+            suffixes = _suffix(names, one == other), _suffix(beside, one == other)
+            for name in names[:2]:
+                yield from _of_two(one, name, other, beside, suffixes)
+
+
+def _by_pattern(names: Sequence[str], level: int | None) -> Mapping[str, Sequence[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(_pattern_of_folders(name, level), []).append(name)
+    return groups
+
+
+def _suffix(names: Sequence[str], is_same: bool) -> str:
+    """Return the suffix of files as a pattern; empty for that of each in a folder of all files."""
+    suffixes = {posixpath.splitext(name)[1] for name in names}
+    return suffixes.pop() if len(suffixes) == 1 else "" if is_same else ".*"
+
+
+def _of_two(
+    one: str, first: str, other: str, seconds: Sequence[str], suffixes: tuple[str, str]
+) -> Iterator[str]:
+    """Yield the layout of a file and of the file whose name has most in common with its name."""
+    stem, suffix = posixpath.splitext(posixpath.basename(first))
+    for second in seconds[:3] if one != other else seconds[:8]:
+        stem_2, suffix_2 = posixpath.splitext(posixpath.basename(second))
+        size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
+        if first == second:
+            continue
+        shared = stem[size.a : size.a + size.size]
+        begins = stem[: size.a][-1:] + stem_2[: size.b][-1:]
+        ends = stem[size.a + size.size :][:1] + stem_2[size.b + size.size :][:1]
+        if re.search("[a-z]", begins):  # the shared part begins inside a word
+            shared = shared.lstrip(ascii_lowercase)
+        if re.search("[a-z]", ends):
+            shared = shared.rstrip(ascii_lowercase)
+        shared = shared.rstrip("_-. ")
+        if not shared:
+            continue
+        is_part = shared.isdigit() and one != other and stem != stem_2
+        name = "{name:digits}" if is_part else "{name}"
+        patterns = [
+            f"{folders}{stem.replace(shared, name, 1)}{suffix}"
+            for folders, stem, suffix in (
+                (one, stem, suffixes[0] or suffix),
+                (other, stem_2, suffixes[1] or suffix_2),
+            )
+        ]
+        yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
+
+
+def _pattern_of_folders(name: str, level: int | None) -> str:
+    """Return the folders of a file with ``{split}`` for words of splits.
+
+    ``level``: the folder that may have any name, counted from 0.
+    """
+    folders = name.split("/")[:-1]
+    parts = [
+        "{folder}" if at == level else _with_split(folder) for at, folder in enumerate(folders)
+    ]
+    return "".join(f"{part}/" for part in parts)
+
+
+def _with_split(folder: str) -> str:
+    """Return the name of a folder with ``{split}`` for a word of splits at its begin or end."""
+    found = next((each for each in _SPLIT.finditer(folder) if _is_outer(each, folder)), None)
+    return folder if found is None else f"{folder[: found.start()]}{{split}}{folder[found.end() :]}"
+
+
+def _is_outer(found: re.Match[str], folder: str) -> bool:
+    return found.start() == 0 or not folder[found.start() - 1].isalpha()
+
+
+def layout_of_classes(names: Sequence[str]) -> str:
+    """Return a layout in which the last folders that differ are labels, beside those of splits.
+
+    It describes the files at the depth of most, and is empty if no folders may be classes.
+
+    ``20news-bydate-train/sci.space/1, 20news-bydate-test/alt.atheism/2``
+    →  ``20news-bydate-{split}/{label}/{name}``
+    """
+    suffixes = {posixpath.splitext(name)[1] for name in names}
+    suffix = suffixes.pop() if len(suffixes) == 1 else ""
+    paths = [name.split("/")[:-1] for name in names]
+    [(depth, count)] = Counter(map(len, paths)).most_common(1) or [(0, 0)]
+    if count * 3 <= len(names) * 2:
+        return ""
+    deepest = [path for path in paths if len(path) == depth]
+    levels = [{*folders} for folders in zip(*deepest, strict=True)]
+    patterns = [{*map(_with_split, folders)} for folders in levels]
+    differing = [at for at in range(depth) if len(patterns[at]) > 1]
+    named = [folder for at in differing for folder in levels[at]]
+    if len(differing) not in (1, 2) or not all(map(may_be_class, named)):
+        return ""
+    *others, last = differing
+    if others and _are_parts([(path[others[0]], path[last]) for path in deepest]):
+        others, last = [last], others[0]
+    words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
+    folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
+    return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
+
+
+def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:
+    """Return whether inner folders are parts of outer ones, by their names, and no classes.
+
+    ``apple/apple_1``; or ``chair/1, table/1``
+    """
+    inner = {one for _, one in folders}
+    are_own = all(
+        words_of(one)[: len(words_of(outer))] == words_of(outer) for outer, one in folders
+    )
+    return len(inner) < len({*folders}) or are_own

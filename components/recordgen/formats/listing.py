@@ -24,13 +24,18 @@ from recordgen.core.limits import check_name
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.errors import SourceError
-from recordgen.formats.archives import Archive, archive_at, names_in
+from recordgen.formats.archives import Archive, archive_at
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
-from recordgen.formats.folder_names import holds_no_images
 from recordgen.storage.access import Access
 
 #: The bytes of a file that detection may read: enough for the first keys of a document.
 HEAD_BYTES = 64 * 1024
+
+# In such folders, programs keep files of their own.
+_NO_IMAGE_FOLDERS = frozenset(
+    {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
+    | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
+)
 
 _HEADS_KEPT = 64
 _MAX_LINE = 1 << 20
@@ -140,7 +145,7 @@ class Listing:
         """All files below the folder. Raises: as :func:`list_tree`."""
         if "" not in self._trees:
             found = self.archive
-            self._trees[""] = list_tree(self.root) if found is None else Tree(*names_in(found))
+            self._trees[""] = list_tree(self.root) if found is None else tree_of(found)
         return self._trees[""]
 
     @property
@@ -336,12 +341,35 @@ def list_tree(folder: str, most: int | None = None) -> Tree:
                 continue
             if not is_folder:
                 files.append(f"{path}{name}")
-            elif holds_no_images(name):
+            elif name.lower() in _NO_IMAGE_FOLDERS:
                 skipped.append(f"{path}{name}/")
             else:
                 _check_folder(folder, f"{path}{name}")
                 folders.append(f"{path}{name}/")
     return Tree(sorted(files), sorted(skipped), sorted(datasets))
+
+
+def tree_of(archive: Archive) -> Tree:
+    """Return the names of all files in an archive, as :func:`list_tree` those below a folder."""
+    datasets = {
+        name[: -len(DATASET_FILE)]
+        for name in archive.entries
+        if name == DATASET_FILE or name.endswith(f"/{DATASET_FILE}")
+    }
+    files, skipped = [], set()
+    for name in sorted(archive.entries):
+        *folders, base = name.split("/")
+        at = next(
+            (at for at, each in enumerate(folders) if each.lower() in _NO_IMAGE_FOLDERS), None
+        )
+        above = ["", *("/".join(folders[: at + 1]) + "/" for at in range(len(folders)))]
+        if base.startswith(".") or any(each.startswith(".") for each in folders):
+            continue
+        if at is not None:
+            skipped.add("/".join(folders[: at + 1]) + "/")
+        elif datasets.isdisjoint(above):
+            files.append(name)
+    return Tree(files, sorted(skipped), sorted(datasets))
 
 
 def _check_folder(folder: str, path: str) -> None:

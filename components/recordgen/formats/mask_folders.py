@@ -24,7 +24,7 @@ from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.folder_advice import layout_of_pairs, refusal
+from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets
@@ -75,7 +75,7 @@ class MaskFolders(PictureFormat):
         if len({*map(_key, masks)}) < len(masks):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
             layout = layout_of_pairs(listing.images)
-            raise refusal(listing.root, listing.names, reason, layout)
+            raise refusal(listing, reason, layout)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing)
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)

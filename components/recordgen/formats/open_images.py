@@ -24,7 +24,7 @@ from recordgen.formats.csv_documents import records_of, rows_of
 from recordgen.formats.csv_records import Record
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, places_of
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import NOTHING, Details
 from recordgen.subjects.picture import Marked, Picture
@@ -168,15 +168,10 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
 
 def _folders(document: str) -> Sequence[str]:
     """Return the folders in which the images of a document may be, the likeliest first."""
-    folder, name = posixpath.split(document)
-    above = posixpath.dirname(folder)
+    name = posixpath.basename(document)
     split = next((word for word in ("train", "validation", "test") if word in name), "")
     beside = (split, f"{split}/data", f"images/{split}", f"data/{split}", "", "images", "data")
-    return [
-        posixpath.normpath(posixpath.join(place, each))
-        for place in dict.fromkeys((folder, above))
-        for each in beside
-    ]
+    return places_of(document, *beside)
 
 
 def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Picture | Problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import posixpath
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -306,6 +307,13 @@ def size_of(width: Any, height: Any) -> tuple[int, int] | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return size if is_size(size) else None
+
+
+def places_of(document: str, *beside: str) -> Sequence[str]:
+    """Return folders beside a document and above it, relative to the root, each once."""
+    folder = posixpath.dirname(document)
+    places = dict.fromkeys((folder, posixpath.dirname(folder)))
+    return [posixpath.join(place, each) for place in places for each in beside]
 
 
 def image_or_problem(

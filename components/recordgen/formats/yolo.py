@@ -34,7 +34,7 @@ from recordgen.core.limits import FOLDERS, KEYPOINTS, YAML_LEVELS, YOLO_BYTES
 from recordgen.errors import SourceError
 from recordgen.formats.dota import is_named
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
-from recordgen.formats.folder_advice import layout_of_pairs, refusal
+from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
@@ -413,8 +413,7 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     if path is None:
         labels = list(_label_files(listing, config))
         raise refusal(
-            listing.root,
-            listing.names,
+            listing,
             f"{config.where.removeprefix(listing.root)}: {split} is {value!r}, and there are no "
             f"such images",
             layout_of_pairs(listing.images, labels) if labels else "",
