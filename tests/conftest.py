@@ -292,9 +292,7 @@ def wait_for_first_shard(output: Path) -> None:
         time.sleep(0.002)
 
 
-def interrupt_convert(
-    source: str, output: Path, *options: str, by: signal.Signals = signal.SIGINT
-) -> tuple[int, str]:
+def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, str]:
     """Interrupt a conversion after its first shard; return exit code and stderr."""
     process = subprocess.Popen(
         [
@@ -306,7 +304,7 @@ def interrupt_convert(
         text=True,
     )
     wait_for_first_shard(output)
-    process.send_signal(by)
+    process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 

@@ -12,7 +12,7 @@ import pytest
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.options import OPTIONS
-from tests.conftest import interrupt_convert, run_python
+from tests.conftest import run_python
 
 
 @pytest.fixture
@@ -48,18 +48,6 @@ def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
         "  0  a                                         [0.5, 0.5, 0.5, 0.5, … 9 values]",
         f"  1  {'b' * 39}…  [1.5, 1.5, 1.5, 1.5, … 9 values]",
     ]
-
-
-def test_json_is_the_only_document_on_stdout(source, tmp_path, recordgen):
-    output = str(tmp_path / "out")
-    done = recordgen("convert", source, output, "--json", "-q", "--", "--direct_num_workers=2")
-    assert done.returncode == 0
-    summary = json.loads(done.stdout)
-    assert summary["output"] == output
-    examples = {name: split["examples"] for name, split in summary["splits"].items()}
-    assert examples == {"train": 2, "eval": 2, "test": 2}
-    dry = json.loads(recordgen("convert", source, output, "--dry-run", "--json").stdout)
-    assert (dry["rows"], dry["labels"]) == (6, ["cat", "dog"])
 
 
 def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path, recordgen):
@@ -110,18 +98,14 @@ def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, re
 def test_too_many_rejects_end_with_1_and_debug_has_a_traceback(make_csv, tmp_path, recordgen):
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     output = str(tmp_path / "out")
-    done = recordgen("convert", bad, output, "-q")
-    assert done.returncode == 1
-    *_, line = done.stderr.splitlines()
-    assert "1 of 1 rows" in line
-    assert f"{output}/rejects.jsonl" in line
     checked = recordgen("check", bad)
     assert checked.returncode == 1
     assert re.search(f"{bad}:1: missing_file: .*{tmp_path}/nowhere.jpg", checked.stdout)
     assert recordgen("convert", bad, output, "--dry-run").returncode == 1
-    traced = recordgen("convert", bad, output, "--debug")
+    traced = recordgen("convert", bad, output, "-q", "--debug")
     assert traced.returncode == 1
     assert "Traceback" in traced.stderr
+    assert traced.stderr.rstrip().endswith("rejects.jsonl")
 
 
 # A bug in the step after the first finished shard.
@@ -140,16 +124,6 @@ def test_a_bug_shows_its_traceback_and_the_finished_shards(source, tmp_path):
     done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
     assert "1 finished shard " in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
-    output = tmp_path / "out"
-    code, errors = interrupt_convert(slow_source, output, "-q")
-    assert code == 130
-    waiting = rf"recordgen: \d+ finished .*{output}: --resume .*"
-    assert re.fullmatch(f"{waiting}\nrecordgen: interrupted.*\n", errors), errors
-    assert not (output / "dataset.json").exists()
 
 
 @pytest.mark.parametrize("command", ["convert", "check"])

@@ -9,10 +9,11 @@ from recordgen.errors import DataError
 def test_appending_goes_by_the_dataset(make_images, make_csv, tmp_path):
     """Appended rows are read with the dataset's task, even if they look like another task."""
     first, second, third = make_images(3)
-    output = tmp_path / "out"
-    recordgen.convert(make_csv([f"TRAIN,{first},cat,dog"]), output)
-    later = make_csv([f"TRAIN,{second},cat", f"TRAIN,{third},cat"], "later.csv")
-    assert recordgen.plan(later, append_to=output).rows == 2
+    output, known = tmp_path / "out", f"TRAIN,{first},cat,dog"
+    recordgen.convert(make_csv([known]), output)
+    later = make_csv([known, f"TRAIN,{second},cat", f"TRAIN,{third},cat"], "later.csv")
+    planned = recordgen.plan(later, append_to=output)
+    assert (planned.rows, planned.existing) == (2, 1)
     dataset = recordgen.convert(later, output, append=True).dataset
     assert (dataset.task, dataset.examples) == ("image_multi_label", 3)
 

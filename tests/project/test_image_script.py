@@ -6,19 +6,13 @@ its calls, and the tests read this record.
 
 from __future__ import annotations
 
-import dataclasses
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from recordgen.version import __version__
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.project.machines import FakeMachine
 
 # Programs that scripts/image calls besides the engine.
-TOOLS = ("bash", "sh", "dirname", "env", "grep", "id", "mkdir", "rm", "sed", "timeout")
+TOOLS = "bash sh dirname env grep id mkdir rm sed timeout"
 
 # {info}, {base} and {run} are exit codes; with our own settings, `run` succeeds.
 ENGINE = """\
@@ -33,44 +27,19 @@ esac
 """
 
 
-@dataclasses.dataclass
-class Machine:
-    """A fake machine under `root`."""
+class Machine(FakeMachine):
+    """A fake machine with fake engines."""
 
-    root: Path
-
-    def __post_init__(self):
-        self.repository = self.root / "repository"
-        self.bin = self.root / "bin"
-        self.record = self.root / "calls"
-        (self.repository / "scripts").mkdir(parents=True)
-        (self.repository / "components/recordgen").mkdir(parents=True)
-        for name in ("scripts/image", "components/recordgen/version.py"):
-            shutil.copy(ROOT / name, self.repository / name)
-        self.bin.mkdir()
-        for tool in TOOLS:
-            (self.bin / tool).symlink_to(str(shutil.which(tool)))
+    def __init__(self, root):
+        super().__init__(root, TOOLS, ("scripts/image", "components/recordgen/version.py"))
 
     def add_engine(self, name, *, info=0, base=0, run=0):
-        program = self.bin / name
-        program.write_text(
-            ENGINE.format(name=name, record=self.record, info=info, base=base, run=run)
+        self.add_program(
+            name, ENGINE.format(name=name, record=self.record, info=info, base=base, run=run)
         )
-        program.chmod(0o755)
 
     def image(self, *arguments, **variables):
-        return subprocess.run(
-            [self.repository / "scripts" / "image", *arguments],
-            env={"PATH": str(self.bin), "HOME": str(self.root / "home"), **variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    def called(self, beginning):
-        calls = self.record.read_text().splitlines() if self.record.exists() else []
-        return [call for call in calls if call.startswith(beginning)]
+        return self.run("image", *arguments, **variables)
 
 
 @pytest.fixture

@@ -12,15 +12,10 @@ import simplejpeg
 
 import recordgen
 from recordgen.beam import beam_runner
-from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.planning.plan import BucketSummary
-from recordgen.core.rows.planned import Group
 from recordgen.errors import RunnerError
-from recordgen.options import ConvertOptions
 from recordgen.storage.memory import memory_kills
 from recordgen.tasks.images import task as image_task
 from tests.conftest import encoded, noise, tree_bytes
-from tests.planned import plan_of
 
 _BEAM = ["--direct_num_workers=1"]
 _SMALL = {"shard_mb": 0.005}
@@ -51,15 +46,6 @@ def test_ten_conversions_at_once_do_not_affect_each_other(source, whole, tmp_pat
     with ThreadPoolExecutor(len(outputs)) as pool:
         list(pool.map(lambda output: recordgen.convert(source, output, **_SMALL), outputs))
     assert all(tree_bytes(output) == whole for output in outputs)
-
-
-def test_the_plan_of_a_hundred_thousand_shards():
-    """The plan depends only on the sums of the buckets; single shards cost nothing."""
-    group = Group("train", "")
-    bucket = BucketSummary({group: 400_000}, {group: 40_000_000})
-    options = ConvertOptions(shard_mb=0.0004)
-    plan = plan_of([bucket], read=RowCounts(400_000), options=options)
-    assert plan.splits["train"].shards == 100_000
 
 
 def test_clocks_that_jump_change_no_byte(source, whole, tmp_path, monkeypatch):

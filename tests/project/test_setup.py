@@ -4,38 +4,23 @@ Each machine is a directory with its own PATH, home and copy of the repository's
 fake uv records its calls, and the tests read this record.
 """
 
-import dataclasses
 import importlib.metadata
-import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 import tests.conftest
+from tests.pages import ROOT
+from tests.project.machines import FakeMachine, write_program
 
-ROOT = Path(__file__).resolve().parents[2]
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
 
 # Programs that scripts/setup calls besides the fakes.
-TOOLS = (
-    "bash",
-    "sh",
-    "cat",
-    "cp",
-    "cut",
-    "dirname",
-    "head",
-    "mkdir",
-    "mv",
-    "rm",
-    "sha256sum",
-    "sort",
-)
+TOOLS = "bash sh cat cp cut dirname head mkdir mv rm sha256sum sort"
 
 PYTHON = """\
 #!/bin/sh
@@ -67,33 +52,14 @@ esac
 """
 
 
-def write_program(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
+class Machine(FakeMachine):
+    """A fake machine with fakes of Python, uv and libc."""
 
-
-@dataclasses.dataclass
-class Machine:
-    """A fake machine under `root`."""
-
-    root: Path
-
-    def __post_init__(self):
-        self.repository = self.root / "repository"
-        self.bin = self.root / "bin"
+    def __init__(self, root):
+        super().__init__(root, TOOLS, ("scripts", "locks", "pyproject.toml", "setup.py"))
         self.managed = self.root / "managed"  # Pythons that uv has installed
-        self.record = self.root / "uv-calls"
         self.sync_fails = self.root / "sync-fails"
         self.download = self.root / "download"  # the effect of `uv python install`
-        for name in ("scripts", "locks"):
-            shutil.copytree(ROOT / name, self.repository / name)
-        for name in ("pyproject.toml", "setup.py"):
-            shutil.copy(ROOT / name, self.repository)
-        self.bin.mkdir()
-        for tool in TOOLS:
-            (self.bin / tool).symlink_to(shutil.which(tool))
         self.add_glibc("2.36")
         self.add_program("uname", "#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo Linux\n")
         self.add_program("c++", "#!/bin/sh\n")
@@ -108,9 +74,6 @@ class Machine:
             template = template.replace("{" + name + "}", str(value))
         return template
 
-    def add_program(self, name, text):
-        return write_program(self.bin / name, text)
-
     def add_glibc(self, version):
         self.add_program("getconf", f"#!/bin/sh\necho glibc {version}\n")
 
@@ -124,24 +87,7 @@ class Machine:
         self.uv.rename(self.root / "uv-kept")
 
     def set_up(self, *, path=(), **variables):
-        environment = {
-            "PATH": os.pathsep.join([*(str(self.root / entry) for entry in path), str(self.bin)]),
-            "HOME": str(self.root / "home"),
-        }
-        script = self.repository / "scripts" / "setup"
-        return subprocess.run(
-            ["bash", script],
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    def calls(self):
-        return self.record.read_text().splitlines() if self.record.exists() else []
-
-    def called(self, beginning):
-        return [call for call in self.calls() if call.startswith(beginning)]
+        return self.run("setup", path=[self.root / entry for entry in path], **variables)
 
     def python_used(self):
         (call,) = self.called("venv")
@@ -185,7 +131,7 @@ def test_an_unknown_system_or_leg_installs_nothing(machine, system, leg):
     machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo {system}\n")
     machine.add_python("bin/python3.10", "3.10")
     assert machine.set_up(LEG=leg).returncode == 1
-    assert machine.calls() == []
+    assert machine.called() == []
 
 
 # --- which Python

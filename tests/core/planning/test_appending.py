@@ -9,8 +9,6 @@ import pytest
 
 from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset
-from recordgen.cli import main
-from recordgen.conversion.api import plan
 from recordgen.core.dataset.counts import dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
@@ -188,23 +186,6 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path):
     assert found.digest == dataset_digest(
         [shard for split in found.splits.values() for shard in split.shards]
     )
-
-
-def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
-    """As text, with and without --dry-run."""
-    out = str(tmp_path / "out")
-    first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
-    assert main(["convert", first, out]) == 0
-    staged = plan(second, append_to=out)
-    assert (staged.rows, staged.existing) == (30, 40)
-    assert main(["convert", second, out, "--append", "--dry-run"]) == 0
-    assert " 30 of 70 rows" in capsys.readouterr().out
-    assert main(["convert", second, out, "--append"]) == 0
-    text = capsys.readouterr().out
-    assert " 30 images" in text
-    assert " 40 existing " in text
-    assert main(["convert", second, out, "--append", "--resume"]) == 0
-    assert " 0 images" in capsys.readouterr().out
 
 
 def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
