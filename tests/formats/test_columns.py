@@ -11,7 +11,9 @@ import pytest
 from pyarrow import feather, parquet
 
 import recordgen
+from recordgen.core.limits import DOCUMENT, Limit
 from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError, UsageError
+from recordgen.formats import record_files
 from recordgen.rejects import OddLine
 from recordgen.tasks import task_for
 from tests.formats.sources import Reading, write_files
@@ -423,6 +425,22 @@ def test_an_arrow_file_that_announces_too_many_bytes_is_named(tmp_path):
             messages.append(str(exc))
     assert messages
     assert [text for text in messages if source.name not in text] == []
+
+
+@pytest.mark.parametrize("kind", ["feather", "arrow stream"])
+def test_arrow_unpacks_to_as_much_as_parquet_does(kind, tmp_path, monkeypatch):
+    """Texts of 80 MB in some kB are refused, packed or named by their number; rows are read."""
+    monkeypatch.setattr(record_files, "ROWS", Limit(10, "rows", DOCUMENT))
+    source = write(tmp_path, kind, "text,label\n" + "a,b\n" * 50)
+    assert len(Reading(source, columns="text=text,label=label").rows) == 50
+    texts = pa.array(["x" * 200_000] * 400)
+    table = pa.table({"text": texts if kind == "feather" else texts.dictionary_encode()})
+    with pa.ipc.new_stream(str(source), table.schema) as writer:
+        writer.write_table(table)
+    if kind == "feather":
+        feather.write_feather(table, source, compression="zstd")
+    with pytest.raises(SourceError, match=f"{source.name}.* bytes"):
+        Reading(source, columns="text=text", labels="none")
 
 
 def test_objects_that_differ(tmp_path):

@@ -19,7 +19,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.errors import DataError, PayloadError, RecordgenError
+from recordgen.errors import DataError, NotUnderstoodError, PayloadError, RecordgenError
 from recordgen.formats.coco import Coco
 from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
@@ -194,6 +194,18 @@ def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
         found.append(work_of(partial(main, [name, *places, *more]), output))
     grown = found[1].growth_to(found[2])
     assert {name: times for name, times in grown.items() if times > MOST} == {}
+
+
+def test_advice_considers_some_of_many_keys(tmp_path):
+    """Objects of a JSONL file, each of which has a key of its own, are no table of their square."""
+    lines = (json.dumps({f"key {number}": number}) for number in range(4_000))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    tracemalloc.start()
+    with pytest.raises(NotUnderstoodError):
+        recordgen.check(str(tmp_path / "a.jsonl"), progress=None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60_000_000
 
 
 def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(tmp_path):

@@ -60,6 +60,9 @@ _ROW_CHARACTERS = 160
 # So few columns may hold short texts; so many are a table, whose texts are names or addresses.
 _FEW, _MANY = 3, 8
 
+# Objects and keys of a JSONL file that are considered: each object may have other keys.
+_CONSIDERED = 1000
+
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
     {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
@@ -143,8 +146,8 @@ def _first_rows(head: Head) -> list[str]:
 def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the columns as ``--columns`` names them, and their rows."""
     if head.objects:
-        records = [record for _, record in head.objects]
-        names = [*dict.fromkeys(key for record in records for key in record)]
+        records = [record for _, record in head.objects[:_CONSIDERED]]
+        names = [*dict.fromkeys(key for record in records for key in record)][:_CONSIDERED]
         return names, [[str(each.get(name, "")) for name in names] for each in records]
     if head.has_header or header == "yes":
         return head.rows[0], head.rows[1:]

@@ -20,7 +20,7 @@ from itertools import chain, islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
-from recordgen.core.limits import ROWS
+from recordgen.core.limits import ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
@@ -401,6 +401,8 @@ def _columns_of(
 def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     import pyarrow as pa
 
+    size = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
     with arrow_errors(path, "Arrow"):
         is_file = begin.startswith(_ARROW[0])
         reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
@@ -410,21 +412,34 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
                 f"datasets.load_from_disk(…).to_parquet(…)"
             )
         names, types = reader.schema.names, _types(reader.schema)
-    most = raw.seek(0, io.SEEK_END) if is_file else 0
 
     def records() -> Iterator[Any]:
-        count = 0
+        count = unpacked = 0
         with arrow_errors(path, "Arrow"):
             batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
             for batch in batches:
                 batch.validate(full=True)  # offsets of a damaged file lead anywhere
                 count += batch.num_rows
-                if count > most:
+                unpacked += sum(map(_unpacked_bytes, batch.columns))
+                if count > size:
                     ROWS.check(count)
+                if unpacked > UNPACKED_TIMES.most * size:
+                    UNPACKED_BYTES.check(unpacked)
                 for at in range(0, batch.num_rows, _FIRST):
                     yield from batch.slice(at, _FIRST).to_pylist()
 
     return Columns(names, types, enumerate(records(), start=1))
+
+
+def _unpacked_bytes(column: Any) -> int:
+    """Return the bytes of a column, in which each row of a dictionary has its own text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type) or pa.types.is_primitive(column.type.value_type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 def _types(schema: Any) -> dict[str, str]:
