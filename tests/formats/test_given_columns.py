@@ -151,3 +151,17 @@ def test_a_missing_column_stops(name, kind, tmp_path):
     source = write(tmp_path, kind, [{"kind": "cat"}] * 2)
     with pytest.raises(UsageError, match=r"'nokind'.* kind"):
         Reading(source, columns=f"image=pixels,{name}=nokind")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_one_name_are_apart(kind, tmp_path):
+    """Images of files in two folders have uris of their own, and the splits of the folders."""
+    for split in ("train", "test"):
+        (tmp_path / "in" / split).mkdir(parents=True)
+        write(tmp_path / "in" / split, kind, [{"kind": "cat", "who": 7}] * 2)
+    columns = {"columns": "image=pixels,label=kind", "group_by": "who"}
+    _, rejects, examples = converted(tmp_path, source=f"{tmp_path}/in/", **columns)
+    assert rejects == {}
+    assert {uri: split for uri, (split, _) in examples.items()} == {
+        f"{split}/a.{kind}/{n}": split for split in ("train", "test") for n in (0, 1)
+    }

@@ -219,7 +219,11 @@ def declared_rows(
 
 
 def placed_in_parquet(
-    file: ImportFile, images: Sequence[str], names: Sequence[str], labels: Sequence[str] = ()
+    file: ImportFile,
+    images: Sequence[str],
+    names: Sequence[str],
+    labels: Sequence[str] = (),
+    container: str = "",
 ) -> Iterator[tuple[int, Any] | Problem]:
     """Yield the numbers and values of the rows of a Parquet file, with the places of images.
 
@@ -228,6 +232,7 @@ def placed_in_parquet(
         images: the columns of images, as far as they hold any.
         names: the columns to read.
         labels: those whose numbers may have names in a file beside it.
+        container: what the uris of images begin with; empty for the name of the file.
     """
     listing, name = file.around, file.around.only
     with opened(listing, name) as parquet:
@@ -244,7 +249,7 @@ def placed_in_parquet(
             yield item
             continue
         number, row = item
-        files = {image: _within(name, number, row[image]) for image in leaves}
+        files = {image: _within(name, number, row[image], container) for image in leaves}
         yield number + 1, with_names({**row, **files}, classes)
 
 
@@ -340,10 +345,10 @@ def _image_in(path: str, place: int, record: bytes, parts: Sequence[Any]) -> Sto
     return StoredFile(None, str(_as_text(uri)), found)
 
 
-def _within(name: str, number: int, found: StoredFile) -> StoredFile:
+def _within(name: str, number: int, found: StoredFile, container: str = "") -> StoredFile:
     """Return a file whose path is its uri; its container is named beside its folder."""
     if found.place is None:
         return found
     base = posixpath.basename(name)
-    uri = name_within(base, number, found.path)
+    uri = name_within(container or base, number, found.path)
     return StoredFile(None, uri, found.place._replace(file=base))

@@ -29,7 +29,7 @@ from recordgen.formats.split_names import check_submission, check_train, with_na
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.formats.understand import (
     check_columns,
-    check_frame,
+    check_roles,
     decide,
     task_of_columns,
 )
@@ -240,17 +240,17 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     options, reason = _with_given_task(options)
     if options.task != AUTO and own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)
-    given, is_given = Given.of(options), options.task != AUTO
-    head = head_of_frame(frame, given)
+    is_given = options.task != AUTO
+    head = head_of_frame(frame, Given.of(options))
     if (found := with_one_hot([head], options)) is not options:
-        options, given = found, Given.of(found)
-        head = head_of_frame(frame, given)
+        options, head = found, head_of_frame(frame, Given.of(found))
+    given = Given.of(options)
     if not is_given:
         reading = task_of_columns(head, given)
         options, reason = replace(options, task=reading.task), reading.reason
     check_separator(options, "")
-    if own_columns(TASKS[options.task]) is not None:
-        return Detection(options, reason)
-    check_frame(head, options, is_given=is_given)
+    task = task_for(options)
+    if head.lines and has_row_parser(type(task)):
+        check_roles(head, task, given, is_given=is_given)
     columns = shown_columns([head], options)
     return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -380,6 +381,8 @@ def text_of(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+        return f"({len(value):,} bytes)"
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))

@@ -23,9 +23,7 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
             f"group_by={grouping.column} names a column, but the format {found} has none; give a "
             f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
         )
-    if options.columns.roles and not (
-        format_.has_columns or format_.has_roles or format_.numbered_roles
-    ):
+    if options.columns.roles and not (format_.has_columns or format_.numbered_roles):
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
     if options.image_root and not format_.has_columns:
         raise NotUnderstoodError(

@@ -365,7 +365,7 @@ def _columns_of(
         images = [it for it in _given_images(given) if image_leaves(schema, {}, it) and it]
         if images and table is None:
             columns = [*given_names(given), *SIZE]
-            found = placed_in_parquet(file, images, columns, _given_labels(given))
+            found = placed_in_parquet(file, images, columns, _given_labels(given), name)
             yield Columns(schema.names, _NO_TYPES, _numbered(found))
             return
         classes = classes_in(features_in(schema.metadata or {}))
@@ -375,7 +375,8 @@ def _columns_of(
             rows = (without_repeats(row, classes) for row in rows)
         yield _named(rows, classes, types)
         return
-    if name.startswith(SPLIT_PREFIX) and (dataset := dataset_of(listing)) is not None:
+    dataset = dataset_of(listing) if name.startswith(SPLIT_PREFIX) else None
+    if dataset is not None and TASKS[dataset.task].kind in _OWN:
         types = {name: spec.dtype for name, spec in dataset.features.items()}
         yield _named(output_records(listing, name, dataset), types=types)
         return

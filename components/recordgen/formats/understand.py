@@ -49,7 +49,7 @@ from recordgen.formats.header import Given, check_twice
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
 from recordgen.formats.one_hot import have_several
 from recordgen.formats.proposal import some_of, stop
-from recordgen.formats.table_layout import has_row_parser, row_parser
+from recordgen.formats.table_layout import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tables.roles import (
@@ -216,14 +216,14 @@ def check_columns(
             if head.header is None and format_.has_headers:
                 check_lines(head, task, is_given=is_given)
             elif head.lines:
-                _check_roles(head, task, given, is_given=is_given)
+                check_roles(head, task, given, is_given=is_given)
         if format_.has_headers:
             decided = replace(given, header="yes") if head.has_header else given
             row_parser(task, Adjustments()).begin(head.rows[0], decided, head.where)
         elif given.roles:
-            from recordgen.formats.named_records import check_roles  # a CSV has no keys
+            from recordgen.formats import named_records  # a CSV has no keys
 
-            check_roles(task, given)
+            named_records.check_roles(task, given)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
@@ -250,14 +250,11 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
         ) from None
 
 
-def check_frame(head: Head, options: ConvertOptions, *, is_given: bool) -> None:
-    """Check the columns of a DataFrame, as :func:`check_columns` does for files."""
-    task = task_for(options)
-    if head.lines and has_row_parser(type(task)):
-        _check_roles(head, task, Given.of(options), is_given=is_given)
+def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:
+    """Check that each column of a header has a role, and holds what its role says.
 
-
-def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:
+    Raises: NotUnderstoodError.
+    """
     header = head.header or ()
     columns = row_parser(task, Adjustments()).columns_of(header)
     check_twice(header, columns)
