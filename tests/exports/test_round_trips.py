@@ -284,6 +284,25 @@ def test_a_single_split_and_odd_names_of_classes_come_back(labels, name, tmp_pat
     assert recordgen.diff(out, tmp_path / "again", by="content").is_same
 
 
+@pytest.mark.parametrize("name", ["parquet", "webdataset", "automl", "coco", "yolo", "itself"])
+def test_rounded_boxes_are_the_same(name, tmp_path):
+    """Shares that become pixels, and centers, are no change of a copy; another box is one."""
+    lines = []
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(97 + number, 31), "PNG"))
+        lines.append(f"TRAIN,{number}.png,cat,{number / 7},{1 / 3},,,{0.7 + number / 17},0.9,,")
+    out = converted(tmp_path, lines, task="object_detection")
+    if name != "itself":
+        export(name, out, tmp_path / "to")
+    copy = {"itself": out, "automl": tmp_path / "to/import.csv"}.get(name, tmp_path / "to")
+    recordgen.convert(copy, tmp_path / "again", lint="-ALL")
+    assert recordgen.diff(out, tmp_path / "again", by="content").is_same
+    lines[0] = lines[0].replace(",0.9,", ",0.9001,")
+    (tmp_path / "new.csv").write_text("\n".join(lines))
+    recordgen.convert(tmp_path / "new.csv", tmp_path / "new", lint="-ALL")
+    assert recordgen.diff(out, tmp_path / "new", by="content").kinds["annotation"] == 1
+
+
 #: Values of columns by the kind of a column.
 VALUES = {
     "int": st.integers(-(2**63), 2**63 - 1) | st.just(""),

@@ -8,11 +8,12 @@ with a probability of n²/2⁶⁵: 10⁻⁷ for two million rows.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
+from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.core.task.task import ADDING
 from recordgen.errors import SourceError, UsageError
@@ -62,6 +64,9 @@ BY = ("uri", "content")
 # split, and the others in their order. So among several rows with the same key, only rows that did
 # change count as changed.
 _PASSES = (("key", "content", "annotation", "split"), ("key", "content", "details"), ("key",))
+
+# The most that a copy changes of a share or of a number in pixels, by rounding.
+_ROUNDED = 1e-5
 
 # Rows that are Python objects at a time.
 _ROWS_AT_ONCE = 8192
@@ -100,7 +105,7 @@ def diff(
     if by != BY[0]:
         tables = [*map(_without_names, tables, roots, datasets)]
     rows = joined(datasets, tables, by)
-    return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)])
+    return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)], is_copy=by != BY[0])
 
 
 def _root(name: str, given: str | os.PathLike[str]) -> str:
@@ -175,9 +180,9 @@ def _compared(root: str, dataset: Dataset) -> Compared:
     return Compared(without_secrets(root), dataset.task, version, digest, dataset.examples, splits)
 
 
-def _compare(old: Rows, new: Rows, sides: Sequence[Compared]) -> Differences:
+def _compare(old: Rows, new: Rows, sides: Sequence[Compared], *, is_copy: bool) -> Differences:
     pairs, (removed, added) = match(old, new)
-    by_kind = differing(old, new, pairs)
+    by_kind = differing(old, new, pairs, is_copy=is_copy)
     changed = np.flatnonzero(np.any([*by_kind.values()], axis=0))
     by_direction = leaks(old, new)
     directions = [name for name, (_, targets) in by_direction.items() for _ in range(len(targets))]
@@ -270,6 +275,10 @@ class Rows:
     def details(self, annotation: str | None) -> Sequence[Any]:
         """Return what an annotation says besides labels, such as boxes."""
         return () if annotation is None or self.task is None else self.task.details(annotation)
+
+    def all_details(self, places: Places) -> Iterator[Sequence[Any]]:
+        """Yield the details of rows, see :meth:`details`."""
+        return map(self.details, self._texts("annotation", self.columns["annotation"][places]))
 
     def said(self, read: Callable[[str | None], Any], places: Places) -> npt.NDArray[np.int64]:
         """Return a hash of what ``read`` finds in the annotation of each row."""
@@ -382,8 +391,10 @@ def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return np.where(rank == 0, values, mixed(values + rank * _ODD))
 
 
-def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return whether each pair differs, by kind of difference."""
+def differing(
+    old: Rows, new: Rows, pairs: Pairs, *, is_copy: bool
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return whether each pair differs, by kind of difference; a copy may round its numbers."""
     differs = {
         name: old.columns[name][pairs[0]] != new.columns[name][pairs[1]]
         for name in ("annotation", "content", "split")
@@ -397,6 +408,9 @@ def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bo
     has_label, details = np.zeros((2, len(differs["split"])), bool)
     has_label[other] = say_other(Rows.labels, other)
     details[other] = say_other(Rows.details, other)
+    for block in _blocks(np.flatnonzero(details)) if is_copy else ():
+        sides = (rows.all_details(at[block]) for rows, at in zip((old, new), pairs, strict=True))
+        details[block] = [not _is_near(*both) for both in zip(*sides, strict=True)]
     has_columns = new.task is not None and new.task.details_noun == "features"
     return {
         "label": has_label,
@@ -405,6 +419,17 @@ def differing(old: Rows, new: Rows, pairs: Pairs) -> dict[str, npt.NDArray[np.bo
         "features": details & has_columns,
         "split": differs["split"],
     }
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    """Return whether two details are the same but for the rounding of numbers."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_is_near, one, other))
+    if isinstance(one, Details) and isinstance(other, Details):
+        return all(_is_near(getattr(one, it.name), getattr(other, it.name)) for it in fields(one))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED)
+    return bool(one == other)
 
 
 def leaks(old: Rows, new: Rows) -> dict[str, Pairs]:
