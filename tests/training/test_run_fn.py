@@ -99,7 +99,7 @@ def test_an_artifacts_uri_and_split_follow_from_any_path():
             UsageError,
             r"keras\.applications: .*VGG16",
         ),
-        (dict(custom_config={"epoch": 1}), UsageError, "custom_config"),
+        (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
         (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
         (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
     ],
