@@ -55,14 +55,9 @@ class Selection:
         thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
         named = [word for word in lint if "=" not in word and not word.startswith("-")]
         codes = _codes("lint", named) | (thresholds.keys() if named else frozenset())
-        return cls(
-            (codes or frozenset(CHECKS)) - _codes("lint", ignored),
-            _codes("fail_on", fail_on),
-            {
-                **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
-                **thresholds,
-            },
-        )
+        chosen = (codes or frozenset(CHECKS)) - _codes("lint", ignored)
+        usual = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
+        return cls(chosen, _codes("fail_on", fail_on), usual | thresholds)
 
 
 def _codes(option: str, words: Iterable[str]) -> frozenset[str]:
@@ -70,12 +65,9 @@ def _codes(option: str, words: Iterable[str]) -> frozenset[str]:
 
     Raises: UsageError: a word is neither a code, a level nor ``ALL``.
     """
-    groups = {
-        ALL: frozenset(CHECKS),
-        **{
-            level.upper(): frozenset(code for code, check in CHECKS.items() if check.level == level)
-            for level in (ERROR, WARNING)
-        },
+    groups = {ALL: frozenset(CHECKS)} | {
+        level.upper(): frozenset(code for code, check in CHECKS.items() if check.level == level)
+        for level in (ERROR, WARNING)
     }
     found: frozenset[str] = frozenset()
     for word in words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import tempfile
 import time
@@ -234,7 +235,8 @@ def _convert_source(
         else:
             with opened_run(output, conversion, mode) as (run, existing):
                 source.check_folder(existing)
-                run = run if progress is not None else run.unwatched
+                if progress is None:  # nobody reads the heartbeats of workers
+                    run = replace(run, staging=replace(run.staging, heartbeat_seconds=math.inf))
                 work = new_work(run.staging, existing=existing)
                 work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
                 result = committed(work, run, output)

@@ -42,8 +42,6 @@ from recordgen.core.runs.staging import Staging
 Key: TypeAlias = tuple[str, int]
 Message: TypeAlias = tuple[Key, Any]
 
-#: The key of messages that are for no bucket: what all shards add up to.
-
 #: The key of what the steps have found.
 FOUND: Key = ("found", 0)
 
@@ -159,10 +157,8 @@ class Places:
         if self._members:
             codes = ", ".join(check.code for check in self._group.checks)
             noun, count = self._shared.conversion.task.noun, sum(self._members.values())
-            text = (
-                f"{codes}: {count:,} {noun}s are in groups of more than {self._group.most:,}, "
-                f"which were examined in parts: some findings are missing"
-            )
+            text = f"{codes}: {count:,} {noun}s are in groups of more than {self._group.most:,}, "
+            text += "which were examined in parts: some findings are missing"
             yield FoundTexts(f"{self._group.name}-{self._number}-parts", {}, [text])
 
 

@@ -328,10 +328,8 @@ def _published(
         )
     check_sources(planned)
     options = options_of(planned)
-    conversion, run = (
-        conversion_of(options),
-        Run(staging, find_leftovers(output, staging), in_parts=True),
-    )
+    conversion = conversion_of(options)
+    run = Run(staging, find_leftovers(output, staging), in_parts=True)
     results = staging.read_results()
     examples = sum(each.examples for each in results.values())
     source = source_of(planned, options, examples)

@@ -135,7 +135,6 @@ def payloads_of(options: ConvertOptions) -> PayloadSettings:
 
 def store_of(options: ConvertOptions) -> PayloadStore:
     """Return access to the payloads that rows may reach."""
-    looking = (
-        PayloadSettings(limit=options.limit, needs_looks=True) if options.finds_alike else None
-    )
-    return PayloadStore(options.limit, options.access, looking, options.threads)
+    looks = PayloadSettings(limit=options.limit, needs_looks=True)
+    alike = looks if options.finds_alike else None
+    return PayloadStore(options.limit, options.access, alike, options.threads)

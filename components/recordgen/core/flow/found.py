@@ -12,6 +12,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import IO, Any, TypeAlias
 
+from recordgen import storage
 from recordgen.core.dataset.lint import Found, LintFinding
 from recordgen.core.flow.runner import Step
 from recordgen.core.planning.messages import FoundFile, FoundTexts
@@ -55,7 +56,7 @@ def merge_found(staging: Staging, files: Iterable[FoundFile]) -> dict[str, str]:
         mine = list(group)
         names[code] = mine[0].name if len(mine) == 1 else code
         if len(mine) > 1:
-            with ExitStack() as stack, staging.writing_merged(code) as out:
+            with ExitStack() as stack, storage.replacing(staging.path("between", code)) as out:
                 runs = [stack.enter_context(run) for run in _runs(staging, mine)]
                 out.writelines(heapq.merge(*runs))
     return names

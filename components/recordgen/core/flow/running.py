@@ -92,7 +92,7 @@ def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator
 
 def _watch(staging: Staging, progress: Progress, noun: str, done: threading.Event) -> None:
     plan: StagedPlan | None = None
-    finished: dict[str, tuple[int, int, int]] = {}
+    finished: dict[str, tuple[int, ...]] = {}
     started = time.monotonic()
     began: float | None = None  # the checks
     is_shown = False

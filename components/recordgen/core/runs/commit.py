@@ -9,10 +9,9 @@ it or start over (:func:`open_run`).
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from uuid import uuid4
 
@@ -71,11 +70,6 @@ class Run:
     staging: Staging
     leftovers: tuple[Leftover, ...] = ()  # shards of interrupted runs that this run may keep
     in_parts: bool = False  # another process may have written shards of this run
-
-    @property
-    def unwatched(self) -> Run:
-        """The run if nobody reads the heartbeats of its workers."""
-        return replace(self, staging=replace(self.staging, heartbeat_seconds=math.inf))
 
 
 @contextmanager
@@ -271,9 +265,7 @@ def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
     ``failed-`` comes before its name if there is an older dataset.
     """
     path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
-    with storage.replacing(path) as file:
-        for line in lines:
-            file.write(line.encode())
+    _wrote(path, (line.encode() for line in lines))
     return path
 
 

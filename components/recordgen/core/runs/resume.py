@@ -24,16 +24,10 @@ from recordgen.rejects import RejectCode
 
 # Failures of the storage, not of the payload: a retry may succeed with the same payload.
 _MAY_PASS = frozenset(
-    {
-        RejectCode.MISSING_FILE.value,
-        RejectCode.PERMISSION_DENIED.value,
-        RejectCode.NOT_A_FILE.value,
-        RejectCode.UNREACHABLE.value,
-        RejectCode.HTTP_ERROR.value,
-        RejectCode.BAD_RESPONSE.value,
-        RejectCode.PARTIAL_CONTENT.value,
-        RejectCode.UNKNOWN_SCHEME.value,
-    }
+    code.value
+    for code in {RejectCode.MISSING_FILE, RejectCode.PERMISSION_DENIED, RejectCode.NOT_A_FILE}
+    | {RejectCode.UNREACHABLE, RejectCode.HTTP_ERROR, RejectCode.BAD_RESPONSE}
+    | {RejectCode.PARTIAL_CONTENT, RejectCode.UNKNOWN_SCHEME}
 )
 
 

@@ -29,10 +29,10 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.counts import Shard
@@ -88,17 +88,14 @@ class Heartbeat:
 
     def __init__(self, path: str, seconds: float | None = None) -> None:
         self._path = path
-        if seconds is None:
-            local = storage.is_local(path)
-            seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
-        self.seconds = seconds
+        usual = LOCAL_HEARTBEAT_SECONDS if storage.is_local(path) else _REMOTE_HEARTBEAT_SECONDS
+        self.seconds = usual if seconds is None else seconds
         self._next = time.monotonic() + self.seconds
-        self._total = (0, 0, 0)
+        self._total: tuple[int, ...] = (0, 0, 0)
 
     def add(self, *counts: int) -> None:
         """Add to the counts since the start, and report the sums like :meth:`beat`."""
-        first, second, third = map(sum, zip(self._total, counts, strict=True))
-        self._total = (first, second, third)
+        self._total = tuple(map(sum, zip(self._total, counts, strict=True)))
         self.beat(*self._total)
 
     def beat(self, examples: int, rejects: int, size: int) -> None:
@@ -374,10 +371,6 @@ class Staging:
         end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
         return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
 
-    def writing_merged(self, code: str) -> AbstractContextManager[IO[bytes]]:
-        """Open the file with all sorted findings of a code, its name, for writing."""
-        return storage.replacing(self.path("between", code))
-
     def read_lines(self, name: str) -> Iterator[bytes]:
         """Yield the findings in a file of sorted ones, as lines of JSON."""
         if name.startswith(_DATA):
@@ -446,8 +439,8 @@ class Staging:
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
 
     def read_heartbeats(
-        self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
-    ) -> tuple[int, int, int]:
+        self, finished: dict[str, tuple[int, ...]], folder: str = "progress"
+    ) -> tuple[int, ...]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
@@ -460,11 +453,10 @@ class Staging:
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         for name, text in zip(names, texts, strict=True):
             *counts, is_done = json.loads(text)
-            latest[name] = (counts[0], counts[1], counts[2])
+            latest[name] = tuple(counts)
             if is_done:
                 finished[name] = latest[name]
-        first, second, third = map(sum, zip((0, 0, 0), *latest.values(), strict=True))
-        return first, second, third
+        return tuple(map(sum, zip((0, 0, 0), *latest.values(), strict=True)))
 
 
 def _result_name(split: str, index: int) -> str:
