@@ -232,8 +232,10 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
         rows = [(label, rest) for label, *rest in read_fields(lines[1:])]
     elif base == _META:
         meta = mapping(json_value("\n".join(lines)), base)
-        labels = map(str, mapping(meta.get("label_map"), "label_map").values())
+        labels = [str(label) for label in mapping(meta.get("label_map"), "label_map").values()]
         levels = items(meta.get("segmentation_colors"), "segmentation_colors")
+        if not levels:
+            return MaskClasses(name, labels)
         rows = list(zip(labels, ([*items(each, "a colour")] for each in levels), strict=True))
     elif base == _COLOUR_FIRST:
         rows = [(label, colour) for *colour, label in (line.split(None, 3) for line in lines)]
