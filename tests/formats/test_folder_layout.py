@@ -254,8 +254,6 @@ PAIRS = [
         "val_imgs/val/2.jpg",
         "val_mask/val/2.png",
     ],
-    ["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"],
-    ["images/images07.jpg", "masks/masks07.png"],
     ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
     ["a/b/images/1.jpg", "trimaps/1.png"],
     [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import TRAIN
-from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, check_uri
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
+from recordgen.formats.folder_layout import problem_with, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
     PAIRED,
@@ -41,11 +41,9 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.missing_files import folder_of_images
-from recordgen.formats.pictures import in_addresses, notes_about
+from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
-from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
-from recordgen.tasks.texts.task import TextContent, stored
 
 if TYPE_CHECKING:
     from recordgen.formats.header import Given
@@ -125,28 +123,6 @@ class _ClassFolders(Format):
         """Return :meth:`files`, which are listed and checked once for detection and rows."""
         files: ClassFiles = listing.parsed(_FILES, lambda listing, _: self.files(listing))
         return files
-
-
-def row_of_file(
-    listing: Listing,
-    line: int,
-    path: str,
-    split: str | None,
-    label: str | None,
-    task: Task,
-    adjusted: Adjustments,
-) -> Row | Reject:
-    """Return the row of a file whose path says everything, or its reject."""
-    try:
-        said = task.from_fields([label] if label else [], adjusted)
-        uri = check_uri(path)
-        content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
-        addresses = in_addresses([listing.payload(path)])
-    except PayloadError as exc:
-        return Reject(listing.root, line, path, exc.code, exc.message)
-    except AnnotationError as exc:
-        return exc.reject(listing.root, line, path)
-    return Row(listing.root, line, split, *content, addresses=addresses)
 
 
 class TextFolder(_ClassFolders):
@@ -411,8 +387,6 @@ def _layout_of_twins(
     listing: Listing, images: Sequence[str], twins: Sequence[str]
 ) -> tuple[str, str]:
     """Return the layout of images and their documents, or why these are not read."""
-    from recordgen.formats.folder_layout import problem_with  # imports this module
-
     described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
     layout = layout_of_pairs(images, described) if described else ""
     problem = problem_with(listing, layout) if layout else ""

@@ -22,10 +22,10 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, PayloadError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, yolo
-from recordgen.formats.class_folders import row_of_file
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
 from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
@@ -33,7 +33,13 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
-from recordgen.formats.pictures import PictureFormat, Problem, notes_about, picture_of_lines
+from recordgen.formats.pictures import (
+    PictureFormat,
+    Problem,
+    in_addresses,
+    notes_about,
+    picture_of_lines,
+)
 from recordgen.formats.yolo import (
     CLASS_FILES,
     configs_in,
@@ -59,6 +65,7 @@ from recordgen.tasks import (
     TextMultiLabel,
     VideoClassification,
 )
+from recordgen.tasks.texts.task import TextContent, stored
 
 _SHOWN = 8
 _PROBED = 3
@@ -313,6 +320,28 @@ def problem_with(listing: Listing, layout: str) -> str:
     except SourceError as exc:
         return str(exc)
     return item.message if isinstance(item, Problem) else ""
+
+
+def row_of_file(
+    listing: Listing,
+    line: int,
+    path: str,
+    split: str | None,
+    label: str | None,
+    task: Task,
+    adjusted: Adjustments,
+) -> Row | Reject:
+    """Return the row of a file whose path says everything, or its reject."""
+    try:
+        said = task.from_fields([label] if label else [], adjusted)
+        uri = check_uri(path)
+        content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
+        addresses = in_addresses([listing.payload(path)])
+    except PayloadError as exc:
+        return Reject(listing.root, line, path, exc.code, exc.message)
+    except AnnotationError as exc:
+        return exc.reject(listing.root, line, path)
+    return Row(listing.root, line, split, *content, addresses=addresses)
 
 
 def _read_row(

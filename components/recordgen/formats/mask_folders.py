@@ -12,6 +12,7 @@ section 3.3): images of no list are skipped. The names of classes are VOC's, or 
     class_dict.csv (CamVid)                    name,r,g,b → cat,255,0,0
     labelmap.txt (CVAT, Datumaro)              cat:255,0,0::
     label_colors.txt (CamVid, Synthia)         255 0 0 cat
+    dataset_meta.json (Datumaro)               label_map and segmentation_colors
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import ClassVar, NamedTuple
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
+from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
@@ -182,8 +184,8 @@ def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:
 
 _LISTS = ("classes.txt", "class_names.txt", "labels.txt")
 _NUMBERED, _COLOURED, _LABELMAP = "_classes.csv", "class_dict.csv", "labelmap.txt"
-_COLOUR_FIRST = "label_colors.txt"
-_FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST)
+_COLOUR_FIRST, _META = "label_colors.txt", "dataset_meta.json"
+_FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST, _META)
 
 
 class MaskClasses(NamedTuple):
@@ -228,6 +230,13 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
         return MaskClasses(name, [numbers[at] for at in range(len(numbers))])
     if base == _COLOURED:
         rows = [(label, rest) for label, *rest in read_fields(lines[1:])]
+    elif base == _META:
+        meta = mapping(json_value("\n".join(lines)), base)
+        labels = [str(label) for label in mapping(meta.get("label_map"), "label_map").values()]
+        levels = items(meta.get("segmentation_colors"), "segmentation_colors")
+        if not levels:
+            return MaskClasses(name, labels)
+        rows = list(zip(labels, ([*items(each, "a colour")] for each in levels), strict=True))
     elif base == _COLOUR_FIRST:
         rows = [(label, colour) for *colour, label in (line.split(None, 3) for line in lines)]
     else:
