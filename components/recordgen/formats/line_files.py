@@ -38,8 +38,8 @@ from recordgen.tasks import TASKS
 _CSV_SUFFIXES = (".csv",)
 # Roboflow's tables in the folder of each split: of boxes, and of one-hot labels.
 _ROBOFLOW = ("_annotations.csv", "_classes.csv")
-# A file of which more lines than one in ten are not UTF-8 has another encoding.
-_LINES_OF_A_MISTAKE = 10
+# A file of which several lines, and more than one in ten, are not UTF-8 has another encoding.
+_SEVERAL, _LINES_OF_A_MISTAKE = 3, 10
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -190,7 +190,8 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
     if header is not None and not has_header and data:
         given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
     bad = [item for item in rejects if item.code == RejectCode.BAD_ENCODING.value]
-    if rejects and len(bad if data else rejects) * _LINES_OF_A_MISTAKE > len(data):
+    is_other = len(bad) >= _SEVERAL and len(bad) * _LINES_OF_A_MISTAKE > len(data)
+    if is_other or (rejects and not data):
         first_reject = (bad or rejects)[0]
         raise SourceError(
             f"{path}:{first_reject.line}: lines are not readable: {first_reject.message}"

@@ -27,7 +27,6 @@ from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
-from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.core.task.task import ADDING
 from recordgen.errors import SourceError, UsageError
@@ -45,6 +44,7 @@ from recordgen.exports.diff.differences import (
 )
 from recordgen.exports.output import Output, annotating_task
 from recordgen.messages.masking import without_secrets
+from recordgen.subjects.details import Details
 from recordgen.tasks import Task
 
 #: Indices of rows of one dataset; pairs of indices of OLD and NEW.
