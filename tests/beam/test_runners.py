@@ -155,9 +155,7 @@ def test_dataflow(source, expected, tmp_path):
 
     Its bucket is emulated, and a service of ours receives the job instead of Google's.
     """
-    requests = tmp_path / "requests"
-    requests.mkdir()
-    with object_store("bucket") as store, dataflow(store, requests) as endpoint:
+    with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
         bucket = GCSFileSystem(token="anon", endpoint_url=store)
         for path in Path(source).parent.iterdir():
             bucket.pipe(f"bucket/data/{path.name}", path.read_bytes())
