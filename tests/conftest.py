@@ -225,7 +225,7 @@ def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
+def encoded(image: Image.Image, kind: str = "PNG", **settings: object) -> bytes:
     """Return the image as a file of ``kind``."""
     out = io.BytesIO()
     image.save(out, kind, **settings)

@@ -331,20 +331,6 @@ def test_missing_splits_are_drawn_or_dropped(make_images, make_csv, tmp_path):
     assert (kept.examples, kept.dropped) == (6, 0)
 
 
-def test_several_files_by_glob(make_images, make_csv, tmp_path):
-    """A glob reads all matching files; conflicts name the file of the row that won."""
-    images = make_images(4)
-    make_csv([f"TRAIN,{images[0]},a", f"TRAIN,{images[1]},a"], name="part1.csv")
-    make_csv(["split,image_uri,label", f"TEST,{images[2]},b", f"TEST,{images[1]},a"], "part2.csv")
-    result = recordgen.convert(
-        str(tmp_path / "part*.csv"), str(tmp_path / "out"), max_reject_fraction=0.5
-    )
-    assert result.dataset.source == (str(tmp_path / "part1.csv"), str(tmp_path / "part2.csv"))
-    [reject] = result.rejects
-    assert (reject.source, reject.line) == (str(tmp_path / "part2.csv"), 3)
-    assert f"{tmp_path}/part1.csv:2" in reject.message
-
-
 @pytest.mark.parametrize("option", ["overwrite", "append"])
 def test_a_failed_run_keeps_the_old_dataset(option, make_images, make_csv, tmp_path):
     """The old dataset stays until the new one is complete; the new rejects are next to it."""

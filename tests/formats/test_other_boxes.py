@@ -12,6 +12,7 @@ from recordgen.formats.xml_elements import elements
 from recordgen.payloads import check
 from recordgen.rejects import RejectCode
 from recordgen.subjects.run_lengths import runs_of
+from tests.conftest import encoded
 
 
 def cvat(shapes=""):
@@ -71,13 +72,12 @@ def test_boxes(files, name, classes, outcome):
 
 def mask_in_json(kind, width=2, height=2, *, pixel=255):
     """Return LabelMe's shape of a mask in an image format, at the upper left corner."""
-    file = io.BytesIO()
-    Image.new("L", (width, height), pixel).save(file, kind)
+    data = encoded(Image.new("L", (width, height), pixel), kind)
     return {
         "label": "cat",
         "shape_type": "mask",
         "points": [[0, 0], [width - 1, height - 1]],
-        "mask": base64.b64encode(file.getvalue()).decode(),
+        "mask": base64.b64encode(data).decode(),
     }
 
 

@@ -2,7 +2,6 @@
 """What real data sets have beside the rules of their formats: input → fact, or code of a reject."""
 
 import base64
-import io
 import json
 
 import numpy as np
@@ -12,6 +11,7 @@ from PIL import Image
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.subjects.run_lengths import pixels_of, runs_of
+from tests.conftest import encoded
 from tests.formats.sources import write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
@@ -193,9 +193,7 @@ def test_cvat_projects_have_a_folder_for_each_subset(outcome):
 
 def png(pixels):
     """Return the pixels of a mask as LabelMe writes them."""
-    file = io.BytesIO()
-    Image.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
-    return base64.b64encode(file.getvalue()).decode()
+    return base64.b64encode(encoded(Image.fromarray(pixels.astype(np.uint8)))).decode()
 
 
 PIXELS = np.arange(20).reshape(5, 4) % 3 == 1

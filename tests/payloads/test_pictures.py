@@ -3,7 +3,6 @@
 docs/stored-images.md has the decision about each kind.
 """
 
-import io
 import itertools
 import struct
 import zlib
@@ -16,6 +15,7 @@ from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.payloads.check import check_image
+from tests.conftest import encoded
 from tests.payloads.refusals import refusal
 from tests.settings import payload_settings
 
@@ -215,9 +215,7 @@ def test_all_channels_of_the_transparent_colour_must_match():
     ids=lambda item: item[0].decode(),
 )
 def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
-    out = io.BytesIO()
-    Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "PNG")
-    plain = out.getvalue()
+    plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)))
     data = plain[:33] + chunk(*kind) + plain[33:]
     assert check_image(data, OPTIONS).data == data
     expected = tf.io.decode_png(plain).numpy()
@@ -227,9 +225,8 @@ def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
 
 
 def test_transparency_behind_the_pixels_is_ignored():
-    out = io.BytesIO()
-    Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)).save(out, "PNG")
-    data = out.getvalue()[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
+    plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)))
+    data = plain[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
     assert check_image(data, OPTIONS).data == data
 
 

@@ -18,7 +18,7 @@ from recordgen.subjects import details
 from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.run_lengths import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
-from tests.conftest import exif_of, stored_examples
+from tests.conftest import encoded, exif_of, stored_examples
 from tests.settings import payload_settings
 
 SIZE = (4, 6)
@@ -120,9 +120,8 @@ def edge_distances(corners, points):
 def test_outlines_turn_with_their_image(way):
     lying = np.zeros((20, 32, 3), np.uint8)
     lying[2:8, 4:20] = 200
-    file = io.BytesIO()
-    Image.fromarray(lying).save(file, "JPEG", exif=exif_of(way), quality=100)
-    photo = check_image(file.getvalue(), payload_settings())
+    data = encoded(Image.fromarray(lying), "JPEG", exif=exif_of(way), quality=100)
+    photo = check_image(data, payload_settings())
     left, top, right, bottom = 4 / 32, 2 / 20, 20 / 32, 8 / 20
     box = Details(polygons=Polygons.of([(left, top, right, top, right, bottom, left, bottom)]))
     mask = drawn_mask([(1, box.to_json())], 0, photo, "stored", Limits())

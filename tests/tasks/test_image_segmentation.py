@@ -24,7 +24,7 @@ from recordgen.payloads.reencoding import CheckedImage
 from recordgen.subjects.class_masks import seen_through
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
-from tests.conftest import exif_of, stored_examples
+from tests.conftest import encoded, exif_of, stored_examples
 from tests.settings import payload_settings
 
 MASK = "image/segmentation/class/encoded"
@@ -49,12 +49,6 @@ def test_masks_are_looked_at_within_the_limits_of_images():
     assert caught.value.code == "too_many_pixels"
 
 
-def png(image, kind="PNG", **settings):
-    file = io.BytesIO()
-    image.save(file, kind, **settings)
-    return file.getvalue()
-
-
 def palette(numbers, colours=((0, 0, 0), RED, GREEN)):
     image = Image.fromarray(np.array(numbers, np.uint8), "P")
     levels = [level for colour in colours for level in colour]
@@ -70,7 +64,7 @@ def stored(data, colours=None, *, size=(2, 3), orientation="stored", way=1, **op
     """Return the class numbers of a mask as it is stored with a photo of a size (height, width)."""
     photo = Image.fromarray(np.zeros((*size, 3), np.uint8))
     settings = payload_settings(**options)
-    image = check_image(png(photo, "JPEG", exif=exif_of(way)), settings)
+    image = check_image(encoded(photo, "JPEG", exif=exif_of(way)), settings)
     found = mask_of(data, colours or {}, image, orientation, settings)
     kept = Image.open(io.BytesIO(found.data))
     assert (kept.format, kept.mode) == ("PNG", "L")
@@ -145,14 +139,14 @@ NUMBERS = [[0, 1, 2], [2, 255, 0]]
 
 # a mask file of these numbers, in every form in which they are exact
 FORMS = {
-    "palette": png(palette(NUMBERS)),
-    "palette with a transparent colour": png(palette(NUMBERS), transparency=0),
-    "gray": png(gray(NUMBERS)),
-    "gray RGB": png(gray(NUMBERS).convert("RGB")),
-    "gray, opaque": png(gray(NUMBERS).convert("RGBA")),
-    "16 bit": png(Image.fromarray(np.array(NUMBERS, np.uint16))),
-    "bmp": png(gray(NUMBERS), "BMP"),
-    "tiff": png(gray(NUMBERS), "TIFF"),
+    "palette": encoded(palette(NUMBERS)),
+    "palette with a transparent colour": encoded(palette(NUMBERS), transparency=0),
+    "gray": encoded(gray(NUMBERS)),
+    "gray RGB": encoded(gray(NUMBERS).convert("RGB")),
+    "gray, opaque": encoded(gray(NUMBERS).convert("RGBA")),
+    "16 bit": encoded(Image.fromarray(np.array(NUMBERS, np.uint16))),
+    "bmp": encoded(gray(NUMBERS), "BMP"),
+    "tiff": encoded(gray(NUMBERS), "TIFF"),
 }
 
 
@@ -165,8 +159,8 @@ def test_forms(form):
 def test_a_gray_file_keeps_its_bytes():
     """A mask in the stored form is passed through."""
     settings = payload_settings(encode="jpeg:50")
-    image = check_image(png(gray(NUMBERS), "BMP"), settings)
-    data = png(gray(NUMBERS), compress_level=1)
+    image = check_image(encoded(gray(NUMBERS), "BMP"), settings)
+    data = encoded(gray(NUMBERS), compress_level=1)
     assert image.format == "jpeg"
     assert mask_of(data, {}, image, "stored", settings).data == data
 
@@ -196,7 +190,7 @@ def test_colours():
     """The classes of colours that a row names; black is its own."""
     pixels = np.array([[(0, 0, 0), RED, GREEN], [GREEN, RED, RED]], np.uint8)
     numbers = {"#000000": 1, "#008000": 2, "#ff0000": 0}
-    assert stored(png(Image.fromarray(pixels)), numbers) == [[1, 0, 2], [2, 0, 0]]
+    assert stored(encoded(Image.fromarray(pixels)), numbers) == [[1, 0, 2], [2, 0, 0]]
 
 
 def of_colour(colour):
@@ -204,16 +198,20 @@ def of_colour(colour):
 
 
 BAD = {
-    "JPEG": (png(gray(NUMBERS), "JPEG"), {}, "bad_annotation"),
-    "GIF, which renumbers": (png(palette(NUMBERS), "GIF"), {}, "bad_annotation"),
+    "JPEG": (encoded(gray(NUMBERS), "JPEG"), {}, "bad_annotation"),
+    "GIF, which renumbers": (encoded(palette(NUMBERS), "GIF"), {}, "bad_annotation"),
     "not an image": (b"a mask", {}, "not_an_image"),
-    "cut": (png(gray(NUMBERS))[:50], {}, "truncated"),
-    "colours": (png(of_colour(RED)), {}, "bad_annotation"),
-    "other colour": (png(of_colour(OTHER)), {"#000000": 0}, "bad_annotation"),
-    "large number": (png(Image.fromarray(np.full((2, 3), 256, np.uint16))), {}, "bad_annotation"),
+    "cut": (encoded(gray(NUMBERS))[:50], {}, "truncated"),
+    "colours": (encoded(of_colour(RED)), {}, "bad_annotation"),
+    "other colour": (encoded(of_colour(OTHER)), {"#000000": 0}, "bad_annotation"),
+    "large number": (
+        encoded(Image.fromarray(np.full((2, 3), 256, np.uint16))),
+        {},
+        "bad_annotation",
+    ),
     # Nothing is decoded: both files end in their headers.
-    "other proportions": (png(gray([[0, 1]] * 9))[:60], {}, "bad_annotation"),
-    "the proportions, but another size": (png(gray([[0] * 6] * 4))[:60], {}, "bad_annotation"),
+    "other proportions": (encoded(gray([[0, 1]] * 9))[:60], {}, "bad_annotation"),
+    "the proportions, but another size": (encoded(gray([[0] * 6] * 4))[:60], {}, "bad_annotation"),
 }
 
 
@@ -245,9 +243,9 @@ def test_masks_turn_with_their_image(way, resize, drawn_on):
     if way > 1:
         lying = lying.transpose(Image.Transpose(turns[way]))
     settings = payload_settings(**({"image_size": "20x20", "resize": resize} if resize else {}))
-    photo = check_image(png(lying, "JPEG", quality=100, exif=exif_of(way)), settings)
+    photo = check_image(encoded(lying, "JPEG", quality=100, exif=exif_of(way)), settings)
     mask = np.asarray(lying) // 60 if drawn_on == "stored" else upright
-    found = mask_of(png(gray(mask)), {}, photo, drawn_on, settings)
+    found = mask_of(encoded(gray(mask)), {}, photo, drawn_on, settings)
     seen = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
     classes = np.asarray(Image.open(io.BytesIO(found.data)))
     assert set(np.unique(classes)) <= {1, 2, 3, 4, 255}  # no new class appears
@@ -260,7 +258,7 @@ def test_a_shared_mask_is_decoded_once(monkeypatch):
     opened = []
     opening = check.open_image
     monkeypatch.setattr(check, "open_image", lambda it: opened.append(it) or opening(it))
-    mask = png(gray([[0, 1, 3]] * 2))
+    mask = encoded(gray([[0, 1, 3]] * 2))
     for photo in (CheckedImage(b"a", "png", 2, 3), CheckedImage(b"b", "jpeg", 2, 3)):
         assert mask_of(mask, {}, photo, "stored", payload_settings()).numbers == (0, 1, 3)
     assert len(opened) == 1
@@ -271,7 +269,7 @@ def test_a_costly_mask_is_decoded_in_a_process_that_may_die(monkeypatch):
     apart = []
     monkeypatch.setattr(check, "APART_SHARE", 1e-9)
     monkeypatch.setattr(check, "check_apart", lambda data, *_: apart.append(data))
-    mask = png(gray([[7, 8, 9]] * 2))
+    mask = encoded(gray([[7, 8, 9]] * 2))
     mask_of(mask, {}, CheckedImage(b"", "png", 2, 3), "stored", payload_settings())
     assert apart == [mask]
 

@@ -291,6 +291,14 @@ def test_rows_of_one_place_are_in_the_order_of_lines():
     assert [line for line, _, _ in outcome(rows).planned] == [*range(42)]
 
 
+def test_a_reject_names_the_row_that_is_kept():
+    """With its file and line."""
+    rows = [row(3, "eval", source="/d/b.csv"), row(1, "train")]
+    [(line, _, message)] = outcome(rows).rejects
+    assert line == 3
+    assert f"{rows[1].source}:1" in message
+
+
 def test_rows_of_different_places_do_not_interact():
     """Each has its own outcome."""
     rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]

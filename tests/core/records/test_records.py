@@ -169,17 +169,3 @@ def test_feature_specs_as_json():
     varying = features.FeatureSpec("int64", shape=None)
     for one in (spec, varying, *features.IMAGE_CLASSIFICATION.values()):
         assert features.FeatureSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
-
-
-def test_feature_names():
-    """The names are a contract with other readers: changing one is a breaking change."""
-    assert list(features.IMAGE_CLASSIFICATION) == [
-        "image/encoded",
-        "image/format",
-        "image/height",
-        "image/width",
-        "image/source_id",
-        "image/key/sha256",
-        "image/class/text",
-        "image/class/label",
-    ]
