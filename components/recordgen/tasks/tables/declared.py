@@ -26,7 +26,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
-from recordgen.core.rows.planned import PlannedRow, stored_bytes
+from recordgen.core.rows.planned import PlannedRow, requested_uris
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
@@ -156,6 +156,7 @@ class Declared(TableTask):
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltExample:
+        from recordgen.core.rows.ranges import stored_bytes
         from recordgen.payloads.check import check_image
 
         values = self._values(row.annotation)
@@ -164,10 +165,10 @@ class Declared(TableTask):
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
-        sizes = stored_bytes(uris, row.addresses, payloads)
-        for name, data, uri, size in zip(images, payloads, uris, sizes, strict=True):
+        asked = requested_uris(uris, row.addresses)
+        for name, data, uri, address in zip(images, payloads, uris, asked, strict=True):
             try:
-                checked = check_image(data, settings, uri, size)
+                checked = check_image(data, settings, stored_bytes(address, data))
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
