@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from threading import Lock
 from typing import Any
 
+from recordgen.core.limits import DECODING_SECONDS, DECODING_SECONDS_MB
 from recordgen.errors import PayloadError, UsageError, did_you_mean
 from recordgen.rejects import RejectCode
 
@@ -119,6 +122,71 @@ class Limits:
     def __str__(self) -> str:
         memory = "" if self.memory is None else f",memory={_plain(self.memory)}"
         return f"{self.recorded},seconds={_plain(self.seconds)}{memory}"
+
+
+# Images whose estimate is shorter are decoded each time, and files of so many bytes are compared.
+_WORTH_SECONDS, _KEPT_BYTES = 0.002, 16_000_000
+
+# Bytes of a file that stand for all of them until the rest is compared.
+_SAMPLED_BYTES = 64
+
+
+class Decoding:
+    """What decoding all images of a run takes, in this process.
+
+    Each image has its limits, but a file of some kB may hold thousands that announce much, or name
+    one image in thousands of rows. So the estimated time grows with the bytes in files
+    (:data:`recordgen.core.limits.DECODING_SECONDS`), and the last costly results are kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._seconds = self._mb = 0.0
+        self._kept: OrderedDict[object, tuple[bytes, Any]] = OrderedDict()
+        self._kept_bytes = 0
+
+    def __reduce__(self) -> tuple[type[Decoding], tuple[()]]:
+        return Decoding, ()  # another process has taken nothing
+
+    def spend(self, seconds: float, stored: int, limit: Limits) -> None:
+        """Count the estimated time of an image that takes ``stored`` bytes in a file.
+
+        Raises: PayloadError: with this image, decoding takes too long for the bytes so far.
+        """
+        with self._lock:
+            self._mb += stored / 1e6
+            most = DECODING_SECONDS.most + self._mb * DECODING_SECONDS_MB.most
+            most *= max(1, limit.seconds / Limits().seconds)
+            if self._seconds + seconds > most:
+                raise PayloadError(
+                    RejectCode.TOO_SLOW,
+                    f"the images of this run take {self._mb:,.2f} MB in their files so far, and "
+                    f"with this one, decoding them would take more than {most:,.0f} s of processor "
+                    f"time; --limit seconds=… allows more",
+                )
+            self._seconds += seconds
+
+    def result_of(self, data: bytes) -> Any:
+        """Return what was kept for the same bytes; None if nothing was."""
+        found = self._kept.get(_key(data))
+        return found[1] if found is not None and found[0] == data else None
+
+    def keep(self, data: bytes, seconds: float, result: Any) -> None:
+        """Keep the result of an image that took ``seconds`` by its estimate."""
+        if seconds < _WORTH_SECONDS:
+            return
+        with self._lock:
+            if _key(data) in self._kept:
+                return
+            self._kept[_key(data)] = data, result
+            self._kept_bytes += len(data)
+            while self._kept_bytes > _KEPT_BYTES:
+                _, (old, _) = self._kept.popitem(last=False)
+                self._kept_bytes -= len(old)
+
+
+def _key(data: bytes) -> object:
+    return len(data), data[:: len(data) // _SAMPLED_BYTES + 1]
 
 
 def _pairs(option: str, given: object) -> list[tuple[str, Any]]:

@@ -11,8 +11,7 @@ from functools import cached_property
 
 from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
-from recordgen.core.decoding import Decoding
-from recordgen.core.image_settings import Encoding, ImageSizing, Limits
+from recordgen.core.image_settings import Decoding, Encoding, ImageSizing, Limits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,9 @@ machine.
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -40,14 +38,9 @@ from recordgen.payloads.reencoding import CheckedImage, Prepared
 from recordgen.rejects import RejectCode
 from recordgen.storage.memory import memory_limit
 
-_log = logging.getLogger(__name__)
-
 #: An image is checked in its own process if its estimated time exceeds this share of
 #: image_seconds, so that starting a process costs little compared with the check.
 APART_SHARE = 1 / 10
-
-#: A check that takes longer is logged.
-SILENT_SECONDS = 2.0
 
 #: Images that need less skip the budget: threads cannot hold enough of them to matter.
 SMALL_BYTES = 32_000_000
@@ -89,16 +82,13 @@ def default_budget() -> int:
     return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))
 
 
-def check_image(
-    data: bytes, settings: PayloadSettings, uri: str = "the image", stored: int | None = None
-) -> CheckedImage:
+def check_image(data: bytes, settings: PayloadSettings, stored: int | None = None) -> CheckedImage:
     """Check and normalise one image.
 
     Args:
         data: the file's bytes.
         settings: ``check``, ``limit`` and the settings of :mod:`recordgen.payloads.resizing` are
             used.
-        uri: name of the image for the log, if its check is slow.
         stored: bytes that it takes in the file that holds it; None: as many as it has.
 
     Raises: PayloadError: the image is refused.
@@ -109,7 +99,7 @@ def check_image(
         try:
             prepared = prepare(data, settings)
             decoding.spend(prepared.seconds, len(data) if stored is None else stored, limit)
-            found = _outcome(data, prepared, settings, uri)
+            found = _outcome(data, prepared, settings)
         except MemoryError as exc:
             raise out_of_memory() from exc
         decoding.keep(data, prepared.seconds, found)
@@ -120,7 +110,7 @@ def check_image(
 
 
 def _outcome(
-    data: bytes, prepared: Prepared, settings: PayloadSettings, uri: str
+    data: bytes, prepared: Prepared, settings: PayloadSettings
 ) -> CheckedImage | PayloadError:
     """Return the checked image, or why it is refused, within the budget of memory.
 
@@ -131,7 +121,7 @@ def _outcome(
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
         with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
-            return check_apart(data, settings, uri) if apart else prepared.decode()
+            return check_apart(data, settings) if apart else prepared.decode()
     except PayloadError as exc:
         if exc.code == RejectCode.OUT_OF_MEMORY:
             raise
@@ -153,7 +143,7 @@ def decoded_mask(file: FileHeader, data: bytes, limit: Limits) -> Image.Image:
     limit.check_pixels(file.height, file.width)
     look = PayloadSettings(limit=limit)
     if _is_costly(prepare(data, look), look):
-        check_image(data, look, "a mask")
+        check_image(data, look)
         allowance.count_processes()
     image = open_image(file)
     decoded(file.format, image.load)
@@ -166,31 +156,20 @@ def picture_in_small(data: bytes, settings: PayloadSettings, stored: int) -> Sma
     Args: as for :func:`check_image`; ``settings`` note looks.
     """
     try:
-        return check_image(data, settings, stored=stored).small
+        return check_image(data, settings, stored).small
     except PayloadError:
         return None  # making the example reports the reason
 
 
-def check_apart(
-    data: bytes, settings: PayloadSettings, uri: str, silent_seconds: float = SILENT_SECONDS
-) -> CheckedImage:
+def check_apart(data: bytes, settings: PayloadSettings) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
-    If the check takes longer than ``silent_seconds``, the log names the image. Other arguments: as
-    for :func:`check_image`.
+    Args: as for :func:`check_image`.
 
     Raises: PayloadError: the image is refused; MemoryError: the process ran out of memory.
     """
     with start_main(__name__) as process:
-        try:
-            answer, _ = process.communicate(pickle.dumps((data, settings)), silent_seconds)
-        except subprocess.TimeoutExpired:
-            _log.info(
-                "%s is slow to check: it may take %g s of processor time",
-                uri,
-                settings.limit.seconds,
-            )
-            answer, _ = process.communicate()
+        answer, _ = process.communicate(pickle.dumps((data, settings)))
     status = process.returncode
     if status == OUT_OF_TIME:
         raise PayloadError(

@@ -19,7 +19,6 @@ import google_crc32c
 import numpy as np
 
 from recordgen import storage
-from recordgen.core import allowance
 from recordgen.core.records.format import FrameWriter, LengthError, Record, RecordColumn
 from recordgen.errors import RecordError
 
@@ -140,7 +139,6 @@ class TfRecords:
         Damaged records are an error, as in :meth:`read_around`.
         """
         with _opened(path) as file:
-            allowance.grow_by(file)
             end = file.seek(0, io.SEEK_END)
             file.seek(0)
             offset: int | None = 0
@@ -203,7 +201,6 @@ class TfRecords:
     ) -> Iterator[tuple[int, _Found]]:
         """Yield what is read of the wanted records with their indexes; of all records if None."""
         with _opened(path) as raw:
-            allowance.grow_by(raw)
             file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
             index = offset = 0
             try:

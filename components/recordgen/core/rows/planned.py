@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from recordgen.core.rows.ranges import Range
-
 _AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
 
 
@@ -65,19 +63,6 @@ def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
     if addresses is None:
         return uris
     return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]
-
-
-def stored_bytes(
-    uris: Sequence[str], addresses: str | None, payloads: Sequence[bytes]
-) -> list[int]:
-    """Return the bytes that each payload of a row takes in the file that holds it."""
-    if addresses is None:
-        return [*map(len, payloads)]
-    parts = map(Range.of, requested_uris(uris, addresses))
-    return [
-        len(data) if part is None else part.stored
-        for part, data in zip(parts, payloads, strict=True)
-    ]
 
 
 def with_uri(row: _AnyRow, uri: str) -> _AnyRow:

@@ -106,3 +106,9 @@ def file_of(path: str) -> str:
     """Return the file that holds a payload: the container of a range, or the path itself."""
     found = Range.of(path)
     return path if found is None else found.file
+
+
+def stored_bytes(address: str, payload: bytes) -> int:
+    """Return the bytes that a payload takes in the file that holds it."""
+    part = Range.of(address)
+    return len(payload) if part is None else part.stored

@@ -29,7 +29,7 @@ from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
-from recordgen.core.rows.planned import stored_bytes
+from recordgen.core.rows.planned import requested_uris
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
@@ -133,12 +133,13 @@ class ImageTask(Task):
     def make(self, fetched: FetchedRow) -> BuiltExample:
         row, payloads, vocabulary, settings = fetched
         # Imported here: reading import files does not need the decoders.
+        from recordgen.core.rows.ranges import stored_bytes
         from recordgen.payloads.check import check_image
         from recordgen.payloads.opening import out_of_memory
 
         data, *others = payloads
-        [size] = stored_bytes([row.uri], row.addresses, [data])
-        image = check_image(data, settings, row.uri, size)
+        [address, *_] = requested_uris([row.uri], row.addresses)
+        image = check_image(data, settings, stored_bytes(address, data))
         changes = defaultdict[str, int](int)
         said = _NOT_DESCRIBED
         if row.annotation is not None:

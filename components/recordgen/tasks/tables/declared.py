@@ -25,7 +25,7 @@ from recordgen import features
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
-from recordgen.core.rows.planned import stored_bytes
+from recordgen.core.rows.planned import requested_uris
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -151,6 +151,7 @@ class Declared(TableTask):
     @each_row
     def make(self, fetched: FetchedRow) -> BuiltExample:
         row, payloads, vocabulary, settings = fetched
+        from recordgen.core.rows.ranges import stored_bytes
         from recordgen.payloads.check import check_image
 
         values = self._values(row.annotation)
@@ -159,10 +160,10 @@ class Declared(TableTask):
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
-        sizes = stored_bytes(uris, row.addresses, payloads)
-        for name, data, uri, size in zip(images, payloads, uris, sizes, strict=True):
+        asked = requested_uris(uris, row.addresses)
+        for name, data, uri, address in zip(images, payloads, uris, asked, strict=True):
             try:
-                checked = check_image(data, settings, uri, size)
+                checked = check_image(data, settings, stored_bytes(address, data))
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
