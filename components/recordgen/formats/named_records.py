@@ -26,6 +26,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
+from recordgen.formats.frame_images import suffix_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
@@ -370,6 +371,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, bytes):
         with suppress(UnicodeDecodeError):
             return value.decode()
-        return f"({len(value):,} bytes)"
+        suffix = suffix_of(value)
+        return f"image{suffix}" if suffix else f"({len(value):,} bytes)"
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
