@@ -1,5 +1,6 @@
 """Images in Parquet and TFRecords: ``--columns`` names their columns or features, alike."""
 
+import json
 import re
 
 import numpy as np
@@ -186,3 +187,12 @@ def test_advice_names_bytes_of_images_and_texts(kind, record, proposed, tmp_path
         Reading(source)
     assert caught.value.options == {"columns": proposed}
     assert len(Reading(source, **caught.value.options).rows) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_of_many_records_has_its_places(kind, tmp_path):
+    """Image and mask of each record are in the file, also where rows are made in blocks."""
+    found = Reading(write(tmp_path, kind, [{"m": MASK}] * 1002), columns="image=pixels,mask=m")
+    places = [json.loads(row.addresses) for row in found.rows]
+    assert len(places) == 1002
+    assert all(len(each) == 2 and None not in each for each in places)
