@@ -75,6 +75,7 @@ def _several(value: Any, column: str) -> Sequence[str]:
     """Return the labels in a value, which may be a list. Raises: as :func:`single`."""
     if isinstance(value, str):
         return [value]
+    check_no_pixels(value, column)
     if is_list(value):
         return [text for item in value for text in _several(item, column)]
     if value is None or value != value:
@@ -88,6 +89,16 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
     return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
+
+
+def check_no_pixels(value: Any, column: str) -> None:
+    """Check that a value is no array of pixels. Raises: UsageError: it ends the run."""
+    if getattr(value, "ndim", 0) > 1:
+        raise UsageError(
+            f"column {column!r} holds images in memory ({type(value).__name__}); write each to a "
+            f"file, and put the paths of the files into the column; or write examples of arrays "
+            f"or bytes with recordgen.write"
+        )
 
 
 def _decoded(value: bytes, column: str) -> str:
