@@ -1,5 +1,6 @@
 """Images in Parquet and TFRecords: ``--columns`` names their columns or features, alike."""
 
+import json
 import re
 
 import numpy as np
@@ -165,3 +166,33 @@ def test_files_of_one_name_are_apart(kind, tmp_path):
     assert {uri: split for uri, (split, _) in examples.items()} == {
         f"{split}/a.{kind}/{n}": split for split in ("train", "test") for n in (0, 1)
     }
+
+
+# a file, its records, the option that is proposed, the rows that it reads
+ADVICE = [
+    ("parquet", {"target": "cat"}, "path=pixels,label=target"),
+    (
+        "tfrecord",
+        {"text": "Good and cheap", "label": "cat", "pixels": "x"},
+        "text=text,label=label",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "record", "proposed"), ADVICE)
+def test_advice_names_bytes_of_images_and_texts(kind, record, proposed, tmp_path):
+    """Bytes of images are images whatever their column is named; records of texts are read, too."""
+    source = write(tmp_path, kind, [record, {**record, "target": "dog"}])
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(source)
+    assert caught.value.options == {"columns": proposed}
+    assert len(Reading(source, **caught.value.options).rows) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_of_many_records_has_its_places(kind, tmp_path):
+    """Image and mask of each record are in the file, also where rows are made in blocks."""
+    found = Reading(write(tmp_path, kind, [{"m": MASK}] * 1002), columns="image=pixels,mask=m")
+    places = [json.loads(row.addresses) for row in found.rows]
+    assert len(places) == 1002
+    assert all(len(each) == 2 and None not in each for each in places)

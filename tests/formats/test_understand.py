@@ -163,6 +163,7 @@ STOPS = [
     ('a_split1.txt', 'clip_{i}.avi {d} ', {}, ''),
     ('a.tsv', 'Quality\t#1 String\t#2 String\n{d}\tHow long is it {i}?\tHow long was it {i}?', {}, ''),
     ('a.jsonl', '{{"question": "how long is it", "passage": "It is not so long {i}.", "label": {d}}}', {}, ''),
+    ('a.csv', 'image,x1,y1,x2,y2,x3,y3\n{i}.jpg,1,2,3,4,5,6', {}, ''),
     ('a.csv', 'ImageId,EncodedPixels\n{i}.jpg,264661 17 265429 33', {}, ''),
     ('a.jsonl', '{{"file": "{i}.jpg", "boxes": [[0.1, 0.2, 0.2, 0.3], [0, 0, 0.5, 0.5]], "names": ["a", "b"]}}', {'columns': 'path=file,label=names,xywh=boxes'}, 'object_detection: (assigned) | 0.jpg | [["a",0.1,0.2,0.3,0.5]]'),
     ('a.tsv', 'product_category\tstar_rating\tverified\treview_body\nToys\t{d}\tY\tSo long and good {i}.', {'columns': 'text=review_body,label=star_rating'}, "text_classification: (assigned) | So long and good 0. | '0'"),

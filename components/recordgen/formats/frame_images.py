@@ -75,7 +75,7 @@ class FrameImages:
         data, name = _content(cell)
         if data is None:
             return name or (None if isinstance(cell, Mapping) else cell)
-        suffix = next((end for head, end in _SUFFIXES.items() if data.startswith(head)), "")
+        suffix = suffix_of(data)
         path = name_within(self._name, line, name or "")
         if path == f"{self._name}/{line}":
             path += suffix
@@ -143,6 +143,11 @@ def with_places(batch: RowBatch, task: Task, address_of: Callable[[str], str | N
             own = json.dumps([place or path for place, path in zip(places, paths, strict=True)])
         found.append(own)
     return batch._replace(addresses=found)
+
+
+def suffix_of(data: bytes) -> str:
+    """Return the suffix of an image file with these bytes; "" if they are none."""
+    return next((end for head, end in _SUFFIXES.items() if data.startswith(head)), "")
 
 
 def _remove(path: str) -> None:

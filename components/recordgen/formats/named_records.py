@@ -26,6 +26,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
+from recordgen.formats.frame_images import suffix_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
@@ -74,6 +75,7 @@ def _several(value: Any, column: str) -> Sequence[str]:
     """Return the labels in a value, which may be a list. Raises: as :func:`single`."""
     if isinstance(value, str):
         return [value]
+    check_no_pixels(value, column)
     if is_list(value):
         return [text for item in value for text in _several(item, column)]
     if value is None or value != value:
@@ -87,6 +89,16 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
     return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
+
+
+def check_no_pixels(value: Any, column: str) -> None:
+    """Check that a value is no array of pixels. Raises: UsageError: it ends the run."""
+    if getattr(value, "ndim", 0) > 1:
+        raise UsageError(
+            f"column {column!r} holds images in memory ({type(value).__name__}); write each to a "
+            f"file, and put the paths of the files into the column; or write examples of arrays "
+            f"or bytes with recordgen.write"
+        )
 
 
 def _decoded(value: bytes, column: str) -> str:
@@ -383,6 +395,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, bytes):
         with suppress(UnicodeDecodeError):
             return value.decode()
-        return f"({len(value):,} bytes)"
+        suffix = suffix_of(value)
+        return f"image{suffix}" if suffix else f"({len(value):,} bytes)"
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))

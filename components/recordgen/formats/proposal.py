@@ -215,6 +215,8 @@ def propose(
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
     if any("-" in value for value in tags) or any(map(is_media, names)):
         return {}  # tokens and their tags, or an object with the names of files as its keys
+    if sum(_without_number(name) in ("x", "y") for name in names) > _NUMBERS_OF_A_BOX:
+        return {}  # points
     subjects, image_root = _take_subject(columns, source)
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return _of_table(columns, header)
@@ -469,11 +471,15 @@ def unknown_columns(
     """Return the refusal of a file that holds images, whose other columns have no known role."""
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [label] if label or mask else label_names(others)
-    found = {"path": [image], "split": splits[:1], "mask": [mask], "label": labels[:1]}
+    texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
+    found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
+    found["label"] = labels[:1]
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
-    return NotUnderstoodError(f"{where}: {problem}", options={"columns": columns} if image else {})
+    return NotUnderstoodError(
+        f"{where}: {problem}", options={"columns": columns} if image or texts else {}
+    )
 
 
 def label_names(names: Sequence[str]) -> list[str]:

@@ -79,8 +79,11 @@ _FIRST = 1000
 # The kinds of tasks whose outputs it reads; those of images are read as other tools' records.
 _OWN = ("text", "entities", "table", "video", "declared")
 
-# Places of images that are kept: two for each of the records that become rows together.
-_PLACES_KEPT = 2 * BLOCK_LINES
+# Places of images that are kept: two for each record of a block, while the next one is read.
+_PLACES_KEPT = 4 * BLOCK_LINES
+
+# Records with images that detection reads, as their bytes are read with them.
+_FIRST_IMAGES = 100
 
 # Records of a tar that must have the same keys.
 _PROBED = 8
@@ -171,8 +174,11 @@ class RecordFiles(Format):
             with _columns_of(samples.begun(file), given=given) as (names, _, records):
                 if ENTITIES in names:
                     return ()
-                found = self._values(file, names, islice(records, _FIRST), given, {})
-                values = [item[1] for item in found if not isinstance(item, Reject)]
+                places, values = dict[str, str](), list[Sequence[Any]]()
+                for item in self._values(file, names, islice(records, _FIRST), given, places):
+                    values += [] if isinstance(item, Reject) else [item[1]]
+                    if len(places) > _FIRST_IMAGES:
+                        break
                 head = named_head(file.path, names, values, given)
             heads.append(head)
         return heads

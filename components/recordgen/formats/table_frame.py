@@ -20,7 +20,13 @@ from recordgen.formats.column_stats import MAX_CLASSES
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import Given
-from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells, is_list
+from recordgen.formats.named_records import (
+    SOURCE,
+    as_before_gaps,
+    check_no_pixels,
+    frame_cells,
+    is_list,
+)
 from recordgen.formats.table_columns import (
     check_header,
     find_table,
@@ -164,6 +170,7 @@ def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
 
 def _field(value: Any, column: str, line: int) -> str:
     """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
+    check_no_pixels(value, column)
     if isinstance(value, dict | bytes) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values, and texts "
