@@ -92,6 +92,15 @@ class Names:
         """Return the labels of texts and numbers. Raises: ValueError."""
         return [text for text in map(self.named, values or ()) if text]
 
+    def classes_of(self, values: Sequence[Any] | None) -> Sequence[str]:
+        """Return the labels of an image, each once. Raises: ValueError."""
+        if len({*(values or ())}) < len(values or ()):
+            raise ValueError(
+                f"the labels of an image must differ (got {values!r:.80}); a 0 or 1 for each class "
+                f"is not read: write the numbers of its classes"
+            )
+        return self.labels_in(values)
+
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
         if isinstance(number, bytes):
@@ -407,7 +416,7 @@ def _annotation(
         in_pixels = any(max(each.corners) > 2 for each in objects)
         return objects, (), size_of(*given.size(values.get)) if in_pixels else None
     if given.has_labels:
-        return (), given.labels(values.get, names.labels_in), None
+        return (), given.labels(values.get, names.classes_of), None
     objects, labels = _objects(names, values), _labels(names, values)
     size = None
     if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
@@ -427,7 +436,7 @@ def _uri(names: Names, document: str, number: int, values: Values) -> str:
 
 def _labels(names: Names, values: Values) -> Sequence[str]:
     label = names.label or next((name for name in _LABELS if values.get(name)), "")
-    return names.labels_in(values.get(label, ()))
+    return names.classes_of(values.get(label, ()))
 
 
 def _objects(names: Names, values: Values) -> Sequence[Marked]:
