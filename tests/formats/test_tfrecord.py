@@ -131,6 +131,7 @@ TRAPS = {
     "raw pixels": (framed({**GOOD, "image/format": b"raw"}), "bad_annotation"),
     "no such class": (framed({**GOOD, "image/class/label": 7}), "bad_annotation"),
     "empty image": (framed({**GOOD, "image/encoded": b""}), "empty_file"),
+    "labels are flags": (framed({**GOOD, "image/class/label": [1, 0, 1]}), "bad_annotation"),
     "label is a share": (framed({**GOOD, "image/class/label": 0.5}), "bad_annotation"),
     "cut in a record": (framed(GOOD)[:-9], "truncated"),
     "cut in a length": (framed(GOOD)[:5], "truncated"),

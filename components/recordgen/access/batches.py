@@ -49,8 +49,20 @@ class BatchedSequence(Sequence[_Item]):
         return together(items)
 
     def __getitems__(self, indexes: Iterable[int]) -> list[_Item]:
-        """Return the items of a batch of PyTorch, whose default collation knows dicts of them."""
-        return known_to_torch(self[list(indexes)], self.collate)
+        """Return the items of a batch of PyTorch, whose default collation calls :attr:`collate`.
+
+        Alone, it stacks values of one shape, and takes the names in the first dict for all.
+        """
+        items: list[Any] = self[list(indexes)]
+        parts = items[:1] if items and not isinstance(items[0], tuple) else [*chain(*items[:1])]
+        known = _collations() if any(isinstance(part, dict) for part in parts) else None
+        if known is None:
+            return items
+        known.update(dict.fromkeys((_TupleItem, _DictItem), _collated))
+        for at, item in enumerate(items):
+            items[at] = _TupleItem(item) if isinstance(item, tuple) else _DictItem(item)
+            items[at].collate = self.collate
+        return items
 
     def batch(self, indexes: Iterable[int]) -> Any:
         """Return the items with these indexes as one batch. Raises: as ``[index]``."""
@@ -165,23 +177,6 @@ class _DictItem(dict[str, Any]):
     """A dict that its sequence collates, also if PyTorch's default collation is asked."""
 
     collate: Callable[[Sequence[Any]], Any]
-
-
-def known_to_torch(items: list[Any], collate: Callable[[Sequence[Any]], Any]) -> list[Any]:
-    """Let PyTorch's default collation call ``collate`` for items with dicts.
-
-    It stacks values of one shape only, and takes the names in the first dict for those of all.
-    """
-    parts = items[:1] if items and not isinstance(items[0], tuple) else [*chain(*items[:1])]
-    known = _collations() if any(isinstance(part, dict) for part in parts) else None
-    if known is None:
-        return items
-    known.update(dict.fromkeys((_TupleItem, _DictItem), _collated))
-    found: list[Any] = []
-    for item in items:
-        found.append(_TupleItem(item) if isinstance(item, tuple) else _DictItem(item))
-        found[-1].collate = collate
-    return found
 
 
 def _collations() -> dict[Any, Any] | None:

@@ -37,16 +37,14 @@ if TYPE_CHECKING:
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"  # [height, width, 3], RGB
 Floats: TypeAlias = "npt.NDArray[np.float32]"
 
-RESIZES = ("stretch", "fit", "center_crop")
-METHODS = ("auto", "bilinear", "area", "torch")
-LAYOUTS = ("HWC", "CHW")
-
 #: Larger images are damaged or hostile; Pillow refuses the same number.
 MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 _WORDS: Mapping[str, Sequence[str]] = {
-    **{"resize": RESIZES, "method": METHODS},
-    **{"layout": LAYOUTS, "boxes": BOX_FORMATS},
+    "resize": ("stretch", "fit", "center_crop"),
+    "method": ("auto", "bilinear", "area", "torch"),
+    "layout": ("HWC", "CHW"),
+    "boxes": BOX_FORMATS,
 }
 
 _JPEG = b"\xff\xd8\xff"
@@ -98,7 +96,7 @@ class Decoder:
                 )
         # Found on the path, whether it is imported or not.
         has_torch = PathFinder.find_spec("torch") is not None
-        if self.method == METHODS[0]:
+        if self.method == "auto":
             object.__setattr__(self, "method", "torch" if has_torch else "bilinear")
         if self.method == "torch" and not has_torch:
             raise UsageError(
@@ -161,7 +159,7 @@ class Decoder:
     def _ratio(self, height: int, width: int, size: tuple[int, int]) -> int:
         """Return the largest ratio at which what is shown still covers the size."""
         if self.resize == "center_crop":
-            _, _, height, width = _center(height, width, size)
+            _, _, height, width = _largest(height, width, size)
         times = (height // size[0], width // size[1])
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
@@ -173,7 +171,7 @@ class Decoder:
         height, width = pixels.shape[:2]
         window = np.array([0, 0, height, width])
         if self.resize == "center_crop":
-            window = np.array(_center(*whole, self.size)) // ratio
+            window = np.array(_largest(*whole, self.size)) // ratio
             top, left, height, width = (*window[:2], *np.maximum(window[2:], 1))
             pixels = pixels[top : top + height, left : left + width]
             window[2:] = height, width
@@ -183,7 +181,7 @@ class Decoder:
             view = _float32(window) * np.float32(ratio) / _float32((*whole, *whole))
         if self.resize != "fit":
             return self._resized(pixels, self.size), view
-        top, left, *inner = _fitted(height, width, self.size)
+        top, left, *inner = _largest(*self.size, (height, width))
         padded = np.zeros((*self.size, RAW_CHANNELS), np.uint8)
         shown = self._resized(pixels, (inner[0], inner[1]))
         padded[top : top + inner[0], left : left + inner[1]] = shown
@@ -232,20 +230,12 @@ def _by_pillow(encoded: Pixels) -> Pixels:
         raise ValueError(str(exc)) from exc
 
 
-def _center(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]:
-    """Return the largest centred window of the target's shape: top, left, height, width."""
+def _largest(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]:
+    """Return the largest centred window of a target's shape: top, left, height, width."""
     sides = np.array([height, width])
     scale = (_float32(sides) / _float32(target)).min()
     inner = np.clip(np.rint(scale * _float32(target)).astype(int), 1, sides)
     return tuple(map(int, (*(sides - inner) // 2, *inner)))
-
-
-def _fitted(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]:
-    """Return the window of the target that an image fills: top, left, height, width."""
-    sides = _float32((height, width))
-    scale = (_float32(target) / sides).min()
-    inner = np.clip(np.rint(sides * scale).astype(int), 1, target)
-    return tuple(map(int, (*(np.array(target) - inner) // 2, *inner)))
 
 
 def _float32(values: Any) -> Floats:
@@ -266,8 +256,7 @@ def _by_torch(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     writable = pixels if pixels.flags.writeable else pixels.copy()
     channels_last = torch.from_numpy(writable).permute(2, 0, 1)[None]
     resized = torch.nn.functional.interpolate(channels_last, size, mode="bilinear", antialias=True)
-    found: Pixels = resized[0].permute(1, 2, 0).numpy()
-    return found
+    return np.asarray(resized[0].permute(1, 2, 0))
 
 
 def _means(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -84,11 +84,8 @@ def _annotations(image: ImageExample, *, has_boxes: bool) -> Iterator[Sequence[s
         yield image.labels
         return
     for box in image.objects:
-        xmin, ymin, xmax, ymax = map(_shortest, box[2:6])
+        shares = (np.float32(share) for share in box[2:6])
+        xmin, ymin, xmax, ymax = (np.format_float_positional(it, trim="-") for it in shares)
         yield box.label, xmin, ymin, "", "", xmax, ymax, "", ""
     if not image.objects:
         yield ("",) * 9  # background
-
-
-def _shortest(share: float) -> str:
-    return np.format_float_positional(np.float32(share), unique=True, trim="-")

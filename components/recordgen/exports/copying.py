@@ -98,11 +98,9 @@ class Copy:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        self._counter = Counter(
-            self.progress,
-            sum(split.examples for split in self.splits.values()),
-            sum(split.bytes for split in self.splits.values()),
-        )
+        splits = self.splits.values()
+        counts = sum(it.examples for it in splits), sum(it.bytes for it in splits)
+        self._counter = Counter(self.progress, *counts)
 
     @property
     def dataset(self) -> Dataset:
@@ -226,7 +224,10 @@ class CopyExport(Export):
         }
         found = _mark(to)
         if found is None:
-            _check_free(to)
+            if any(not name.startswith(COPY_FILE) for name, _ in storage.list_dir(to)):
+                raise OutputExistsError(
+                    f"{to}: this folder has other files; use --to with an empty one"
+                )
         elif {**found, "finished": False} != mark:
             raise OutputExistsError(
                 f"{to}: this folder has another export ({found.get('export')} of "
@@ -299,11 +300,6 @@ def _mark(to: str) -> dict[str, Any] | None:
     except (OSError, ValueError) as exc:
         raise OutputExistsError(f"{storage.join(to, COPY_FILE)}: cannot be read: {exc}") from exc
     return found if isinstance(found, dict) else {}
-
-
-def _check_free(to: str) -> None:
-    if any(not name.startswith(COPY_FILE) for name, _ in storage.list_dir(to)):
-        raise OutputExistsError(f"{to}: this folder has other files; use --to with an empty one")
 
 
 def _remove_unfinished(to: str) -> None:

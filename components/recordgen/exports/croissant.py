@@ -63,13 +63,13 @@ class Croissant(FileExport):
             f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts})."
         )
         described["identifier"] = f"sha256:{dataset.digest}"
-        shards, table = described["distribution"]
+        shards, label_file, table = described["distribution"]
         shards["description"] += f"{dataset.compression}."
         shards["includes"] += ".gz" if dataset.compression == "gzip" else ""
         # A table is a set and not a file object, which needs a sha256: the file has the paths of
         # the import files, so the same dataset from another folder would have another one.
         tables = [table] if output.has_examples() else []
-        described["distribution"] = [shards, *_label_files(dataset), *tables]
+        described["distribution"] = [shards, *_label_files(dataset, label_file), *tables]
         *sets, rows = described["recordSet"]
         described["recordSet"] = [*_record_sets(dataset, *sets), *([rows] if tables else [])]
         if any(split.images is None for split in dataset.splits.values()):  # gaps
@@ -77,19 +77,13 @@ class Croissant(FileExport):
         return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
-def _label_files(dataset: Dataset) -> Iterator[Mapping[str, Any]]:
-    """Yield the files that name labels."""
+def _label_files(dataset: Dataset, described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the files that name labels, given the template of one."""
     for name, text in label_files(dataset).items():
         if data := text.encode():
-            yield {
-                "@type": "cr:FileObject",
-                "@id": name,
-                "name": name,
-                "contentUrl": name,
-                "contentSize": f"{len(data)} B",
-                "encodingFormat": "text/plain",
-                "sha256": hashlib.sha256(data).hexdigest(),
-            }
+            named = dict.fromkeys(("@id", "name", "contentUrl"), name)
+            measured = {"contentSize": f"{len(data)} B", "sha256": hashlib.sha256(data).hexdigest()}
+            yield {**described, **named, **measured}
 
 
 def _record_sets(

@@ -103,18 +103,13 @@ class FileExport(Export):
         """
         output = Output.open(place)
         path = options.output or storage.inside(output.root, self.file)
-        if not options.overwrite:
-            self.check_free(path)
-        storage.write_text(path, self.text(output))
-        return Exported(files=(path,))
-
-    def check_free(self, path: str) -> None:
-        """Check that no file with answers is at ``path``. Raises: OutputExistsError."""
-        if self.has_answers and storage.exists(path):
+        if self.has_answers and not options.overwrite and storage.exists(path):
             raise OutputExistsError(
                 f"{path}: this file exists, perhaps with answers that people added; use --output "
                 f"FILE to write another one, or --overwrite to replace it"
             )
+        storage.write_text(path, self.text(output))
+        return Exported(files=(path,))
 
 
 def check_declaration(name: str, export: Any) -> None:

@@ -57,18 +57,12 @@ class Traced:
 
     def to_json(self) -> dict[str, Any]:
         """Return the lineage for ``--json``."""
-        model = None
-        if self.model is not None:
-            model = asdict(self.model)
-            del model["dataset"]
-        return {
-            "place": self.place,
-            "model": model,
-            "dataset": asdict(self.dataset),
-            "dataset_state": self.state,
-            "refusal": self.refusal,
-            "differences": self.differences and [item._asdict() for item in self.differences],
-        }
+        found = {**asdict(self), "dataset_state": self.state}
+        if found["model"] is not None:
+            del found["model"]["dataset"]
+        found["differences"] = self.differences and [item._asdict() for item in self.differences]
+        del found["state"]
+        return found
 
 
 class Lineage(Export):

@@ -20,14 +20,14 @@ Format: tensorflow_metadata/proto/v0/schema.proto, as text.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
+from recordgen.exports.templates import environment
 from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
 from recordgen.tables.stored import label_features, table_of
 
@@ -50,8 +50,8 @@ _BOUNDS: Mapping[str, Mapping[str, float]] = {
     **{name: {"min": 0.0} for name in (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)},
 }
 
-#: The fields of a message of protobuf; of a message inside it, its numbers by name.
-_Fields = Mapping[str, Any]
+#: The numbers of a message of protobuf, by name.
+_Numbers = Mapping[str, float]
 
 
 class Tfdv(FileExport):
@@ -75,24 +75,24 @@ def schema_text(dataset: Dataset) -> str:
         bounds[str(number)] = {"min": 0, "max": len(dataset.labels) - 1}
     presences = _presences(dataset, specs)
     allowed = statistics_features(dataset.task, specs)
-    lines: list[str] = []
+    rows = []
     for name, spec in specs.items():
+        is_checked = allowed is None or name in allowed
         rules = {
             "value_count": _value_count(spec),
             "presence": presences.get(name),
-            "domain": _quoted(used[name]) if name in used else None,
+            "domain": used.get(name),
             "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
         }
-        is_checked = allowed is None or name in allowed
-        fields = {"name": _quoted(name), "type": _TYPES.get(spec.dtype, "BYTES")}
-        lines += _message("feature", {**fields, **(rules if is_checked else {})})
-    for domain in sorted(set(used.values())):
-        values = [*map(_quoted, domains[domain])]
-        lines += _message("string_domain", {"name": _quoted(domain), "value": values})
-    return "".join(f"{line}\n" for line in lines)
+        kind = _TYPES.get(spec.dtype, "BYTES")
+        rows.append({"name": name, "type": kind, "rules": rules if is_checked else {}})
+    texts = environment()
+    texts.filters["quoted"] = _quoted
+    named = [{"name": domain, "values": domains[domain]} for domain in sorted({*used.values()})]
+    return texts.get_template("schema.txt").render(features=rows, domains=named)
 
 
-def _value_count(spec: FeatureSpec) -> _Fields | None:
+def _value_count(spec: FeatureSpec) -> _Numbers | None:
     """Return the number of values in each record; None if it varies."""
     if spec.shape is None:
         return None
@@ -101,7 +101,7 @@ def _value_count(spec: FeatureSpec) -> _Fields | None:
     return {"min": count, "max": count}
 
 
-def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Fields]:
+def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Numbers]:
     """Return the required presence of features, without lists, which may always be empty."""
     table = table_of(dataset)
     # The gaps of a table's columns; more may be missing in later examples.
@@ -130,18 +130,6 @@ def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
         _FORMATS: sorted(formats) if is_known else _IMAGE_FORMATS,
     }
     return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
-
-
-def _message(kind: str, fields: _Fields) -> Iterator[str]:
-    """Yield the lines of a message in protobuf's text format, without fields that are None."""
-    yield f"{kind} {{"
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield f"  {name} {{ {' '.join(f'{key}: {each}' for key, each in value.items())} }}"
-        elif value is not None:
-            values = [value] if isinstance(value, str) else value
-            yield from (f"  {name}: {each}" for each in values)
-    yield "}"
 
 
 def _quoted(text: str) -> str:

@@ -102,7 +102,8 @@ class WebDataset(ShardCopyExport):
             except (TypeError, ValueError) as exc:
                 raise RecordError(f"{example.where}: {exc}") from exc
             for column in others:
-                if _is_class(column.feature) and found[column.name] is not None:
+                is_class = isinstance(column.feature, Mapping) and "names" in column.feature
+                if is_class and found[column.name] is not None:
                     if are_labelled:
                         members["cls"] = str(found[column.name]).encode()
                     if is_table or column.name not in _NUMBERED:  # columns may have any name
@@ -170,10 +171,6 @@ def _pieces(name: str, data: bytes) -> tuple[bytes, bytes, bytes]:
     member = tarfile.TarInfo(name)  # its time, owner and group are 0
     member.size = len(data)
     return member.tobuf(tarfile.GNU_FORMAT), data, bytes(-len(data) % tarfile.BLOCKSIZE)
-
-
-def _is_class(feature: Any) -> bool:
-    return isinstance(feature, Mapping) and feature["_type"] == "ClassLabel"
 
 
 def _has_bytes(feature: Any) -> bool:

@@ -47,7 +47,7 @@ class Yolo(ImageCopyExport):
         for example in chain.from_iterable(map(uncounted.split_examples, copy.splits)):
             boxes = ImageExample(example.where, "", b"", example.values()).objects
             if copy.dataset.keypoints or not _are_polygons(boxes):
-                count += sum(map(_has_outline, boxes))
+                count += sum(bool(it.details.polygons or it.details.mask) for it in boxes)
         return {**lost, "outlines": count} if count else lost
 
     def write(self, copy: Copy) -> None:
@@ -82,10 +82,6 @@ def _is_around(box: StoredBox) -> bool:
     [points] = box.details.polygons.arrays()
     corners = (*points.min(0), *points.max(0))
     return bool(np.allclose(box[2:6], corners, rtol=0, atol=_SAME))
-
-
-def _has_outline(box: StoredBox) -> bool:
-    return bool(box.details.polygons or box.details.mask)
 
 
 def _line(box: StoredBox, keypoints: int) -> str:

@@ -89,6 +89,15 @@ class Names:
         """Return the labels of texts and numbers. Raises: ValueError."""
         return [text for text in map(self.named, values or ()) if text]
 
+    def classes_of(self, values: Sequence[Any] | None) -> Sequence[str]:
+        """Return the labels of an image, each once. Raises: ValueError."""
+        if len({*(values or ())}) < len(values or ()):
+            raise ValueError(
+                f"the labels of an image must differ (got {values!r:.80}); a 0 or 1 for each class "
+                f"is not read: write the numbers of its classes"
+            )
+        return self.labels_in(values)
+
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
         if isinstance(number, bytes):
@@ -413,7 +422,7 @@ def file_name_in(names: Names, values: Values) -> str:
 
 def _labels(names: Names, values: Values) -> Sequence[str]:
     label = names.label or next((name for name in _LABELS if values.get(name)), "")
-    return names.labels_in(values.get(label, ()))
+    return names.classes_of(values.get(label, ()))
 
 
 def _objects(names: Names, values: Values) -> Sequence[Marked]:

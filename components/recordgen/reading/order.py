@@ -13,17 +13,23 @@ import tensorflow as tf
 # ``tf.random.set_seed``.
 _GLOBAL_SEED = 87654321
 
+# TensorFlow's seeds have 31 bits.
+_SEEDS = 2**31 - 1
+
 
 def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data.Dataset:
     """Shuffle with a buffer of ``buffer`` elements, in a new order in each iteration."""
     if seed is None:
         return dataset.shuffle(buffer)
-    specs = [_flat_spec(spec) for spec in tf.nest.flatten(dataset.element_spec)]
+    flat = tf.nest.flatten(dataset.element_spec)
+    # Ragged and sparse tensors are variants.
+    variants = tf.TensorSpec(None, tf.variant)
+    specs = [spec if isinstance(spec, tf.TensorSpec) else variants for spec in flat]
     variant = tf.raw_ops.ShuffleDatasetV3(
         input_dataset=tf.data.experimental.to_variant(dataset),
         buffer_size=buffer,
         seed=_GLOBAL_SEED,
-        seed2=_op_seed(seed),
+        seed2=seed % _SEEDS,
         seed_generator=tf.raw_ops.DummySeedGenerator(),
         reshuffle_each_iteration=True,
         output_types=[spec.dtype for spec in specs],
@@ -42,20 +48,10 @@ def random_numbers(seed: int | None) -> tf.data.Dataset:
     spec = tf.TensorSpec((), tf.int64)
     variant = tf.raw_ops.RandomDatasetV2(
         seed=_GLOBAL_SEED,
-        seed2=_op_seed(seed),
+        seed2=seed % _SEEDS,
         seed_generator=tf.raw_ops.DummySeedGenerator(),
         rerandomize_each_iteration=True,
         output_types=[spec.dtype],
         output_shapes=[spec.shape],
     )
     return tf.data.experimental.from_variant(variant, spec)
-
-
-def _op_seed(seed: int) -> int:
-    """Reduce a seed of any size to the 31 bits of TensorFlow's seeds."""
-    return seed % (2**31 - 1)
-
-
-def _flat_spec(spec: tf.TypeSpec) -> tf.TensorSpec:
-    """Return the op's spec of a component: ragged and sparse tensors are variants."""
-    return spec if isinstance(spec, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)

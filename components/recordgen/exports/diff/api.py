@@ -276,17 +276,13 @@ class Rows:
         """Return what an annotation says besides labels, such as boxes."""
         return () if annotation is None or self.task is None else self.task.details(annotation)
 
-    def all_details(self, places: Places) -> Iterator[Sequence[Any]]:
-        """Yield the details of rows, see :meth:`details`."""
-        return map(self.details, self._texts("annotation", self.columns["annotation"][places]))
-
     def said(self, read: Callable[[str | None], Any], places: Places) -> npt.NDArray[np.int64]:
         """Return a hash of what ``read`` finds in the annotation of each row."""
         codes, back = np.unique(self.columns["annotation"][places], return_inverse=True)
         hashes = (
             hash(repr(read(text)))
             for block in _blocks(codes)
-            for text in self._texts("annotation", block)
+            for text in self.texts_at("annotation", block)
         )
         return np.fromiter(hashes, np.int64, len(codes))[back]
 
@@ -300,7 +296,7 @@ class Rows:
         """Yield rows for display."""
         has_objects = self.task is not None and self.task.labelling in ADDING
         for block in _blocks(places):
-            texts = (self._texts(name, self.columns[name][block]) for name in _TEXTS)
+            texts = (self.texts_at(name, self.columns[name][block]) for name in _TEXTS)
             numbers = (self.columns[name][block].tolist() for name in ("record", "line"))
             rows = zip(*texts, *numbers, strict=True)
             for annotation, uri, split, file, source, record, line in rows:
@@ -308,7 +304,8 @@ class Rows:
                 labels = self.labels(annotation)
                 yield RowRef(uri, split, labels, objects, file, record, source, line)
 
-    def _texts(self, name: str, codes: npt.NDArray[Any]) -> list[Any]:
+    def texts_at(self, name: str, codes: npt.NDArray[Any]) -> list[Any]:
+        """Return the texts with these indices, None for -1."""
         return self.texts[name].take(pa.array(codes, mask=codes < 0)).to_pylist()
 
 
@@ -409,8 +406,10 @@ def differing(
     has_label[other] = say_other(Rows.labels, other)
     details[other] = say_other(Rows.details, other)
     for block in _blocks(np.flatnonzero(details)) if is_copy else ():
-        sides = (rows.all_details(at[block]) for rows, at in zip((old, new), pairs, strict=True))
-        details[block] = [not _is_near(*both) for both in zip(*sides, strict=True)]
+        sides = zip((old, new), (at[block] for at in pairs), strict=True)
+        texts = (rows.texts_at("annotation", rows.columns["annotation"][at]) for rows, at in sides)
+        both = zip(*texts, strict=True)
+        details[block] = [not _is_near(old.details(a), new.details(b)) for a, b in both]
     has_columns = new.task is not None and new.task.details_noun == "features"
     return {
         "label": has_label,
