@@ -253,21 +253,6 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
         evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
 
 
-@pytest.mark.slow
-def test_push_copies_a_version(trained, tmp_path):
-    """The pushed folder is a model that can be loaded."""
-    component = load_step("push", IMAGE)
-    serving = f"{tmp_path}/serving"
-    step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
-    pushed = Path(str(evaluate.push(step).parameters["pushed_to"]))
-    assert pushed.parent == Path(serving)
-    assert pushed.name.isdecimal()
-
-    import tensorflow as tf
-
-    assert "serving_default" in tf.saved_model.load(str(pushed)).signatures
-
-
 def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
     """Each error names what is missing."""
     model = {"model": str(tmp_path)}
@@ -280,7 +265,7 @@ def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
 
 
 def test_push_needs_a_blessing(tmp_path):
-    """A model that the evaluation does not bless is not copied."""
+    """A model that the evaluation does not bless is not copied; others are, as a version."""
     (tmp_path / "saved_model.pb").write_bytes(b"")
     component, serving = load_step("push", IMAGE), tmp_path / "serving"
 
@@ -293,7 +278,9 @@ def test_push_needs_a_blessing(tmp_path):
     assert not serving.exists()
     with pytest.raises(UsageError, match="evaluat"):
         pushed({"accuracy": 1})
-    assert Path(pushed({"blessed": 1})).parent == serving
+    version = Path(pushed({"blessed": 1}))
+    assert (version.parent, version.name.isdecimal()) == (serving, True)
+    assert (version / "saved_model.pb").exists()
 
 
 def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):

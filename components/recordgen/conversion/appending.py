@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -85,10 +86,21 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         )
     _check_shards(output, dataset)
     path = storage.join(output, EXAMPLES_FILE)
-    groups = _groups(path)
+    start = _start_of(dataset, output)
+    groups = tuple(group._replace(start=start) for group in _groups(path))
     rejects = read_rejects(storage.join(output, REJECTS_FILE))
     _check_listed(path, groups, dataset)
-    return Existing(dataset, groups, rejects, output)
+    return Existing(dataset, groups, rejects, output, start)
+
+
+def _start_of(dataset: Dataset, output: str) -> str:
+    """Return the folder where relative import files start; empty if they are not there."""
+    if not dataset.source_folder:
+        return ""
+    place = os.path.realpath(storage.local_path(output))
+    folder = storage.absolute(storage.join(place, dataset.source_folder))
+    relative = filter(storage.is_relative, dataset.source)
+    return folder if any(os.path.exists(os.path.join(folder, path)) for path in relative) else ""
 
 
 def check_can_append(task: Task) -> None:

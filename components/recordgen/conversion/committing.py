@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import filterfalse
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -118,13 +117,13 @@ def committed(work: Work, run: Run, output: str) -> ConversionResult:
     adjustments = work.staging.read_findings(outcome.staged)
     kept: Collection[str] = ()
     if existing is not None:
-        is_again, kept = existing.rows_of(work.source.names), existing.files
+        names, kept = existing.read_again(work.source.names), existing.files
         # This run has new rejects of the import files that it read again.
-        old = filterfalse(is_again, existing.rejects)
+        old = [item for item in existing.rejects if item.source not in names]
         rejects = tuple(sorted({*old, *outcome.rejects}))
         dataset = merge(existing.dataset, outcome.dataset)
         outcome = replace(outcome, dataset=dataset, rejects=rejects)
-        adjustments = merge_findings(output, is_again, adjustments)
+        adjustments = merge_findings(output, names, adjustments)
     result = checked(work, outcome, partial(stop_on_findings, output=output))
 
     def path_of(file: str) -> str:

@@ -207,7 +207,7 @@ def _assigned(
 ) -> Iterator[tuple[int, str | ExistingGroup]]:
     """Assign a shard or a group to a batch: the shards of a split to one after the other."""
     folder, number = (
-        (posixpath.dirname(place), shard_index(place)) if isinstance(place, str) else place
+        (posixpath.dirname(place), shard_index(place)) if isinstance(place, str) else place[:2]
     )
     yield (zlib.crc32(folder.encode()) + number) % batches, place
 

@@ -213,7 +213,11 @@ class Source:
         Raises: UsageError.
         """
         is_relative = any(storage.is_relative(file.path) for file in self.files)
-        if existing is not None and is_relative and existing.start != storage.absolute(""):
+        if (
+            existing is not None
+            and is_relative
+            and existing.start not in ("", storage.absolute(""))
+        ):
             raise UsageError(
                 f"{existing.output}: the relative paths of its import files start in "
                 f"{existing.start}; run the command there, or give whole paths, such as "

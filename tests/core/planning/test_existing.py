@@ -224,8 +224,8 @@ def test_the_task_of_what_is_there(tmp_path):
 def known(folder, task, seed, *rows):
     """Return what is known of rows (shard, split, uri, annotation) in the shard ``s``."""
     listed(folder, [(file, split, "a.csv", *rest) for file, split, *rest in rows])
-    group = ExistingGroup(f"{folder}/examples.parquet", 0)
-    return list(known_rows(group, {"s"}, task, seed, "/d", "/w"))
+    group = ExistingGroup(f"{folder}/examples.parquet", 0, "/w")
+    return list(known_rows(group, {"s"}, task, seed, "/d"))
 
 
 def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
@@ -296,17 +296,14 @@ def test_findings_of_both_runs_are_sorted(tmp_path):
     old, new = findings(("a", 2), ("b", 1), ("d", 1)), findings(("a", 1), ("b", 2), ("c", 1))
     out = str(tmp_path)
 
-    def of_b(finding):
-        return finding.source == "b"
-
-    assert list(merge_findings(out, of_b, new)) == new
+    assert list(merge_findings(out, ["b"], new)) == new
     file = tmp_path / "findings.jsonl"
     file.write_text("".join(f"{json.dumps(one._asdict())}\n" for one in old))
-    assert list(merge_findings(out, of_b, new)) == [new[0], old[0], new[1], new[2], old[2]]
+    assert list(merge_findings(out, ["b"], new)) == [new[0], old[0], new[1], new[2], old[2]]
     for broken in ("{}\n", "no JSON\n"):
         file.write_text(broken)
         with pytest.raises(SourceError, match=rf"^{file}: "):
-            list(merge_findings(out, of_b, new))
+            list(merge_findings(out, ["b"], new))
 
 
 def test_merged_datasets_keep_what_either_knows():

@@ -98,9 +98,7 @@ def plan_rows(
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
         groups = runner.start("ListExisting", existing.groups, spread=True)  # ExistingGroup
-        known = ReadExisting(
-            existing.files, task, splits.seed, buckets, folder, existing.start, staging
-        )
+        known = ReadExisting(existing.files, task, splits.seed, buckets, folder, staging)
         others.append(groups.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")

@@ -180,11 +180,10 @@ class ReadExisting(Step):
     seed: int
     buckets: int
     folder: str
-    start: str
     staging: Staging
 
     def process(self, group: ExistingGroup) -> Iterator[Any]:
-        rows = known_rows(group, self.files, self.task, self.seed, self.folder, self.start)
+        rows = known_rows(group, self.files, self.task, self.seed, self.folder)
         while some := list(islice(rows, _block_rows(self.buckets))):
             for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
                 yield bucket, KnownBlock(columns)

@@ -7,13 +7,11 @@ shards. New shards and new labels are numbered after the existing ones.
 from __future__ import annotations
 
 import heapq
-import itertools
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple
 
 from recordgen import storage
@@ -33,10 +31,14 @@ _OF_ROWS = ("shard", "split", "source", "uri", "annotation")
 
 
 class ExistingGroup(NamedTuple):
-    """A row group of the ``examples.parquet`` of an existing dataset."""
+    """A row group of the ``examples.parquet`` of an existing dataset.
+
+    Relative import files start in the folder ``start``; in the current one if it is empty.
+    """
 
     path: str
     number: int
+    start: str = ""
 
     def read(self, names: Collection[str] | None = None) -> Columns:
         """Return columns of its rows. Raises: SourceError: they cannot be read."""
@@ -55,22 +57,13 @@ class Existing:
     groups: tuple[ExistingGroup, ...]  # where its `examples.parquet` lists them
     rejects: tuple[Reject, ...]
     output: str  # folder or URL prefix that holds it
+    start: str = ""  # see ExistingGroup
 
-    @cached_property
-    def start(self) -> str:
-        """The folder where its relative import files start: the current one if none is known."""
-        way, here = self.dataset.source_folder, storage.absolute("")
-        output = os.path.realpath(storage.local_path(self.output)) if way else ""
-        folder = storage.absolute(storage.join(output, way)) if way else here
-        relative = filter(storage.is_relative, self.dataset.source)
-        are_there = any(os.path.exists(os.path.join(folder, path)) for path in relative)
-        return folder if are_there else here
-
-    def rows_of(self, sources: Iterable[str]) -> Callable[[Reject | Finding], bool]:
-        """Return whether an entry of this dataset is about a row of these import files."""
-        address = cache(storage.real)
-        again = set(map(address, sources))
-        return lambda entry: address(storage.join(self.start, entry.source)) in again
+    def read_again(self, sources: Iterable[str]) -> set[str]:
+        """Return its names of the import files that are among the sources of a run."""
+        again = set(map(storage.real, sources))
+        names = self.dataset.source
+        return {name for name in names if storage.real(storage.join(self.start, name)) in again}
 
     @property
     def folder(self) -> str:
@@ -92,20 +85,15 @@ class Existing:
 
 
 def known_rows(
-    group: ExistingGroup,
-    files: Collection[str],
-    task: Task,
-    seed: int,
-    folder: str,
-    start: str,
+    group: ExistingGroup, files: Collection[str], task: Task, seed: int, folder: str
 ) -> Iterator[KnownRow]:
     """Yield the row of each existing example in ``files``, the shards that stay.
 
-    An interrupted run may have listed others. Relative import files start in ``start``.
+    An interrupted run may have listed others.
 
     Raises: SourceError: the examples cannot be read.
     """
-    place, address = placing(seed), cache(lambda source: storage.real(storage.join(start, source)))
+    place, real = placing(seed), cache(storage.real)
     found = group.read(_OF_ROWS)
     for file, split, source, *rest in zip(*(values_of(found[n]) for n in _OF_ROWS), strict=True):
         if file not in files:
@@ -115,19 +103,20 @@ def known_rows(
         if task.by_address and not storage.is_relative(uri):
             row = row._replace(uri=storage.from_folder(uri, folder, outside=False))
         sort_key = place(placing_name(row, task, folder)).sort_key
-        yield KnownRow(sort_key, file, split, address(source), *row)
+        yield KnownRow(sort_key, file, split, real(storage.join(group.start, source)), *row)
 
 
 def merge_findings(
-    output: str, is_again: Callable[[Finding], bool], new: Iterable[Finding]
+    output: str, sources: Collection[str], new: Iterable[Finding]
 ) -> Iterator[Finding]:
     """Yield the findings of the dataset in ``output`` and new findings, by import file and line.
 
-    Existing findings about import files that this run read again are skipped.
+    Existing findings in ``sources`` are skipped, because this run read these import files again.
 
     Raises: SourceError: its ``findings.jsonl`` cannot be read.
     """
-    return heapq.merge(itertools.filterfalse(is_again, _read_findings(output)), new)
+    old = (item for item in _read_findings(output) if item.source not in sources)
+    return heapq.merge(old, new)
 
 
 def _read_findings(output: str) -> Iterator[Finding]:
