@@ -64,9 +64,9 @@ class ExampleFacts:
         columns = columns.unify_dictionaries()
         order = by_line(columns)
         self.groups = np.concatenate(groups)[order] if groups else _NO_GROUPS
-        taken = []
-        for name in LINTED.names:
-            taken.append(_taken(columns[name], pa.array(order)))
+        taken, places = [], pa.array(order)
+        while columns.num_columns:
+            taken.append(_taken(columns.column(0), places))
             columns = columns.remove_column(0)
         self.columns = pa.Table.from_arrays(taken, schema=LINTED)
 

@@ -95,12 +95,11 @@ def without_empty(facts: Columns) -> Columns:
 
 def whole(facts: Columns, schema: Any = WITH_ROWS) -> Columns:
     """Undo :func:`without_empty`."""
+    there = dict(zip(facts.column_names, facts.columns, strict=True))
     return pa.table(
         [
-            facts[field.name].cast(field.type)
-            if field.name in facts.column_names
-            else empty_column(len(facts), field.type)
-            for field in schema
+            there[it.name].cast(it.type) if it.name in there else empty_column(len(facts), it.type)
+            for it in schema
         ],
         schema=schema,
     )
