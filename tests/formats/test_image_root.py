@@ -350,3 +350,18 @@ def test_a_table_of_names_says_which_columns_mean_its_images(names, tmp_path):
     source = write_files(tmp_path, {"dogs.csv": "id,breed\n0,dingo\n1,boxer\n"}) / "dogs.csv"
     with pytest.raises(UsageError, match="path=id,label=breed"):
         Reading(source, image_root="in/images")
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
+def test_records_of_any_form_take_an_image_root(tmp_path, make_pictures, suffix):
+    """It holds their images, though it is not in the folder of the records."""
+    make_pictures("img/1.jpg", "img/2.jpg")
+    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "x"
+    path.mkdir()
+    if suffix == "parquet":
+        frame.to_parquet(path / "a.parquet")
+    else:
+        frame.to_json(path / f"a.{suffix}", orient="records", lines=suffix == "jsonl")
+    root = f"{tmp_path}/in/img"
+    found = Reading(path / f"a.{suffix}", image_root=root, columns="path=image,label=label")
+    assert [row.uri for row in found.rows] == [f"{root}/1.jpg", f"{root}/2.jpg"]

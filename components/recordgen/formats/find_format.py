@@ -75,10 +75,14 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     said = [*map(_said, listings)]
     options = _with_own(said, options)
     files = [file._replace(layout=options.layout) for file in files]
-    found = [
-        (file, _format_of(listing, copied, file.path, options))
-        for file, listing, copied in zip(files, listings, said, strict=True)
-    ]
+    found = _formats_of(files, listings, said, options)
+    places = (options.image_root, *(each.root for each in listings))
+    is_local = all(each.only for each in listings) and all(map(storage.is_local, places))
+    if options.image_root and is_local and not found[0][1][0].has_columns:
+        # The images that documents name are below the folder of both.
+        listings = [_listing(file.path, options, samples, options.image_root) for file in files]
+        options = replace(options, image_root="")
+        found = _formats_of(files, listings, said, options)
     names = {format_.name: file.path for file, (format_, _) in reversed(found)}
     if len(names) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
@@ -91,17 +95,15 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         for listing, (file, (_, each)) in zip(listings, found, strict=True)
         for item in _documents(listing, file, each)
     ]
-    if documents[0].folder:
-        options = replace(options, image_root="")  # the folder of the documents says it
     classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
     _check_classes(classes, files[0].path)
     evidence = evidence._replace(classes=tuple(classes))
     return Found(format_, documents, evidence, options, are_own=all(said))
 
 
-def _listing(path: str, options: ConvertOptions, samples: Samples) -> Listing:
+def _listing(path: str, options: ConvertOptions, samples: Samples, image_root: str = "") -> Listing:
     access = options.access if options.confined else None
-    return samples.listing(path, access, options.image_root)
+    return samples.listing(path, access, image_root)
 
 
 def _said(listing: Listing) -> Mapping[str, Any]:
@@ -172,6 +174,19 @@ def _possible(listing: Listing) -> list[Format]:
     name = listing.only.lower()
     names = (each for each in FORMATS if not name or name.endswith(DOCUMENTS.get(each, "")))
     return [FORMATS[each]() for each in names]
+
+
+def _formats_of(
+    files: Sequence[ImportFile],
+    listings: Sequence[Listing],
+    said: Sequence[Mapping[str, Any]],
+    options: ConvertOptions,
+) -> list[tuple[ImportFile, tuple[Format, Evidence]]]:
+    """Return each file with its format. Raises: as :func:`find_format`."""
+    return [
+        (file, _format_of(listing, copied, file.path, options))
+        for file, listing, copied in zip(files, listings, said, strict=True)
+    ]
 
 
 def _format_of(

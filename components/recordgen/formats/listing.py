@@ -124,12 +124,12 @@ class Listing:
         return found
 
     def with_folder(self, folder: str) -> Listing:
-        """Return the listing of a local file that also holds another folder: ``photos/``.
+        """Return the listing of a local file that also holds another folder, if one is given.
 
-        ``photos/docs/one.json`` → root ``photos/``, only ``docs/one.json``. Other listings stay.
+        ``photos/docs/one.json``, ``photos/img`` → root ``photos/``, only ``docs/one.json``
         """
         path = f"{self.root}{self.only}"
-        if not (folder and self.only and all(map(storage.is_local, (path, folder)))):
+        if not folder:
             return self
         file, other = map(storage.absolute, (path, folder))
         root = os.path.commonpath([os.path.dirname(file), other])
