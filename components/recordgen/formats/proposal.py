@@ -215,7 +215,7 @@ def propose(
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
     if any("-" in value for value in tags) or any(map(is_media, names)):
         return {}  # tokens and their tags, or an object with the names of files as its keys
-    if sum(_without_number(name) in ("x", "y") for name in names) > _NUMBERS_OF_A_BOX:
+    if sum(name.lower().strip("0123456789_") in ("x", "y") for name in names) > _NUMBERS_OF_A_BOX:
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
     if columns.roles.keys().isdisjoint({"path", "text"}):
