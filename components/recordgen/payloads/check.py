@@ -150,7 +150,9 @@ def decoded_mask(file: FileHeader, data: bytes, limit: Limits) -> Image.Image:
     return image
 
 
-def picture_in_small(data: bytes, settings: PayloadSettings, stored: int) -> SmallPicture | None:
+def picture_in_small(
+    data: bytes, settings: PayloadSettings, stored: int | None = None
+) -> SmallPicture | None:
     """Return the downscaled image for near-duplicate checks; None if it does not decode.
 
     Args: as for :func:`check_image`; ``settings`` note looks.
