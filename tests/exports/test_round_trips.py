@@ -429,7 +429,6 @@ def test_documents_are_json(tmp_path):
 def test_a_crowd_never_becomes_an_object(name, source, datasets, tmp_path, caplog):
     """A format without a word for crowds leaves them out, and the command warns of them."""
     old = datasets[0]("crowd")
-    assert lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps) == {"crowd": 2}
     assert lost_objects(Output.open(old), ["eval"], EXPORTS[name].keeps) == {"crowd": 1}
     assert main(["export", name, str(old), "--to", f"{tmp_path}/to"]) == 0
     assert "crowd (4 objects)" in caplog.text

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from recordgen.errors import RecordError
-from recordgen.exports.columns import IMAGE, Column, Values, columns_of
+from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes
 from recordgen.tables.roles import LABEL, LABEL_TEXT
@@ -70,12 +70,9 @@ def _with_names(columns: Sequence[Column]) -> Sequence[Column]:
     label = next((each for each in columns if each.name == LABEL), None)
     if label is None or "names" not in label.feature or LABEL_TEXT in {it.name for it in columns}:
         return columns
-
-    def name_of(values: Values) -> str | None:
-        number = label.read(values)
-        return None if number is None else label.feature["names"][number]
-
-    return [*columns, Column(LABEL_TEXT, {"dtype": "string", "_type": "Value"}, name_of)]
+    names = dict(enumerate(label.feature["names"]))
+    text = {"dtype": "string", "_type": "Value"}
+    return [*columns, Column(LABEL_TEXT, text, lambda values: names.get(label.read(values)))]
 
 
 def _groups(
