@@ -24,7 +24,6 @@ from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
 from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.runs import staging as runs_staging
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.measures.pictures import Looks, measured
@@ -283,7 +282,9 @@ def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, mo
 
     for kind in Stage.__subclasses__():
         monkeypatch.setattr(kind, "process", partialmethod(measured, process=kind.process))
-    monkeypatch.setattr(runs_staging, "_IN_NAME", 0)  # beyond it, a message has a file's name
+    monkeypatch.setattr(
+        "recordgen.core.runs.staging._IN_NAME", 0
+    )  # beyond it, a message has a file's name
     found_in(tmp_path, crowd(np.zeros(3 * CROWD, int)), buckets=2, batches=3)
     assert 0 < max(sizes) < 4 * CROWD
 
