@@ -36,8 +36,7 @@ from recordgen.formats.header import (
 from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject, RejectCode
-from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, SIZE_ROLES
-from recordgen.tasks.object_detection.task import ObjectDetection
+from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, SIZE_COLUMNS
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -306,9 +305,11 @@ class RowParser(CsvParser):
         """Return the columns of a header that have no role. Raises: UsageError: one is missing."""
         header = given.rename(names, where)
         columns = self.columns_of(header)
-        sizes = (ObjectDetection.columns[role] for role in SIZE_ROLES)
         used = {at for places in columns.values() for at in places}
-        used |= {*find_columns(header, frozenset().union(*sizes)), *given.one_hot(names, where)}
+        used |= {
+            *find_columns(header, frozenset().union(*SIZE_COLUMNS.values())),
+            *given.one_hot(names, where),
+        }
         used |= {given.find_group(names, where), *given.box_places(names, where)}
         named = {*chain.from_iterable(given.roles.values()), *names_in_path(given)}
         named |= {*BOX_ROLES} if given.boxes else set()

@@ -202,6 +202,10 @@ def _text(name: str | int) -> str:
 MASK_COLUMNS = frozenset(
     {"mask", "mask_path", "mask_uri", "mask_file", "mask_filename", "mask_image", "segmentation"}
 )
+SIZE_COLUMNS: Mapping[str, frozenset[str]] = {
+    "width": frozenset({"width", "image_width", "img_width"}),
+    "height": frozenset({"height", "image_height", "img_height"}),
+}
 LABEL_COLUMNS = frozenset(
     {"label", "labels", "label_name", "class", "class_name", "display_name", "category"}
     | {"category_name"}

@@ -41,7 +41,7 @@ from recordgen.messages import listed
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.objects import details_in
 from recordgen.tables.csv_fields import is_number
-from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
+from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SIZE_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import add_up, check_spelling, display_name
 from recordgen.tasks.object_detection.annotation import (
@@ -116,8 +116,7 @@ class ObjectDetection(ImageTask):
         "ymax": frozenset({"ymax", "y_max", "bottom", "y2", "ybr", "bottomy"}),
         "x4": frozenset(),
         "y4": frozenset(),
-        "width": frozenset({"width", "image_width", "img_width"}),
-        "height": frozenset({"height", "image_height", "img_height"}),
+        **SIZE_COLUMNS,
     }
     labelling = PARTS
     details_noun = "boxes"
