@@ -13,7 +13,7 @@ from pyarrow import feather, parquet
 import recordgen
 from recordgen.core.limits import DOCUMENT, Limit
 from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError, UsageError
-from recordgen.formats import record_files
+from recordgen.formats import parquet as parquet_files
 from recordgen.rejects import OddLine
 from recordgen.tasks import task_for
 from tests.formats.sources import Reading, write_files
@@ -430,7 +430,7 @@ def test_an_arrow_file_that_announces_too_many_bytes_is_named(tmp_path):
 @pytest.mark.parametrize("kind", ["feather", "arrow stream"])
 def test_arrow_unpacks_to_as_much_as_parquet_does(kind, tmp_path, monkeypatch):
     """Texts of 80 MB in some kB are refused, packed or named by their number; rows are read."""
-    monkeypatch.setattr(record_files, "ROWS", Limit(10, "rows", DOCUMENT))
+    monkeypatch.setattr(parquet_files, "ROWS", Limit(10, "rows", DOCUMENT))
     source = write(tmp_path, kind, "text,label\n" + "a,b\n" * 50)
     assert len(Reading(source, columns="text=text,label=label").rows) == 50
     texts = pa.array(["x" * 200_000] * 400)

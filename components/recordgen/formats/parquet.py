@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import io
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
-from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
+from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import PayloadError, RecordgenError, SourceError
 from recordgen.formats.column_names import column_name
@@ -292,6 +292,36 @@ def opened(listing: Listing, name: str) -> Iterator[Any]:
     """Open a Parquet file. Raises: SourceError: it is damaged."""
     with listing.open(name) as raw, arrow_errors(f"{listing.root}{name}", "Parquet"):
         yield parquet_file(raw)
+
+
+def arrow_rows(batches: Iterable[Any], stored: int, path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of Arrow's batches in a file of ``stored`` bytes.
+
+    Raises: SourceError: the file is damaged, or unpacks to far more bytes or rows than it has.
+    """
+    count = unpacked = 0
+    with arrow_errors(path, "Arrow"):
+        for batch in batches:
+            batch.validate(full=True)  # offsets of a damaged file lead anywhere
+            count += batch.num_rows
+            unpacked += sum(map(_unpacked_bytes, batch.columns))
+            if count > stored:
+                ROWS.check(count)
+            if unpacked > UNPACKED_TIMES.most * stored:
+                UNPACKED_BYTES.check(unpacked)
+            for at in range(0, batch.num_rows, _TABLE_ROWS):
+                yield from batch.slice(at, _TABLE_ROWS).to_pylist()
+
+
+def _unpacked_bytes(column: Any) -> int:
+    """Return the bytes of a column, in which each row of a dictionary has its own text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type) or pa.types.is_primitive(column.type.value_type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from itertools import chain, islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
-from recordgen.core.limits import ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
@@ -54,6 +53,7 @@ from recordgen.formats.parquet import (
     SIZE,
     StoredFile,
     arrow_errors,
+    arrow_rows,
     features_in,
     image_leaves,
     opened,
@@ -419,34 +419,8 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
                 f"datasets.load_from_disk(…).to_parquet(…)"
             )
         names, types = reader.schema.names, _types(reader.schema)
-
-    def records() -> Iterator[Any]:
-        count = unpacked = 0
-        with arrow_errors(path, "Arrow"):
-            batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-            for batch in batches:
-                batch.validate(full=True)  # offsets of a damaged file lead anywhere
-                count += batch.num_rows
-                unpacked += sum(map(_unpacked_bytes, batch.columns))
-                if count > size:
-                    ROWS.check(count)
-                if unpacked > UNPACKED_TIMES.most * size:
-                    UNPACKED_BYTES.check(unpacked)
-                for at in range(0, batch.num_rows, _FIRST):
-                    yield from batch.slice(at, _FIRST).to_pylist()
-
-    return Columns(names, types, enumerate(records(), start=1))
-
-
-def _unpacked_bytes(column: Any) -> int:
-    """Return the bytes of a column, in which each row of a dictionary has its own text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(column.type) or pa.types.is_primitive(column.type.value_type):
-        return int(column.nbytes)
-    lengths = pc.binary_length(column.dictionary)
-    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    return Columns(names, types, enumerate(arrow_rows(batches, size, path), start=1))
 
 
 def _types(schema: Any) -> dict[str, str]:

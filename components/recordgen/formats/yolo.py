@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -57,6 +57,9 @@ _SHAPES = frozenset({"boxes", "segments", "pose", "obb"})
 
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
+
+# The images of a split, each with its file of labels, or None without one.
+_Labelled: TypeAlias = Mapping[str, str | None]
 
 #: Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
 IMAGE_FOLDERS = ("images", "JPEGImages")
@@ -300,17 +303,6 @@ def _class_names(names: Any) -> Sequence[str]:
     raise ValueError("names must be a list of classes, or a name for each number")
 
 
-@dataclass
-class _Labelled:
-    """The images of one split, each with its file of labels, or None without one."""
-
-    images: dict[str, str | None] = field(default_factory=dict)
-
-    @property
-    def missing(self) -> list[str]:
-        return [image for image, labels in self.images.items() if labels is None]
-
-
 class Yolo(PictureFormat):
     """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
 
@@ -355,17 +347,17 @@ def _file_pictures(
     line, parse = 0, partial(parse_object, config=config)
     used, seen = set[str | None](), set[str]()
     for split, labelled in _splits(listing, config):
-        missing = labelled.missing
-        if len(missing) * 2 > len(labelled.images):
+        missing = [image for image, labels in labelled.items() if labels is None]
+        if len(missing) * 2 > len(labelled):
             tried = _labels_of(missing[0])
             raise SourceError(
-                f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
+                f"{config.where}: {len(missing):,} of {len(labelled):,} images of "
                 f"{split or 'the folder'} have no labels; {missing[0]} would have "
                 f"{' or '.join(tried)}"
             )
         what = "images have no file of labels, and were read as images without objects"
         yield from notes_about(missing, what)
-        for image, labels in labelled.images.items():
+        for image, labels in labelled.items():
             line += 1
             used.add(labels)
             seen.add(image)
@@ -384,11 +376,10 @@ def _file_pictures(
 def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
     """Yield each split with its images. Raises: SourceError: a split has no images."""
     if config.splits is None:
-        by_split: dict[str | None, _Labelled] = {}
+        by_split: dict[str | None, dict[str, str | None]] = {}
         for image in _around(listing, config.folder):
-            split = word_in_folders(image)
-            labels = _existing_labels(listing, image)
-            by_split.setdefault(split, _Labelled()).images[image] = labels
+            labelled = by_split.setdefault(word_in_folders(image), {})
+            labelled[image] = _existing_labels(listing, image)
         yield from by_split.items()
         return
     images_of = {
@@ -404,7 +395,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, 
                 f"{config.where}: {split} and {twin} name the same images; remove one of the two, "
                 f"so that splits are assigned or differ"
             )
-        yield split, _Labelled({image: _existing_labels(listing, image) for image in images})
+        yield split, {image: _existing_labels(listing, image) for image in images}
 
 
 def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Sequence[str]:
