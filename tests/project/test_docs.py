@@ -61,7 +61,6 @@ NOT_RUN = {
     "docs/model.md": {
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
         "converter = ": "needs a pushed model; tests/training/test_saving.py converts one",
-        "gcloud ": _CLOUD,
     },
     "docs/pipeline.md": {
         "python -m pipelines.local": _PIPELINE,
