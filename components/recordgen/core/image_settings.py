@@ -142,7 +142,7 @@ class Decoding:
     def __init__(self) -> None:
         self._lock = Lock()
         self._seconds = self._mb = 0.0
-        self._kept: OrderedDict[object, tuple[bytes, Any]] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[bytes, Any, int]] = OrderedDict()
         self._kept_bytes = 0
 
     def __reduce__(self) -> tuple[type[Decoding], tuple[()]]:
@@ -171,18 +171,18 @@ class Decoding:
         found = self._kept.get(_key(data))
         return found[1] if found is not None and found[0] == data else None
 
-    def keep(self, data: bytes, seconds: float, result: Any) -> None:
-        """Keep the result of an image that took ``seconds`` by its estimate."""
+    def keep(self, data: bytes, seconds: float, result: Any, size: int) -> None:
+        """Keep the result, of ``size`` bytes, of an image that took ``seconds`` by its estimate."""
         if seconds < _WORTH_SECONDS:
             return
         with self._lock:
             if _key(data) in self._kept:
                 return
-            self._kept[_key(data)] = data, result
-            self._kept_bytes += len(data)
+            self._kept[_key(data)] = data, result, size
+            self._kept_bytes += len(data) + size
             while self._kept_bytes > _KEPT_BYTES:
-                _, (old, _) = self._kept.popitem(last=False)
-                self._kept_bytes -= len(old)
+                _, (old, _, size) = self._kept.popitem(last=False)
+                self._kept_bytes -= len(old) + size
 
 
 def _key(data: bytes) -> object:

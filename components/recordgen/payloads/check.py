@@ -102,7 +102,8 @@ def check_image(data: bytes, settings: PayloadSettings, stored: int | None = Non
             found = _outcome(data, prepared, settings)
         except MemoryError as exc:
             raise out_of_memory() from exc
-        decoding.keep(data, prepared.seconds, found)
+        size = 0 if isinstance(found, PayloadError) else len(found.data)
+        decoding.keep(data, prepared.seconds, found, size)
     if isinstance(found, PayloadError):
         raise PayloadError(found.code, found.message)
     checked: CheckedImage = found
