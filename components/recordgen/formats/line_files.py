@@ -21,7 +21,7 @@ from recordgen.formats.encodings import decoded_head
 from recordgen.formats.field_kinds import is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
-from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads
+from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import open_file
@@ -246,16 +246,19 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     objects are also rows below a header.
     """
     from recordgen.formats.automl_jsonl import parse_object, split_word  # a CSV needs neither
-    from recordgen.formats.named_records import named_head
+    from recordgen.formats.named_records import given_names, named_head
 
     objects: list[tuple[int, Mapping[str, Any]]] = []
     for number, raw in enumerate(some, start=1):
         with suppress(AnnotationError):  # the reader of the rows reports it
             objects.append((number, parse_object(raw)))
     splits = [split_word(record) for _, record in objects]
+    names = [*dict.fromkeys(key for _, record in objects for key in record)]
+    for name in given_names(given) if objects else ():
+        if name not in names:
+            no_column(name, names, f"{path}: columns")
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
-    names = [*dict.fromkeys(key for _, record in objects for key in record)]
     values = ([*map(record.get, names)] for _, record in objects)
     head = named_head(path, names, values, given)
     return replace(head, objects=objects, splits_of_objects=splits)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
@@ -266,7 +267,8 @@ def _lists_of(example: Any) -> str:
     """Return the message that names the lists of a SequenceExample."""
     # A map has the same bytes whatever its values are.
     named = type(example.features)()
-    named.ParseFromString(example.feature_lists)
+    with suppress(Exception):  # as above; lists that do not parse are not named
+        named.ParseFromString(example.feature_lists)
     lists = ", ".join(sorted(named.feature)) or "none"
     specs = ", ".join(f"{name!r}: …" for name in sorted(named.feature))
     return (
