@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,8 @@ def test_compiled_files_describe_every_input_and_name_the_image(name, files):
 @pytest.mark.parametrize("name", STEPS)
 def test_an_input_that_went_is_ignored_at_its_default(name, files, tmp_path):
     """A pipeline passes a value for every input that there was when it was compiled."""
+    if name == "statistics" and find_spec("tensorflow_data_validation") is None:
+        pytest.skip("TFDV is not installed on this leg")
     compiled = components.load_component_from_file(str(files[name]))
     [definition] = specification(compiled)["components"].values()
     needed = {
