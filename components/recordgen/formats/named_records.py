@@ -341,8 +341,9 @@ def as_named(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:
 
 def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
-    task, adjusted = task_for(options), Adjustments()
-    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    given, adjusted = Given.of(options), Adjustments()
+    task = task_for(options).for_file(lambda it: dataframe_rows(frame, it, Adjustments(), given))
+    found = dataframe_rows(frame, task, adjusted, given)
     return OpenFrame(options, batched(found, adjusted))
 
 

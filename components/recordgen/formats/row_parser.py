@@ -136,7 +136,7 @@ class RowParser(CsvParser):
     strips: ClassVar[bool] = True
 
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
-        self._task = task.for_file()
+        self._task = task
         self._adjusted = adjusted
         self._begun: tuple[Sequence[str], Given, str] | None = None
         self.label_separator = ""
