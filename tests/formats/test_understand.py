@@ -145,6 +145,7 @@ STOPS = [
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
     ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dresses', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dresses | None'),
     ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {}, ''),
+    ('a.csv', 'label,1x1,1x2,1x3,2x1,2x2,2x3\n{d},0,255,7,0,0,{i}', {'columns': 'target=label'}, 'tabular: (assigned) | 0,0,255,7,0,0,0 | None'),
     ('a.jsonl', '{{"text": "So good and cheap {i}", "label": {d}, "label_text": "c{d}"}}', {'columns': 'text=text,label=label_text'}, "text_classification: (assigned) | So good and cheap 0 | 'c0'"),
     ('a.csv', 'idx,text,label,label_text\n{i},So good and cheap {i},{d},c{d}', {'columns': 'text=text,label=label_text'}, "text_classification: (assigned) | So good and cheap 0 | 'c0'"),
     ('a.txt', '{i}.jpg\t0\t4\t3\t3\t2\t2\t1\t0\t3\t0', {}, ''),

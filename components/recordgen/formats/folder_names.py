@@ -232,6 +232,12 @@ _NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", r
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
+# Names of files that are a label and a number, and their layouts.
+_NUMBERED = {
+    re.compile(r"(?P<label>.*[^\W\d_])(?P<sign>[._-])\d+"): "{{label}}{}{{n:digits}}",
+    re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
+}
+
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 
@@ -415,6 +421,22 @@ def layout_of_classes(names: Sequence[str]) -> str:
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
+
+
+def layout_of_names(names: Sequence[str]) -> str:
+    """Return a layout in which the names of files are labels with numbers; empty if they are not.
+
+    ``train/cat.1.jpg, test/dog.7.jpg``  →  ``{split}/{label}.{n:digits}.jpg``
+    """
+    folders = {_pattern_of_folders(name, None).replace(" ", "*") for name in names}
+    stems = [posixpath.splitext(posixpath.basename(name))[0] for name in names]
+    for form, layout in _NUMBERED.items():
+        found = [each for stem in stems if (each := form.fullmatch(stem))]
+        labels, signs = {each["label"] for each in found}, {each["sign"] for each in found}
+        is_whole = len(found) == len(names) and len(signs) == len(folders) == 1
+        if is_whole and 1 < len(labels) <= len(names) // 2 and all(map(may_be_class, labels)):
+            return f"{folders.pop()}{layout.format(signs.pop())}{_suffix(names, is_same=False)}"
+    return ""
 
 
 def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:

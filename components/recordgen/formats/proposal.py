@@ -79,6 +79,8 @@ _HALVES = frozenset(
 # The tags of tokens, and names of columns with runs of pixels.
 _TAG = re.compile(r"[BIESLU]-\S+|O")
 _DATE = re.compile(DATE)
+# The label of an image in a list, and no path, box or several numbers.
+_LISTED = re.compile(r"\d+|(?!.*\.\w+$)[^\W\d_][^,/]*")
 _RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
@@ -212,11 +214,14 @@ def propose(
         source: the file; image names without a folder are looked for beside it.
         header: as in :func:`stop`.
     """
+    if header == "no" and len(names) == 1 and (found := _of_list([*chain(*rows)], source)):
+        return found
     columns = _Columns(names, rows)
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
     if any("-" in value for value in tags) or any(map(is_media, names)):
         return {}  # tokens and their tags, or an object with the names of files as its keys
-    if sum(name.lower().strip("0123456789_") in ("x", "y") for name in names) > _NUMBERS_OF_A_BOX:
+    axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
+    if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
     if columns.roles.keys().isdisjoint({"path", "text"}):
@@ -242,6 +247,21 @@ def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
     """Return the options, as :func:`propose`, that are likely to read a table without a header."""
     names = [str(number) for number, _ in enumerate(rows[0], start=1)]
     return _of_table(_Columns(names, rows), "no")
+
+
+def _of_list(lines: Sequence[str], source: str) -> Mapping[str, str]:
+    """Return the options of lines with an image and its label behind a blank; none if other.
+
+    ``1000002 Boeing 707``
+    """
+    pairs = [line.split(maxsplit=1) for line in lines]
+    if not all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs):
+        return {}
+    paths = [path for path, _ in pairs]
+    root = folder_of_images(paths, source)
+    if not root and not mostly(is_media, paths):
+        return {}
+    return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
 
 def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
