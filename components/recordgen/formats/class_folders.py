@@ -246,7 +246,7 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 
     Raises: NotUnderstoodError.
     """
-    if layout := layout_of_names(images):
+    if layout := layout_of_names({*images}):
         raise refusal(
             listing, "no folder is a class; labels may be taken from the names of files", layout
         )
@@ -262,7 +262,7 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     classes = {item.label for item in files} - {None}
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
-        raise refusal(listing, reason)
+        raise refusal(listing, reason, layout_of_names({item.name for item in files}))
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import groupby, product
 from string import ascii_lowercase
@@ -234,7 +234,7 @@ _UNREAD = (".jpg", ".jpeg", ".gif")
 
 # Names of files that are a label and a number, and their layouts.
 _NUMBERED = {
-    re.compile(r"(?P<label>.*[^\W\d_])(?P<sign>[._-])\d+"): "{{label}}{}{{n:digits}}",
+    re.compile(r"(?P<label>.*[^\W\d_]|[^\W\d_]+\d+)(?P<sign>[._-])\d+"): "{{label}}{}{{n:digits}}",
     re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
 }
 
@@ -423,19 +423,21 @@ def layout_of_classes(names: Sequence[str]) -> str:
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
 
 
-def layout_of_names(names: Sequence[str]) -> str:
+def layout_of_names(names: Set[str]) -> str:
     """Return a layout in which the names of files are labels with numbers; empty if they are not.
 
     ``train/cat.1.jpg, test/dog.7.jpg``  →  ``{split}/{label}.{n:digits}.jpg``
     """
-    folders = {_pattern_of_folders(name, None).replace(" ", "*") for name in names}
-    stems = [posixpath.splitext(posixpath.basename(name))[0] for name in names]
+    stems = {name: posixpath.splitext(posixpath.basename(name))[0] for name in names}
     for form, layout in _NUMBERED.items():
-        found = [each for stem in stems if (each := form.fullmatch(stem))]
-        labels, signs = {each["label"] for each in found}, {each["sign"] for each in found}
-        is_whole = len(found) == len(names) and len(signs) == len(folders) == 1
-        if is_whole and 1 < len(labels) <= len(names) // 2 and all(map(may_be_class, labels)):
-            return f"{folders.pop()}{layout.format(signs.pop())}{_suffix(names, is_same=False)}"
+        found = {name: each for name, stem in stems.items() if (each := form.fullmatch(stem))}
+        others = {*map(posixpath.dirname, names - found.keys())}  # of tests without labels
+        folders = {_pattern_of_folders(name, None).replace(" ", "*") for name in found}
+        labels, signs = ({each[word] for each in found.values()} for word in ("label", "sign"))
+        is_whole = others.isdisjoint(map(posixpath.dirname, found)) and len(found) * 2 > len(names)
+        is_whole &= len(signs) == len(folders) == 1
+        if is_whole and 1 < len(labels) <= len(found) // 2 and all(map(may_be_class, labels)):
+            return f"{folders.pop()}{layout.format(signs.pop())}{_suffix([*found], is_same=False)}"
     return ""
 
 
