@@ -49,10 +49,8 @@ from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
-    from recordgen.formats.head import Head
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
-    from recordgen.formats.samples import Samples
     from recordgen.options import ConvertOptions
 
 # Files that may describe an image each.
@@ -190,16 +188,11 @@ class ImageFolder(_ClassFolders):
             return None
         return Evidence(f"{listing.root}: a folder of images", self.task.name, is_weak=True)
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
-        """Check that a folder without classes has no labels elsewhere. Raises: SourceError."""
-        if len(files) == 1 and options.labels != NO_LABELS:
-            listing = samples.listing(files[0].path)
-            found = self._checked_files(listing)
+    def check(self, files: Sequence[ImportFile], options: ConvertOptions) -> None:
+        for file in files if len(files) == 1 and options.labels != NO_LABELS else ():
+            found = self._checked_files(file.around)
             if not found.classes:
-                _check_labels(listing, [item.name for item in found.placed])
-        return ()
+                _check_labels(file.around, [item.name for item in found.placed])
 
     def files(self, listing: Listing) -> ClassFiles:
         tree = listing.tree
