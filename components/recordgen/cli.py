@@ -378,6 +378,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         command: _Parser = args.parser
         options = re.findall(r"--[\w-]+", command.format_help())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+        is_copy = args.command == "export" and "to" in EXPORTS[args.name].takes
+        if is_copy and not unknown[0].startswith("-"):
+            close = [f"--to {unknown[0]}"]
         hint = f"; did you mean {close[0]}?" if close else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     for name in _PLACES & vars(args).keys():

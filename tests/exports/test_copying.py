@@ -260,6 +260,9 @@ def test_options_of_other_exports(detection, caplog):
     for option in ("--to", "--split"):
         assert main(["export", "card", str(detection), option, "x"]) == 2
         assert caplog.messages[-1] == f"export card takes no {option}"
+    for name in ("card", "coco"):
+        assert main(["export", name, str(detection), "x"]) == 2
+        assert ("--to x" in caplog.messages[-1]) == (name == "coco")
 
 
 def test_memory_does_not_grow(tmp_path):

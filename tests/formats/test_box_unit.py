@@ -1,7 +1,6 @@
 """Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
 
 import io
-import json
 from collections import Counter
 
 import pandas as pd
@@ -18,6 +17,7 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import turned
@@ -58,6 +58,11 @@ PIXEL_ROWS = [
     (["a.jpg,200,,cat,20,20,100,60"], [REJECTED], {}),
     (["a.jpg,0,0,cat,20,20,100,60"], [REJECTED], {}),
     (["b.jpg,20,10,cat,20,20,100,60", A], [REJECTED, BOX], PIXELS),
+    # the first clear box decides, also about the rows before it
+    (["b.jpg,2,4,cat,0,0,1,1", A], [(0, 0, 0.5, 0.25), BOX], PIXELS),
+    (["b.jpg,2,4,cat,0,1,1,2", A], [(0, 0.25, 0.5, 0.5), BOX], PIXELS),
+    (["b.jpg,9,9,cat,0,0,1,1", "a.jpg,200,100,cat,.1,.2,.5,.6"], [(0, 0, 1, 1), BOX], {}),
+    (["b.jpg,9,9,cat,0,0,1,2"], [REJECTED], {}),
     (["a.jpg,200,100,cat,,,,"], [REJECTED], {}),
     (["a.jpg,200,100,cat,20,20,100,"], [REJECTED], {}),
 ]
@@ -68,9 +73,13 @@ def test_boxes_in_pixels(lines, expected, counted):
     """With width and height, pixels become shares; a file has one unit, and others are rejected."""
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
-    task = ObjectDetection()
-    given = {"adjusted": adjusted, "given": NOTHING_GIVEN}
-    read = row_by_row(LineParser.parse_lines(raw, source="a.csv", task=task, **given), adjusted)
+
+    def items(task, adjusted):
+        given = {"adjusted": adjusted, "given": NOTHING_GIVEN}
+        return LineParser.parse_lines(raw, source="a.csv", task=task, **given)
+
+    task = ObjectDetection().for_file(lambda it: items(it, Adjustments()))
+    read = row_by_row(items(task, adjusted), adjusted)
     found = [item for item in read if not isinstance(item, Finding)]
     for item, wanted in zip(found, expected, strict=True):
         if isinstance(wanted, str):
@@ -152,35 +161,45 @@ def test_rows_of_one_image_agree_on_its_size():
 
 
 NAMED = "Frame,Label,xmin,ymin,xmax,ymax\n"
-ITEM = {"imageGcsUri": "a.png", "boundingBoxAnnotations": []}
-ITEM["boundingBoxAnnotations"] = [
-    {"displayName": "cat", "xMin": 4, "yMin": 5, "xMax": 8, "yMax": 10}
-]
+# b.png's box alone may also be in shares; both pictures have 40×20 pixels
+FRAME = pd.DataFrame(
+    [("b.png", "cat", 0, 1, 1, 2), ("a.png", "cat", 4, 5, 8, 10)],
+    columns=["image", "label", *BOX_ROLES],
+)
+# a row of FRAME as an object of AutoML
+ITEM = (
+    '{"imageGcsUri": "%s", "boundingBoxAnnotations": '
+    '[{"displayName": "%s", "xMin": %s, "yMin": %s, "xMax": %s, "yMax": %s}]}\n'
+)
 
-# a file with a box of a.png, which has 40×20 pixels
+# files with the rows of FRAME
 WITHOUT_SIZE = {
-    "a.csv": f"{NAMED}a.png,cat,4,5,8,10\n",
-    "automl.csv": "TRAIN,a.png,cat,4,5,,,8,10,,\n",
-    "a.jsonl": json.dumps(ITEM) + "\n",
+    "a.csv": FRAME.to_csv(index=False),
+    "automl.csv": "TRAIN,b.png,cat,0,1,,,1,2,,\nTRAIN,a.png,cat,4,5,,,8,10,,\n",
+    "a.jsonl": "".join(ITEM % tuple(row) for row in FRAME.to_numpy()),
+    "keys.jsonl": FRAME.to_json(orient="records", lines=True),
+    "a.parquet": FRAME.to_parquet(),
 }
 NAMES = {"columns": "path=Frame"}
 
 
-@pytest.mark.parametrize("name", WITHOUT_SIZE)
-def test_pixels_without_a_size_are_those_of_the_image(name, outcome):
-    """Its header says the size, for each kind of record."""
-    options = NAMES if name == "a.csv" else {}
-    found = outcome({name: WITHOUT_SIZE[name]}, "a.png", document=name, **options)
-    assert found.images == {"a.png": [("cat", [0.1, 0.25, 0.2, 0.5])]}
+@pytest.mark.parametrize("name", [*WITHOUT_SIZE, "frame"])
+def test_pixels_without_a_size_are_those_of_the_image(name, outcome, tmp_path, make_pictures):
+    """The first box that can only be in pixels decides for all; headers of images say sizes."""
+    columns = ",".join(f"{name}={name}" for name in FRAME.columns)
+    options = {"columns": columns} if name == "keys.jsonl" else {}
+    if name == "frame":
+        make_pictures("a.png", "b.png")
+        folder = f"{tmp_path}/in/"
+        found = Outcome(FRAME.assign(image=folder + FRAME["image"]))
+    else:
+        folder = ""
+        found = outcome({name: WITHOUT_SIZE[name]}, "a.png", "b.png", document=name, **options)
+    assert found.images == {
+        f"{folder}b.png": [("cat", [0, 0.05, 0.025, 0.1])],
+        f"{folder}a.png": [("cat", [0.1, 0.25, 0.2, 0.5])],
+    }
     assert found.adjusted == {"files_in_pixels": 1}
-
-
-def test_pixels_in_a_frame_are_those_of_the_image(tmp_path, make_pictures):
-    """A DataFrame reads the same headers."""
-    make_pictures("a.png")
-    row = {"image": str(tmp_path / "in/a.png"), "label": "cat"}
-    frame = pd.DataFrame([{**row, "xmin": 4, "ymin": 5, "xmax": 8, "ymax": 10}])
-    assert [*Outcome(frame).images.values()] == [[("cat", [0.1, 0.25, 0.2, 0.5])]]
 
 
 @pytest.mark.parametrize(

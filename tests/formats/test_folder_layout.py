@@ -315,6 +315,8 @@ def test_the_proposed_layout_of_documents_converts(tmp_path, images, documents, 
 COLOURS = [f"{at}/{at}{n}00.jpg" for at in ("red", "blue") for n in range(2)]
 LETTERS = [f"{at[0]}/{at}/{n}.jpg" for at in ("abbey", "airport", "bakery") for n in "xyz"]
 VIEWS = [f"{at}/{at}_{k}/{n}.jpg" for at in ("red", "blue") for k in "12" for n in "xy"]
+DOGS = [f"{at}.{n}.jpg" for at in ("dog", "a.cat") for n in (1, 12)]
+ROSES = [f"{n}_{at}.jpg" for at in ("red_rose", "tulip") for n in (1, 12)]
 TABLES = {
     "test.csv": "id\na10\nb20\n", "train.csv": "image,label\na10.jpg,red\nb20.jpg,blue\n",
     "sample_submission.csv": "id,label\na10,red\nb20,red\n",
@@ -332,6 +334,14 @@ LABELLED = [
      {"red", "blue"}),
     (COLOURS, {"gt/all.csv": "id,x\nred000,1\nblue100,2\n"}, "", {}, None),
     (["a/x10.jpg", "a/x20.jpg"], {"sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", {}, None),
+    (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt",
+     {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
+    (DOGS, {}, "", {"layout": "{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
+    (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "",
+     {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),
+    ([*(f"train/{it}" for it in DOGS), "test/1.jpg"], {}, "",
+     {"layout": "{split}/{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
+    (ROSES, {}, "", {"layout": "{n:digits}_{label}.jpg"}, {"red_rose", "tulip"}),
     (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
     (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
 ]  # fmt: skip
@@ -344,9 +354,12 @@ def test_the_proposed_way_to_labels_reads_them(tmp_path, images, beside, source,
     with pytest.raises(NotUnderstoodError) as caught:
         Reading(f"{tmp_path}/")
     if "image_root" in options:
-        options = {"image_root": f"{tmp_path}/{options['image_root']}"}
-    assert caught.value.options == options
+        options = {**options, "image_root": f"{tmp_path}/{options['image_root']}"}
     assert caught.value.source == (source and f"{tmp_path}/{source}")
+    if "columns" in options:  # the list itself stops, too
+        with pytest.raises(NotUnderstoodError) as caught:
+            Reading(f"{tmp_path}/{source}")
+    assert caught.value.options == options
     if labels is not None:
         found = Outcome(f"{tmp_path}/{source}", **options)
         assert {label for each in found.images.values() for label in each} == labels

@@ -205,6 +205,16 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
+def test_pages_of_a_tiff_are_no_rows(tmp_path):
+    """A stack of pages stops: only its first page would be a row."""
+    (tmp_path / "in").mkdir()
+    pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
+    pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(NotUnderstoodError, match="3 pages"):
+        Reading(f"{tmp_path}/in/")
+    assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
+
+
 def test_a_mask_shares_whole_words_with_its_image():
     """The t of test and train is no name."""
     assert not layout_of_pairs(["test-volume.tif", "train-labels.tif", "train-volume.tif"])

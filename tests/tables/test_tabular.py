@@ -250,7 +250,7 @@ def test_the_index_of_pandas_is_left_out(name, tmp_path):
 # header, what the error names
 HEADERS = [
     ("a,b,a\n", "'a'"),
-    ("1,2.5\n3,4\n", "'1' .*--columns header=yes(?s:.*)header=no,target=2"),
+    ("1,2.5\n3,4\n", "'1' .*--columns header=yes(?s:.*)target=2,header=no"),
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),
     ("M,0.455,15\nF,0.53,7\n", "'0.455'"),
     ("id,2019,2020\na,1,2\n", "'2019'"),

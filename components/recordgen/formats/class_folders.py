@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -33,11 +34,13 @@ from recordgen.formats.folder_names import (
     PAIRED,
     PlacedFile,
     layout_of_classes,
+    layout_of_names,
     layout_of_pairs,
     placed,
     refusal,
 )
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.image_sizes import header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.missing_files import folder_of_images
@@ -48,6 +51,7 @@ from recordgen.tasks import ImageClassification, TextClassification
 if TYPE_CHECKING:
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
+    from recordgen.options import ConvertOptions
 
 # Files that may describe an image each.
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
@@ -176,13 +180,19 @@ class ImageFolder(_ClassFolders):
     task = ImageClassification
     how_to_label = (
         "put the images of each class into a folder of its name, take labels from the names of "
-        "files, such as --layout '{label}.{n}.jpg', or write a CSV"
+        "files, such as --layout '{label}.{n:digits}.jpg', or write a CSV"
     )
 
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only:
             return None
         return Evidence(f"{listing.root}: a folder of images", self.task.name, is_weak=True)
+
+    def check(self, files: Sequence[ImportFile], options: ConvertOptions) -> None:
+        for file in files if len(files) == 1 and options.labels != NO_LABELS else ():
+            found = self._checked_files(file.around)
+            if not found.classes:
+                _check_labels(file.around, [item.name for item in found.placed])
 
     def files(self, listing: Listing) -> ClassFiles:
         tree = listing.tree
@@ -224,13 +234,28 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     raise refusal(listing, reason, layout)
 
 
+def _check_labels(listing: Listing, images: Sequence[str]) -> None:
+    """Check that images have no labels in their names, and are no stacks of pages.
+
+    Raises: NotUnderstoodError.
+    """
+    if layout := layout_of_names({*images}):
+        raise refusal(
+            listing, "no folder is a class; labels may be taken from the names of files", layout
+        )
+    header = header_in_file(listing, images[0]) if images else None
+    if header is not None and header.format == "TIFF" and (header.frames or 1) > 1:
+        reason = f"{images[0]} has {header.frames} pages; save each page as an image of its own"
+        raise refusal(listing, f"no folder is a class, and {reason}")
+
+
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
     _check_pairs(listing, files)
     classes = {item.label for item in files} - {None}
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
-        raise refusal(listing, reason)
+        raise refusal(listing, reason, layout_of_names({item.name for item in files}))
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:

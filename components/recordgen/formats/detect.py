@@ -144,7 +144,9 @@ def detect(
         known = list(map(samples.whole, files))
         options, columns, header = format_.layout(own, known, options)
     else:
-        columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
+        begun = list(map(samples.begun, files))
+        columns = shown_columns(heads, options, format_, begun)
+        format_.check(begun, options)
     named_files = with_names(files, heads, options, are_own=source.are_own)
     named = [
         (masked(file.path), file.split)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import groupby, product
 from string import ascii_lowercase
@@ -232,6 +232,12 @@ _NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", r
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
+# Names of files that are a label and a number, and their layouts.
+_NUMBERED = {
+    re.compile(r"(?P<label>.*[^\W\d_]|[^\W\d_]+\d+)(?P<sign>[._-])\d+"): "{{label}}{}{{n:digits}}",
+    re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
+}
+
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 
@@ -415,6 +421,24 @@ def layout_of_classes(names: Sequence[str]) -> str:
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
+
+
+def layout_of_names(names: Set[str]) -> str:
+    """Return a layout in which the names of files are labels with numbers; empty if they are not.
+
+    ``train/cat.1.jpg, test/dog.7.jpg``  →  ``{split}/{label}.{n:digits}.jpg``
+    """
+    stems = {name: posixpath.splitext(posixpath.basename(name))[0] for name in names}
+    for form, layout in _NUMBERED.items():
+        found = {name: each for name, stem in stems.items() if (each := form.fullmatch(stem))}
+        others = {*map(posixpath.dirname, names - found.keys())}  # of tests without labels
+        folders = {_pattern_of_folders(name, None).replace(" ", "*") for name in found}
+        labels, signs = ({each[word] for each in found.values()} for word in ("label", "sign"))
+        is_whole = others.isdisjoint(map(posixpath.dirname, found)) and len(found) * 2 > len(names)
+        is_whole &= len(signs) == len(folders) == 1
+        if is_whole and 1 < len(labels) <= len(found) // 2 and all(map(may_be_class, labels)):
+            return f"{folders.pop()}{layout.format(signs.pop())}{_suffix([*found], is_same=False)}"
+    return ""
 
 
 def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:

@@ -221,6 +221,9 @@ class Format(ABC):
         """Return the lists of rows that the lines of a file name."""
         return ()
 
+    def check(self, files: Sequence[ImportFile], options: ConvertOptions) -> None:  # noqa: B027
+        """Check that files hold the labels that options expect. Raises: NotUnderstoodError."""
+
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         """Return what was understood about folders or documents, as pairs of a name and a role."""
         return ()

@@ -30,7 +30,16 @@ from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
-from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
+from recordgen.tables.roles import (
+    AUTO,
+    BOX_LISTS,
+    LABEL,
+    LABEL_COLUMNS,
+    LABEL_NUMBER,
+    LABEL_TEXT,
+    TABLE_ROLES,
+    Roles,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,8 @@ class Given:
         stripped = [name.strip() for name in header]
         for place in self.box_places(stripped, where):
             names[place] = ""  # a box's own width is not that of its image
+        if LABEL not in self.roles:
+            names = _with_names_of_labels(names)
         if not self.roles:
             return names
         at = {
@@ -230,7 +241,7 @@ _ALSO = {
     "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
     "text": TEXT_COLUMNS,
     "split": SPLIT_COLUMNS,
-    "label": LABEL_COLUMNS | {"sentiment"},
+    "label": LABEL_COLUMNS | {"sentiment", LABEL_TEXT},
 }
 
 
@@ -271,6 +282,15 @@ def _without_meaning(header: Sequence[str], at: int) -> list[str]:
         if name in known and len(find_columns(header, known)) > 1:
             return [*header[:at], "", *header[at + 1 :]]
     return list(header)
+
+
+def _with_names_of_labels(header: Sequence[str]) -> list[str]:
+    """Return a header in which the names of labels are the label, and their numbers are not."""
+    names, pair = [*header], [find_columns(header, {name}) for name in (LABEL, LABEL_TEXT)]
+    if all(pair):
+        [number, *_], [text, *_] = pair
+        names[number], names[text] = LABEL_NUMBER, LABEL
+    return names
 
 
 def kinds_in(fields: Sequence[str]) -> set[str]:

@@ -122,12 +122,17 @@ def _read_header(path: str, source: str, access: Access) -> FileHeader:
     return requested(lambda: retried(read, file, context), file, Limits())
 
 
-def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
-    """Return the width and height in the header of an image; None if they cannot be read."""
+def header_in_file(listing: Listing, name: str) -> FileHeader | None:
+    """Return the header of an image; None if it cannot be read."""
     from recordgen.payloads.opening import file_header
 
     for most in (HEAD_BYTES, MAX_HEADER):
         with suppress(PayloadError, SourceError), listing.open(name) as file:
-            header = file_header(file.read(most))
-            return header.width, header.height
+            return file_header(file.read(most))
     return None
+
+
+def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
+    """Return the width and height in the header of an image; None if they cannot be read."""
+    header = header_in_file(listing, name)
+    return header and (header.width, header.height)

@@ -18,7 +18,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.encodings import decoded_head
-from recordgen.formats.field_kinds import is_like, without_padding
+from recordgen.formats.field_kinds import NUMBER, is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
@@ -221,15 +221,22 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     if is_header or given.settles_header:
         return is_header, False
     kinds = kinds_in(first)
-    if names_payloads(first) and kinds == {"text"}:
-        return False, True
     others = [row for row in rows[1:] if without_padding(row) != without_padding(first)]
+    if kinds == {"text"} and (names_payloads(first) or _is_above_numbers(first, others)):
+        return False, True
     begin, *subjects = (Line.of("", row).subject for row in (first, *(others or rows[1:])))
     recurs = any(
         field and field in row[at : at + 1] for row in others for at, field in enumerate(first)
     )
     is_row = bool(kinds) or recurs or is_like(begin, subjects)
     return False, not is_row and len(rows) > 1
+
+
+def _is_above_numbers(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a field is no number, and all below it are."""
+    places = [at for at, field in enumerate(first) if field and not NUMBER.fullmatch(field)]
+    below = ([*filter(None, (row[at] for row in rows if at < len(row)))] for at in places)
+    return any(values and all(map(NUMBER.fullmatch, values)) for values in below)
 
 
 def _is_quoted(text: str, fields: Sequence[str], delimiter: str) -> bool:

@@ -30,6 +30,9 @@ from recordgen.tables.roles import BOX_ROLES
 
 _Numbers = tuple[float, float, float, float]
 
+# The columns of a list of images, whose labels may hold blanks: ``1000002 Boeing 707``.
+_LIST = {"path": ("1",), "label": ("2",)}
+
 _BRACKETS = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
 
@@ -140,9 +143,24 @@ def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Itera
 
     Reading them raises UsageError if the header lacks a column that is needed.
     """
+    if given.roles == _LIST:
+        items = _divided(items)
     is_made = given.boxes or names_in_path(given) or _constants(given)
     # Without a header, columns have numbers.
     return _filled(items, given, source) if is_made and given.header != "no" else items
+
+
+def _divided(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the records of a list, divided at their first blanks if nothing else divides them."""
+    is_list: bool | None = None  # until the first records show it
+    for item in items:
+        if isinstance(item, Records):
+            if is_list is None:
+                is_list = all(len(row) == 1 and " " in row[0].strip() for row in item.rows())
+            if is_list:
+                fields = (text.split(maxsplit=1) for text in item.texts)
+                item = item._replace(quoted=dict(enumerate(fields)))
+        yield item
 
 
 def _filled(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:

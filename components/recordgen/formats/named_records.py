@@ -329,20 +329,19 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(columns, axis=1)
 
 
-def as_named(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:
-    """Return a frame of ``export parquet`` with the names of labels in place of their numbers."""
+def without_source_id(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:
+    """Return a frame of ``export parquet`` without the names of its rows' sources."""
     names = [str(name) for name in frame.columns]
     is_plain = options.task != Tabular.name and Given.of(options) == NOTHING_GIVEN
-    if not is_plain or not {LABEL, LABEL_TEXT} <= {*names} <= _COPIED:
-        return frame
-    wanted = [name for name in names if name not in (LABEL, "source_id")]
-    return frame[wanted].rename(columns={LABEL_TEXT: LABEL})
+    is_copy = is_plain and {LABEL, LABEL_TEXT} <= {*names} <= _COPIED
+    return frame.drop(columns="source_id", errors="ignore") if is_copy else frame
 
 
 def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
-    task, adjusted = task_for(options), Adjustments()
-    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    given, adjusted = Given.of(options), Adjustments()
+    task = task_for(options).for_file(lambda it: dataframe_rows(frame, it, Adjustments(), given))
+    found = dataframe_rows(frame, task, adjusted, given)
     return OpenFrame(options, batched(found, adjusted))
 
 

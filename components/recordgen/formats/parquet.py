@@ -38,7 +38,7 @@ from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_a
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.subjects.picture import Marked, Picture
-from recordgen.tables.roles import LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
+from recordgen.tables.roles import LABEL, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 #: The columns with the size of an image.
@@ -94,7 +94,10 @@ def columns_of(
     others = [field for field in schema if field.name not in leaves]
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
     label = "" if objects else _label_in(others, features)
-    known = {label, objects, mask, f"{mask}_source_id", *SIZE, *_NAMES}
+    if label == LABEL and LABEL_TEXT in schema.names and not class_names(features.get(label)):
+        label = LABEL_TEXT
+    number = LABEL if label == LABEL_TEXT else ""
+    known = {label, number, objects, mask, f"{mask}_source_id", *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
     image, *more = leaves
     if more or others or given.roles or not (label or objects or mask):

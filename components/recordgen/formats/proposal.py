@@ -49,6 +49,7 @@ from recordgen.tables.roles import (
     BOX_LISTS,
     BOX_ROLES,
     LABEL_COLUMNS,
+    LABEL_TEXT,
     MASK_COLUMNS,
     SIZE_ROLES,
     Columns,
@@ -78,6 +79,8 @@ _HALVES = frozenset(
 # The tags of tokens, and names of columns with runs of pixels.
 _TAG = re.compile(r"[BIESLU]-\S+|O")
 _DATE = re.compile(DATE)
+# The label of an image in a list, and no path, box or several numbers.
+_LISTED = re.compile(r"\d+|(?!.*\.\w+$)[^\W\d_][^,/]*")
 _RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
@@ -211,11 +214,14 @@ def propose(
         source: the file; image names without a folder are looked for beside it.
         header: as in :func:`stop`.
     """
+    if header == "no" and len(names) == 1 and (found := _of_list([*chain(*rows)], source)):
+        return found
     columns = _Columns(names, rows)
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
     if any("-" in value for value in tags) or any(map(is_media, names)):
         return {}  # tokens and their tags, or an object with the names of files as its keys
-    if sum(name.lower().strip("0123456789_") in ("x", "y") for name in names) > _NUMBERS_OF_A_BOX:
+    axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
+    if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
     if columns.roles.keys().isdisjoint({"path", "text"}):
@@ -235,6 +241,27 @@ def propose(
         **({"image_root": image_root} if image_root else {}),
         **({} if has_labels else {"labels": "none"}),
     }
+
+
+def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
+    """Return the options, as :func:`propose`, that are likely to read a table without a header."""
+    names = [str(number) for number, _ in enumerate(rows[0], start=1)]
+    return _of_table(_Columns(names, rows), "no")
+
+
+def _of_list(lines: Sequence[str], source: str) -> Mapping[str, str]:
+    """Return the options of lines with an image and its label behind a blank; none if other.
+
+    ``1000002 Boeing 707``
+    """
+    pairs = [line.split(maxsplit=1) for line in lines]
+    if not all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs):
+        return {}
+    paths = [path for path, _ in pairs]
+    root = folder_of_images(paths, source)
+    if not root and not mostly(is_media, paths):
+        return {}
+    return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
 
 def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
@@ -375,13 +402,21 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [at for at in last if 1 < len({*columns.filled[at]}) < len(columns.filled[at])]
-    target = [*columns.named(_LABEL_WORDS), *repeat, *_labels(columns, are_words=True), *last]
+    target = columns.named(_LABEL_WORDS)
+    if not _are_levels(columns):
+        target += [*repeat, *_labels(columns, are_words=True), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
     is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
+
+
+def _are_levels(columns: _Columns) -> bool:
+    """Return whether all columns but the first hold 0 to 255, as MNIST's pixels beside a label."""
+    values = set(chain.from_iterable(columns.filled[at] for at in columns.rest[1:]))
+    return len(columns.rest) > _MANY and all(it.isdecimal() and int(it) < 256 for it in values)
 
 
 def _splits(columns: _Columns) -> list[int]:
@@ -485,6 +520,8 @@ def unknown_columns(
 def label_names(names: Sequence[str]) -> list[str]:
     """Return the names that say that a column holds labels, the likeliest first."""
     known = [name for name in names if column_name(name) in LABEL_COLUMNS]
+    if known:
+        known = [*(name for name in names if column_name(name) == LABEL_TEXT), *known]
     others = [name for name in names if not _LABEL_WORDS.isdisjoint(words_of(name))]
     return list(dict.fromkeys([*known, *others]))
 
@@ -494,7 +531,7 @@ def _named_labels(columns: _Columns) -> list[int]:
     flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
     places = {columns.names[at]: at for at in reversed(flat)}  # of equal names, the first
     found = [places[name] for name in label_names([columns.names[at] for at in flat])]
-    known = columns.named(LABEL_COLUMNS)
+    known = columns.named(LABEL_COLUMNS | {LABEL_TEXT})
     return [at for at in found if at in known or columns.is_varied(at)]
 
 

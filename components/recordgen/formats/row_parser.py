@@ -36,7 +36,7 @@ from recordgen.formats.header import (
 from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject, RejectCode
-from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, SIZE_COLUMNS
+from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, LABEL_NUMBER, SIZE_COLUMNS
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -136,7 +136,7 @@ class RowParser(CsvParser):
     strips: ClassVar[bool] = True
 
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
-        self._task = task.for_file()
+        self._task = task
         self._adjusted = adjusted
         self._begun: tuple[Sequence[str], Given, str] | None = None
         self.label_separator = ""
@@ -307,7 +307,7 @@ class RowParser(CsvParser):
         columns = self.columns_of(header)
         used = {at for places in columns.values() for at in places}
         used |= {
-            *find_columns(header, frozenset().union(*SIZE_COLUMNS.values())),
+            *find_columns(header, frozenset({LABEL_NUMBER}).union(*SIZE_COLUMNS.values())),
             *given.one_hot(names, where),
         }
         used |= {given.find_group(names, where), *given.box_places(names, where)}

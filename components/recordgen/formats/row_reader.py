@@ -84,7 +84,12 @@ class RowReader:
             rows = read_list(file, self._task, adjusted, self._given, self._access)
         else:
             known = self._samples.begun(file) if self._samples is not None else file
-            rows = self._format.rows(known, self._task, adjusted, self._given)
+            task = self._task
+            if self._format.has_columns:
+                task = task.for_file(
+                    lambda each: self._format.rows(known, each, Adjustments(), self._given)
+                )
+            rows = self._format.rows(known, task, adjusted, self._given)
         items = batched(rows, adjusted)
         if self._images is not None:
             items = below_root(items, file.images or self._images, self._task)

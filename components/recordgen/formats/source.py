@@ -67,7 +67,7 @@ def _open_frame(
 ) -> tuple[Source, ConvertOptions]:
     from recordgen.formats import named_records
 
-    frame = named_records.as_named(named_records.as_dense(frame), options)
+    frame = named_records.without_source_id(named_records.as_dense(frame), options)
     frame = own_images.with_paths(frame)
     detection = detect_frame(frame, options)
     options = detection.options

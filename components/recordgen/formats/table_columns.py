@@ -186,10 +186,12 @@ def names_of(
     rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
     is_open = options.columns.header == AUTO and not _is_named(fields, options)
     if is_open and (why := _why_row(fields, rows)):
+        from recordgen.formats.proposal import propose_table  # most tables need none
+
         raise NotUnderstoodError(
             f"{where}: this line reads as a row, not as the names of columns: {why} "
             f"({first.text:.100}); if it is the header, use --columns header=yes",
-            options={"columns": f"header=no,target={len(fields)}"},
+            options=propose_table([fields, *rows]),
         )
     return check_header(fields, where)
 

@@ -52,6 +52,8 @@ _TARGETS = {"class": "classification", "number": "regression"}
 
 #: The column of a label's number, and of its name beside it, as the hub's datasets call it.
 LABEL, LABEL_TEXT = "label", "label_text"
+#: The role of such a number beside its name, which nothing reads.
+LABEL_NUMBER = "label_number"
 
 # The only role that several columns may have.
 _REPEATS = LABEL

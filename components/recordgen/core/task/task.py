@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
@@ -432,8 +432,8 @@ class Parsing(Declaration):
     json_keys: ClassVar[tuple[str, ...]]
     csv_parser: ClassVar[str | None] = None
 
-    def for_file(self: _Parsing) -> _Parsing:
-        """Return the task for one pass over the rows of one import file."""
+    def for_file(self: _Parsing, read: Callable[[_Parsing], Iterable[object]]) -> _Parsing:
+        """Return the task for one pass over the rows of one source, which ``read`` yields."""
         return self
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:

@@ -187,25 +187,27 @@ class BoxUnit:
     """The unit of one file's boxes, decided by the first box that fits only one unit.
 
     Attributes:
-        unit: ``PIXELS`` or ``SHARES``; empty until a row with a size has been read.
+        unit: ``PIXELS`` or ``SHARES``; empty if no box has decided it.
         example: the box that decided the unit.
         is_noted: whether a finding has already reported that the file is in pixels.
     """
 
-    def __init__(self) -> None:
-        self.unit = ""
-        self.example = ""
+    def __init__(self, unit: str = "", example: str = "") -> None:
+        self.unit = unit
+        self.example = example
         self.is_noted = False
 
     def is_pixels(self, corners: Corners) -> bool:
         """Return whether a box is in pixels whose row has no width and height.
 
-        Raises: AnnotationError: it is in another unit than the boxes before it.
+        Raises: AnnotationError: it is in another unit than the other boxes, or may be in both.
         """
         # One large number may be a slip in a share.
         self._decide(
             "" if max(corners) > FAR[1] >= min(corners[2:]) else _unit_of(corners), corners
         )
+        if not self.unit and all(map(float.is_integer, corners)):
+            _check_inside(corners)
         return self.unit == PIXELS
 
     def to_shares(self, corners: Corners, size: ImageSize) -> Corners:
@@ -214,31 +216,34 @@ class BoxUnit:
         ``size`` is the width and height in the row.
 
         Raises:
-            AnnotationError: the box is in another unit than the boxes before it, its unit is
-                unknown, or it is far outside its image.
+            AnnotationError: the box is in another unit than the other boxes, its unit is unknown,
+                or it is far outside its image.
         """
-        unit = _unit_of(corners) or self.unit
-        if not unit:
-            if min(corners) < 0 or max(corners) > 1:
-                raise bad_annotation(
-                    f"the box {shown(corners)} may be in pixels, or in shares of the image and "
-                    f"reach over its edge, and no row before it shows which; put a row with a "
-                    f"clear unit before it"
-                )
-            unit = SHARES
-        shares = divided(corners, size) if unit == PIXELS else corners
+        unit = _unit_of(corners)
+        shares = divided(corners, size) if (unit or self.unit) == PIXELS else corners
         self._decide(unit, corners)
+        if not self.unit:
+            _check_inside(corners)
         return shares
 
     def _decide(self, unit: str, corners: Corners) -> None:
         """Take the unit of a box, if it is known. Raises: AnnotationError: boxes have another."""
         if unit and self.unit and unit != self.unit:
             raise bad_annotation(
-                f"the box {shown(corners)} is in {unit}, but boxes before it are in {self.unit} "
+                f"the box {shown(corners)} is in {unit}, but the others are in {self.unit} "
                 f"(such as {self.example}); write all boxes of a file in one unit"
             )
         if unit and not self.unit:
             self.unit, self.example = unit, shown(corners)
+
+
+def _check_inside(corners: Corners) -> None:
+    """Check that a box of unknown unit is inside its image in both. Raises: AnnotationError."""
+    if min(corners) < 0 or max(corners) > 1:
+        raise bad_annotation(
+            f"the box {shown(corners)} may be in pixels, or in shares of the image and reach over "
+            f"its edge, and no box of the file shows which; add a row with a clear unit"
+        )
 
 
 def shown(corners: Corners) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -142,8 +142,11 @@ class ObjectDetection(ImageTask):
         """Whether stored boxes may differ from the boxes of the row."""
         return self.resize != "stretch"
 
-    def for_file(self) -> ObjectDetection:
-        return replace(self, unit=BoxUnit())
+    def for_file(self, read: Callable[[ObjectDetection], Iterable[object]]) -> ObjectDetection:
+        """Return the task with the unit of the first box that fits only one."""
+        first = replace(self, unit=BoxUnit())
+        next((row for row in read(first) if first.unit.unit), None)
+        return replace(self, unit=BoxUnit(first.unit.unit, first.unit.example))
 
     @classmethod
     def has_header(cls, fields: Sequence[str]) -> bool:
