@@ -29,7 +29,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named, names_beside
-from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
+from recordgen.formats.parquet import StoredFile, image_leaves, placed_rows, schema_of
 from recordgen.formats.pictures import Problem
 from recordgen.formats.tfrecord import (
     check_encoded,
@@ -235,9 +235,7 @@ def placed_in_parquet(
         container: what the uris of images begin with; empty for the name of the file.
     """
     listing, name = file.around, file.around.only
-    with opened(listing, name) as parquet:
-        schema = parquet.schema_arrow
-    features = features_in(schema.metadata or {})
+    schema, features = schema_of(listing, name)
     found = (image_leaves(schema, features, image) for image in images)
     leaves = {image: leaf for each in found for image, leaf in each.items()}
     columns = [column for column in names if column in schema.names]

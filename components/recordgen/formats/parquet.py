@@ -19,7 +19,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
@@ -31,7 +31,13 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import class_names, labels_of, names_beside, read_objects
+from recordgen.formats.objects import (
+    TASKS_OF_IMAGES,
+    class_names,
+    labels_of,
+    names_beside,
+    read_objects,
+)
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
@@ -39,7 +45,9 @@ from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
+
+#: The first bytes of a file.
+MAGIC = b"PAR1"
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
@@ -74,7 +82,7 @@ class ParquetColumns:
 
 
 def columns_of(
-    file: Any, listing: Listing, document: str, given: Given = NOTHING_GIVEN
+    listing: Listing, document: str, given: Given = NOTHING_GIVEN
 ) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
@@ -82,8 +90,7 @@ def columns_of(
     """
     import pyarrow as pa
 
-    schema, where = file.schema_arrow, f"{listing.root}{document}"
-    features = features_in(schema.metadata or {})
+    schema, features = schema_of(listing, document)
     leaves = dict(image_leaves(schema, features))
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
     masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
@@ -99,10 +106,11 @@ def columns_of(
     image, *more = leaves
     if more or others or given.roles or not (label or objects or mask):
         unknown = [field.name for field in others] or more or [image]
+        where = f"{listing.root}{document}"
         what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
         raise unknown_columns(where, what, unknown, given, image=image, label=label)
     used = objects or label
-    names = class_names(features.get(used)) or names_beside(listing, document, used)
+    names = classes_of(listing, document, used)
     label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     wanted = [image, mask, label, objects, *SIZE]
@@ -151,13 +159,21 @@ def _label_in(others: Sequence[Any], features: Mapping[str, Any]) -> str:
     return next((found[0] for found in (declared, known) if len(found) == 1), "")
 
 
-def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
-    """Return the features that Hugging Face declares in the metadata of a schema."""
+def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:
+    """Return the schema of a file, and the features that Hugging Face declares in its metadata."""
+    with opened(listing, name) as file:
+        schema = file.schema_arrow
     try:
-        found = json_value(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        found = json_value((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = {}
+    return schema, found if isinstance(found, dict) else {}
+
+
+def classes_of(listing: Listing, name: str, column: str) -> Sequence[str]:
+    """Return the names of the numbers in a column, which the features or a file beside declare."""
+    declared = schema_of(listing, name)[1] if listing.head(name).startswith(MAGIC) else {}
+    return class_names(declared.get(column)) or names_beside(listing, name, column)
 
 
 # Between two values of a column there may be the header of a page, and its levels.
@@ -171,10 +187,7 @@ class Parquet(PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
-    tasks: ClassVar = (
-        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
     in_pixels = True
     has_roles = True
 
@@ -186,8 +199,7 @@ class Parquet(PictureFormat):
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
         listing.check_ranges(found[0])
-        with opened(listing, found[0]) as file:
-            columns = columns_of(file, listing, found[0], given)
+        columns = columns_of(listing, found[0], given)
         if columns is None:
             return None
         single, several, boxes, masks = self.tasks
@@ -198,11 +210,9 @@ class Parquet(PictureFormat):
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        where = f"{listing.root}{document}"
-        with opened(listing, document) as file:
-            columns = columns_of(file, listing, document)
+        columns = columns_of(listing, document)
         if columns is None:
-            raise SourceError(f"{where}: there is no column of images")
+            raise SourceError(f"{listing.root}{document}: there is no column of images")
         leaves = {columns.image: columns.leaf, columns.mask: columns.mask_leaf}
         leaves = {name: leaf for name, leaf in leaves.items() if leaf}
         for item in placed_rows(listing, document, columns.read, leaves):

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
@@ -34,7 +34,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
-from recordgen.formats.objects import names_beside
+from recordgen.formats.objects import TASKS_OF_IMAGES, names_beside
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
@@ -43,7 +43,6 @@ from recordgen.subjects.details import Details, flagged
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 # Names of features in other tools' records, which say their role.
 _IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
@@ -238,10 +237,7 @@ class TfRecordFiles(PictureFormat):
     """Records of images with labels or boxes."""
 
     name = "tfrecord"
-    tasks: ClassVar = (
-        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
     has_roles = True
 
     def detect(self, listing: Listing) -> Evidence | None:
