@@ -165,20 +165,25 @@ class Given:
                 found.update((each, each) for each in columns)
         return found
 
+    def box_columns(self, there: Sequence[str]) -> Sequence[str]:
+        """Return the columns of :attr:`boxes`: ``x|y|w|h`` are four, if none of ``there`` is.
+
+        Raises: UsageError: they are neither one nor four.
+        """
+        name = "".join(self.boxes[1:])
+        columns = [name] if name in there else [side.strip() for side in name.split(BETWEEN)]
+        if len(columns) not in (1, 4):
+            raise UsageError(f"columns: boxes are a column or four, such as x|y|w|h (got {name})")
+        return columns if name else ()
+
     def box_places(self, header: Sequence[str], where: str) -> Sequence[int]:
         """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
-        form, name = self.boxes or ("", "")
-        sides = [name] if name in header else [side.strip() for side in name.split(BETWEEN)]
-        return [_place(side, header, form, where) for side in filter(None, sides)]
+        return [_place(it, header, self.boxes[0], where) for it in self.box_columns(header)]
 
     def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
         """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""
-        if not self.boxes:
-            return ()
-        form, name = self.boxes
-        if len(name.split(BETWEEN)) == 4 and name not in header:
-            return self.boxes
-        return form, header[_place(name, header, form, where)]
+        places = self.box_places(header, where)
+        return (self.boxes[0], header[places[0]]) if len(places) == 1 else self.boxes
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.
