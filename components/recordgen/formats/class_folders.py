@@ -206,10 +206,13 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
 
     Raises: SourceError, StorageError.
     """
-    datasets = listing.tree.datasets
+    tree = listing.tree
+    datasets = tree.datasets
     if not images and "" not in datasets:
         _check_documents(listing, others, (), ())
-    _check_format(listing)
+    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
+        format_, evidence = found
+        raise format_.error(listing.root, evidence)
     if images:
         return
     if datasets:
@@ -426,11 +429,3 @@ def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
 
 def _stem(name: str) -> str:
     return posixpath.splitext(posixpath.basename(name))[0]
-
-
-def _check_format(listing: Listing) -> None:
-    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
-    tree = listing.tree
-    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
-        format_, evidence = found
-        raise format_.error(listing.root, evidence)

@@ -84,7 +84,13 @@ class Sentences(Format):
         return task.name == TextEntities.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return read_sentences(file, adjusted, given)
+        listing = file.around
+        names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
+        if not names:
+            raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
+        root = file.path.removesuffix(listing.only)
+        for name in names:
+            yield from _read_file(listing, root, name, adjusted, given)
 
 
 def names_sentences(path: str) -> bool:
@@ -93,28 +99,14 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
-    """Yield a row for each sentence of a file, or of all such files below a folder.
-
-    ``adjusted`` collects the entities that begin with ``I-``.
-
-    Raises:
-        SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
-            tags are missing or have another number of lines.
-        StorageError: storage failed.
-    """
-    listing = file.around
-    names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
-    if not names:
-        raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
-    root = file.path.removesuffix(listing.only)
-    for name in names:
-        yield from _read_file(listing, root, name, adjusted, given)
-
-
 def _read_file(
     listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
+    """Yield a row for each sentence of a file.
+
+    Raises: SourceError: it is not named ``…sentences….txt``; or the tags are missing, or have
+        another number of lines.
+    """
     path = f"{root}{name}"
     folder, base = posixpath.split(name)
     found = _SENTENCES.fullmatch(base)

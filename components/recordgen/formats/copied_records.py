@@ -310,19 +310,16 @@ def placed_in_output(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]
     """
     if table.images:
         check_unpacked(file.path)
-    is_packed = RECORDS.is_gzip(file.path)
-    records: Iterator[Any] = (
-        enumerate(RECORDS.read(file.path)) if is_packed else RECORDS.read_placed(file.path)
-    )
+    is_placed = not RECORDS.is_gzip(file.path)
+    records = read_records(file.path, file.around.only, is_placed=is_placed)
     names = {column.name: column.name for column in table.stored}
     if table.label is not None:
         names[table.label] = table.label_features[0]
     for number, found in enumerate(records, start=1):
-        if isinstance(found, RecordError):
-            yield Problem(number, str(found), code=RejectCode.CORRUPT)
+        if isinstance(found, Problem):
+            yield found
             continue
-        place, record = found
-        values = parse_example(record)
+        place, record, values = found
         read = {name: _plain(values.get(feature, ())) for name, feature in names.items()}
         try:
             for image in table.images:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, TypeAlias
@@ -84,18 +84,14 @@ class Names:
     others: Sequence[str] = ()
     is_own: bool = False
 
-    def labels_in(self, values: Sequence[Any] | None) -> Sequence[str]:
-        """Return the labels of texts and numbers. Raises: ValueError."""
-        return [text for text in map(self.named, values or ()) if text]
-
-    def classes_of(self, values: Sequence[Any] | None) -> Sequence[str]:
+    def classes_of(self, values: Sequence[Any]) -> Sequence[str]:
         """Return the labels of an image, each once. Raises: ValueError."""
-        if len({*(values or ())}) < len(values or ()):
+        if len({*values}) < len(values):
             raise ValueError(
                 f"the labels of an image must differ (got {values!r:.80}); a 0 or 1 for each class "
                 f"is not read: write the numbers of its classes"
             )
-        return self.labels_in(values)
+        return [text for text in map(self.named, values) if text]
 
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
@@ -313,9 +309,16 @@ def record_files(listing: Listing) -> Sequence[str]:
     return [name for name in names if _NAMES.search(name)]
 
 
-def read_records(path: str, document: str) -> Iterator[tuple[int, bytes, Values] | Problem]:
-    """Yield the place, the bytes and the features of each record, and the problem of another."""
-    for number, found in enumerate(RECORDS.read_placed(path)):
+def read_records(
+    path: str, document: str, *, is_placed: bool = True
+) -> Iterator[tuple[int, bytes, Values] | Problem]:
+    """Yield the place, the bytes and the features of each record, and the problem of another.
+
+    The places in a packed file, which is not ``is_placed``, mean nothing.
+    """
+    records: Iterable[Any] = enumerate(RECORDS.read(path))
+    records = RECORDS.read_placed(path) if is_placed else records
+    for number, found in enumerate(records):
         uri = f"{document}/{number}"
         if isinstance(found, RecordError):
             code = RejectCode.TRUNCATED if _TRUNCATED in str(found) else RejectCode.CORRUPT
