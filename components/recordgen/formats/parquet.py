@@ -61,9 +61,8 @@ class ParquetColumns:
     """Which columns of a file hold what.
 
     Attributes:
-        leaf: the path of their bytes.
+        leaves: the paths of the bytes of images and masks, by column.
         mask: the column of masks; "" if there is none.
-        mask_leaf: the path of their bytes.
         label: the column of labels; "" if there is none.
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
@@ -71,9 +70,8 @@ class ParquetColumns:
     """
 
     image: str
-    leaf: str
+    leaves: Mapping[str, str]
     mask: str
-    mask_leaf: str
     label: str
     objects: str
     several: bool
@@ -91,19 +89,19 @@ def columns_of(
     import pyarrow as pa
 
     schema, features = schema_of(listing, document)
-    leaves = dict(image_leaves(schema, features))
+    leaves = image_leaves(schema, features)
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
     masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
     mask = "".join(masks[:1])
-    mask_leaf = leaves.pop(mask, "")
-    if not leaves:
+    images = [name for name in leaves if name != mask]
+    if not images:
         return None
     others = [field for field in schema if field.name not in leaves]
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
     label = "" if objects else _label_in(others, features)
-    known = {label, objects, mask, f"{mask}_source_id", *SIZE, *_NAMES}
+    known = {label, objects, f"{mask}_source_id", *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
-    image, *more = leaves
+    image, *more = images
     if more or others or given.roles or not (label or objects or mask):
         unknown = [field.name for field in others] or more or [image]
         where = f"{listing.root}{document}"
@@ -115,9 +113,7 @@ def columns_of(
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     wanted = [image, mask, label, objects, *SIZE]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
-    return ParquetColumns(
-        image, leaves[image], mask, mask_leaf, label, objects, several, names, read
-    )
+    return ParquetColumns(image, leaves, mask, label, objects, several, names, read)
 
 
 def image_leaves(schema: Any, features: Mapping[str, Any], given: str = "") -> Mapping[str, str]:
@@ -213,9 +209,7 @@ class Parquet(PictureFormat):
         columns = columns_of(listing, document)
         if columns is None:
             raise SourceError(f"{listing.root}{document}: there is no column of images")
-        leaves = {columns.image: columns.leaf, columns.mask: columns.mask_leaf}
-        leaves = {name: leaf for name, leaf in leaves.items() if leaf}
-        for item in placed_rows(listing, document, columns.read, leaves):
+        for item in placed_rows(listing, document, columns.read, columns.leaves):
             if isinstance(item, Problem):
                 yield item
             else:
@@ -379,7 +373,7 @@ def _picture(
     from recordgen.payloads.opening import file_header
 
     data, path, payload = row[columns.image]
-    drawn = row[columns.mask].place if columns.mask_leaf else None
+    drawn = row[columns.mask].place if columns.mask else None
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)

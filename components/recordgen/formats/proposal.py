@@ -328,8 +328,7 @@ def _take_labels(columns: _Columns) -> bool:
     if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1":
-        columns.roles["label"] = BETWEEN.join(columns.names[at] for at in flags)
-        columns.rest = [at for at in columns.rest if at not in flags]
+        _take_list(columns, "label", flags)
         return True
     if not columns.take("label", others) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
