@@ -70,7 +70,7 @@ class HuggingFace(PictureFormat):
         value = first[label]
         has_several = isinstance(value, list) or (isinstance(value, str) and flags_in(value))
         task = boxes if label == _OBJECTS else several if has_several else single
-        classes = tuple(dict.fromkeys(classes_of(listing, found[0], label)))
+        classes = classes_of(listing, found[0], label)
         return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:

@@ -203,7 +203,7 @@ class Parquet(PictureFormat):
         task = masks if columns.mask else task
         used = columns.mask or columns.objects or columns.label
         reason = f"{found[0]} has the columns {columns.image} and {used}"
-        return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
+        return Evidence(reason, task, found, columns.names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         columns = columns_of(listing, document)

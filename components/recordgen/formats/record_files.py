@@ -342,15 +342,14 @@ def _given_labels(given: Given) -> Sequence[str]:
     return [name for name in labels if name not in given.one_hot_keys]
 
 
-def _classes_of(listing: Listing, name: str, given: Given) -> tuple[str, ...]:
+def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     """Return the declared classes of the given column of labels, in the order of their numbers."""
     labels = _given_labels(given)[:1]
-    found: Sequence[str] = ()
     if labels and listing.head(name).startswith(MAGIC):
-        found = classes_of(listing, name, labels[0])
-    elif labels and record_files(listing.at(name)):
-        found = [it for _, it in sorted(names_of(listing, name).classes.items())]
-    return tuple(dict.fromkeys(found))
+        return classes_of(listing, name, labels[0])
+    is_ours = labels and record_files(listing.at(name))
+    found = names_of(listing, name).classes if is_ours else {}
+    return [found[number] for number in sorted(found)]
 
 
 @contextmanager

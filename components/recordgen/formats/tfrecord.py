@@ -262,8 +262,8 @@ class TfRecordFiles(PictureFormat):
             raise not_understood(where, first)
         records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
-        in_order = (found.classes[number] for number in sorted(found.classes))
-        classes = dataset.labels if dataset is not None else tuple(dict.fromkeys(in_order))
+        in_order = [found.classes[number] for number in sorted(found.classes)]
+        classes = in_order if dataset is None else dataset.labels
         reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
 

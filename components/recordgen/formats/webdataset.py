@@ -116,7 +116,7 @@ class WebDataset(PictureFormat):
         task = masks if group.mask else task
         suffixes = " and ".join(group.parts)
         reason = f"{first} has {suffixes} for the key {group.key}"
-        return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
+        return Evidence(reason, task, found, names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = names_beside(listing, document, _LABELS[0])
