@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.column_names import (
     NOWHERE,
@@ -30,6 +31,7 @@ from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
+from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
 
 
@@ -305,11 +307,11 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
 
 
-def too_many_fields(expected: int, got: int) -> str:
-    """Return the message about a line with more fields than the header."""
-    return (
-        f"expected {expected} fields as in the header (got {got}); quote a field that holds a comma"
-    )
+def too_many_fields(expected: int, got: int) -> AnnotationError:
+    """Return the error about a line with more fields than the header."""
+    message = f"expected {expected} fields as in the header (got {got})"
+    message += "; quote a field that holds a comma"
+    return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

@@ -24,7 +24,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.csv_records import Item, Records
 from recordgen.formats.header import Given, column_place, too_many_fields
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import Reject
 from recordgen.tables.roles import BOX_ROLES
 
 _Numbers = tuple[float, float, float, float]
@@ -157,9 +157,7 @@ def _with_fields(
     rows = records.rows()
     long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
     for at in sorted(long):
-        message = too_many_fields(count, len(rows[at]))
-        code = RejectCode.TOO_MANY_FIELDS.value
-        yield Reject(source, records.lines[at], "", code, message)
+        yield too_many_fields(count, len(rows[at])).reject(source, records.lines[at])
     whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
     filled = {
         at: [*fields, *_made_of(fields, header, made)]

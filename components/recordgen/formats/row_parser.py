@@ -35,7 +35,7 @@ from recordgen.formats.header import (
 )
 from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
-from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject, RejectCode
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, SIZE_COLUMNS
 
 # Spellings of known names in headers.
@@ -99,9 +99,7 @@ class ByHeader:
         """Parse the fields of a line."""
         split, path, annotation_at = self.places
         if len(row) > self.count and any(field.strip() for field in row[self.count :]):
-            message = too_many_fields(self.count, len(row))
-            code = RejectCode.TOO_MANY_FIELDS.value
-            return Reject(source, line, field_at(row, path), code, message)
+            return too_many_fields(self.count, len(row)).reject(source, line, field_at(row, path))
         annotation = [field_at(row, index) for index in annotation_at]
         if self.takes_labels:
             try:
