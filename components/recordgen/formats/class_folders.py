@@ -38,9 +38,9 @@ from recordgen.formats.folder_names import (
     refusal,
 )
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
-from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification

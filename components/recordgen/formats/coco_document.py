@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
-from recordgen.formats.json_items import top_items
+from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, notes_about_twins
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons

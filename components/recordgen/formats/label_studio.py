@@ -22,8 +22,7 @@ from recordgen.core.limits import REGION_LABELS
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths
-from recordgen.formats.json_values import items, mapping, numbers, text
+from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,

@@ -37,7 +37,7 @@ from recordgen.formats.made_columns import (
     with_made_columns,
 )
 from recordgen.formats.proposal import propose
-from recordgen.formats.table_layout import row_parser
+from recordgen.formats.row_parser import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT

@@ -25,7 +25,7 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.image_sizes import size_in_file
-from recordgen.formats.json_items import list_items
+from recordgen.formats.json_values import list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.formats.split_names import split_in_path

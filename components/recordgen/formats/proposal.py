@@ -42,8 +42,8 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.folder_names import PAIRED
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
+from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
-from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.split_names import names_split
 from recordgen.tables.roles import (
     BOX_LISTS,

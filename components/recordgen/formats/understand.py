@@ -49,7 +49,7 @@ from recordgen.formats.header import Given, check_twice
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
 from recordgen.formats.one_hot import have_several
 from recordgen.formats.proposal import some_of, stop
-from recordgen.formats.table_layout import row_parser
+from recordgen.formats.row_parser import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tables.roles import (
