@@ -109,7 +109,7 @@ def _tasks_in(head: Head, options: ConvertOptions, format_: Format) -> Iterator[
     elif format_.has_headers:
         yield from tasks_of_lines(head)
     else:
-        from recordgen.formats.object_candidates import of_objects  # lines need none
+        from recordgen.formats.automl_jsonl import of_objects  # lines need none
 
         yield from of_objects(head)
 
