@@ -281,6 +281,8 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
         check_spelling(names, (ML_USE_KEY.rpartition("/")[2],), LABELS_KEY)
 
 
+# --- the task that keys show ---------------------------------------------------------------------
+
 # The keys of an object's payload, and the possible tasks of such an object.
 _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     (
@@ -374,6 +376,8 @@ def _are_spans(value: Any) -> bool:
         for item in items
     )
 
+
+# --- the unit of offsets -------------------------------------------------------------------------
 
 # The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
 _MAY_CUT = 0.05

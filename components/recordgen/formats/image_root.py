@@ -241,6 +241,8 @@ def _agrees(name: str, written: str) -> bool:
     return not IMAGE_SUFFIX.search(written) and IMAGE_SUFFIX.sub("", base) == written
 
 
+# --- where missing files may be ------------------------------------------------------------------
+
 # Enough to see what the rows have in common; a listing must stay cheap beside a conversion.
 _REJECTS = 1000
 _FOLDERS = 200

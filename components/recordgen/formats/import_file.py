@@ -103,6 +103,8 @@ def names_images(head: bytes, images: Iterable[str]) -> bool:
     return any(posixpath.basename(image) in names for image in images)
 
 
+# --- what detection has read ---------------------------------------------------------------------
+
 # Enough to find rare forms, and little compared with the whole import files.
 _MAX_FILES = 16
 _MAX_LINES = 10_000

@@ -83,6 +83,8 @@ def numbers(value: Any, names: Sequence[str], what: str) -> Sequence[float]:
     return found
 
 
+# --- the items of a large document ---------------------------------------------------------------
+
 _CHUNK = 1 << 20
 _BLANKS = " \t\r\n"
 _COMMA = re.compile(rf"[{_BLANKS}]*,[{_BLANKS}]*").match

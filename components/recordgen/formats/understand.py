@@ -301,6 +301,8 @@ def _check_flags(head: Head, labels: Sequence[int]) -> None:
     stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
 
 
+# --- AutoML's rows without a header --------------------------------------------------------------
+
 #: Among so many lines, a single one that reads differently is malformed.
 LINES_AROUND_A_MISTAKE = 10
 
