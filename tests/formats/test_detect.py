@@ -11,8 +11,9 @@ from recordgen.cli import main
 from recordgen.conversion.texts.summaries import detection_lines
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
-from recordgen.formats.import_file import ImportFile, Samples
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import preview_files
+from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
 from tests.formats.sources import Reading, write_files
 from tests.rows import read_rows

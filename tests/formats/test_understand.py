@@ -5,8 +5,9 @@ import pytest
 
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.detect import detect
-from recordgen.formats.import_file import ImportFile, Samples
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import preview_files
+from recordgen.formats.samples import Samples
 from recordgen.options import make_options
 
 ROWS = 12

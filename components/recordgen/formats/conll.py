@@ -41,9 +41,10 @@ from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile, Samples, sampled
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines, decode_line
 from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS

@@ -18,11 +18,12 @@ from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile, Samples
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
 from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
 from recordgen.formats.row_reader import PreviewRow
+from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
 from recordgen.formats.split_names import check_submission, check_train, with_names
 from recordgen.formats.understand import (

@@ -20,9 +20,10 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, Samples, names_images
+from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
+from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
 from recordgen.tables.columns import Table

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.head import Head
     from recordgen.formats.header import Given
-    from recordgen.formats.import_file import ImportFile, Samples
+    from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
+    from recordgen.formats.samples import Samples
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 

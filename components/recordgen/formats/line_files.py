@@ -22,12 +22,13 @@ from recordgen.formats.field_kinds import is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads
-from recordgen.formats.import_file import ImportFile, Samples, sampled
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.made_columns import with_made_columns
 from recordgen.formats.row_parser import has_row_parser
+from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.separators import read_separator
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode

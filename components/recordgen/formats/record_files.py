@@ -43,7 +43,7 @@ from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.import_file import ImportFile, Samples, sampled
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, list_items, mapping, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
@@ -61,6 +61,7 @@ from recordgen.formats.parquet import (
 )
 from recordgen.formats.pictures import Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
+from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_roles import schema_types

@@ -17,7 +17,8 @@ from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
-from recordgen.formats.import_file import ImportFile, Samples
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS

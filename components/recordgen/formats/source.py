@@ -17,9 +17,10 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
-from recordgen.formats.import_file import ImportFile, Samples, find_import_files
+from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.row_parser import own_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
+from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
