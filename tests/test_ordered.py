@@ -49,7 +49,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("ahead", "size", "max_bytes", "expected"), BOUNDS)
 def test_few_items_are_under_way(ahead, size, max_bytes, expected):
-    """An item is taken only if there is room for it; the second one tells whether there are more."""
+    """An item is taken only if there is room; the second one tells whether there are more."""
     log = []
     results = map_in_order(
         lambda item: item,

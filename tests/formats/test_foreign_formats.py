@@ -15,7 +15,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
-from recordgen.formats.json_items import key_paths
+from recordgen.formats.json_values import key_paths
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
 from tests.formats.sources import write_files

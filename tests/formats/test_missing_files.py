@@ -8,8 +8,8 @@ import recordgen
 from recordgen import storage
 from recordgen.errors import NotUnderstoodError, SourceError, TooManyRejectsError
 from recordgen.formats.detect import detect
+from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.missing_files import Hint, missing_hint
 from recordgen.options import ConvertOptions
 from recordgen.payloads.stored import kind_of
 from recordgen.rejects import Reject

@@ -27,7 +27,7 @@ BOUNDED = {
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("core/task/annotation.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",
-    ("formats/json_items.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
+    ("formats/json_values.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
         "where the first alternative fails, the second one takes all"
     ),
     ("formats/json_values.py", r'"[^"\\]*(?:\\.[^"\\]*)*"'): "texts of JSON that was parsed before",

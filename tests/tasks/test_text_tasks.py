@@ -183,7 +183,12 @@ def source(tmp_path):
 EQUAL_TEXTS = [
     ("text_classification", ["hello,a", "hello,a", "bye,b", "so,a"], {}, [1, 2, 3, 4]),
     ("text_multi_label", ["hello,a,b", "hello,b,a"], {}, [1, 2]),
-    ("text_classification", ["I love it,a", "I love it,a", "bye,b"], {"duplicates": "drop"}, [1, 3]),
+    (
+        "text_classification",
+        ["I love it,a", "I love it,a", "bye,b"],
+        {"duplicates": "drop"},
+        [1, 3],
+    ),
     # What differs is merged, and contradictions are rejected.
     ("text_classification", ["hello", "hello,a", "bye,b"], {}, [1, 3]),
     ("text_multi_label", ["hello,a", "hello,b", "bye,b"], {}, [1, 3]),

@@ -30,7 +30,7 @@ from recordgen.core.task.stored import label_files
 from recordgen.errors import DataError, LintError, NothingToConvertError, TooManyRejectsError
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
-from recordgen.formats.missing_files import missing_hint
+from recordgen.formats.image_root import missing_hint
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.hosts import unreachable_text

@@ -100,6 +100,18 @@ class Archive:
                     raise self._error(str(exc)) from exc
         return found
 
+    def folders(self) -> Mapping[str, Mapping[tuple[str, bool], None]]:
+        """Return what each folder holds, as :func:`recordgen.storage.list_dir` does for one."""
+        found: dict[str, dict[tuple[str, bool], None]] = {"": {}}
+        for name in sorted(self.entries):
+            folder, parts = "", name.split("/")
+            for part in parts[:-1]:
+                found[folder][part, True] = None
+                folder = f"{folder}{part}/"
+                found.setdefault(folder, {})
+            found[folder][parts[-1], False] = None
+        return found
+
     def _error(self, what: str) -> SourceError:
         return SourceError(f"{self.path}: {what}; unpack it, and pass the folder")
 

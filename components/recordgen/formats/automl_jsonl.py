@@ -10,6 +10,11 @@ become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only t
 
 ``--columns`` names the keys of other tools' objects. With ``path=file,label=breed``,
 ``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above without its split.
+
+The keys of the first objects show the task, and their spans the unit of offsets. A tool in
+JavaScript counts an emoji as two: read as code points, its spans after an emoji are shifted, so
+that they cut words or begin with blanks. If most spans do so, and none in another unit, the run
+stops.
 """
 
 from __future__ import annotations
@@ -17,23 +22,48 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single
+from recordgen.formats.proposal import stop
 from recordgen.formats.row_parser import note_unused
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import FORMATS, TASKS
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
-from recordgen.tasks.lines import check_spelling
-from recordgen.tasks.texts.task import CONTENT_KEY, OLDER_KEY
+from recordgen.tasks.image_segmentation.task import ImageSegmentation
+from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
+from recordgen.tasks.lines import check_spelling, either
+from recordgen.tasks.object_detection.task import ObjectDetection
+from recordgen.tasks.text_entities.tags import (
+    BYTES,
+    NAMES,
+    UTF16,
+    inner_places,
+    places,
+    tokenize,
+)
+from recordgen.tasks.text_entities.task import TextEntities, spans_in
+from recordgen.tasks.texts.task import (
+    CONTENT_KEY,
+    OLDER_KEY,
+    TextClassification,
+    TextContent,
+    TextMultiLabel,
+    TextSentiment,
+    row_of_line,
+)
+from recordgen.tasks.video_classification.task import VideoClassification
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.
 _TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')
@@ -249,3 +279,172 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
     if isinstance(labels := record.get(LABELS_KEY), Mapping):
         names = {key.rpartition("/")[2]: value for key, value in labels.items()}
         check_spelling(names, (ML_USE_KEY.rpartition("/")[2],), LABELS_KEY)
+
+
+# --- the task that keys show ---------------------------------------------------------------------
+
+# The keys of an object's payload, and the possible tasks of such an object.
+_BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
+    (
+        (ImageClassification.uri_key,),
+        (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation),
+    ),
+    (
+        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
+        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
+    ),
+    ((VideoClassification.uri_key,), (VideoClassification,)),
+)
+
+_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
+
+# The published keys among them.
+_SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
+
+
+def of_objects(head: Head) -> Iterator[Candidate]:
+    """Yield the tasks that AutoML's keys show. Raises: SourceError: no object has such a key."""
+    readings = [
+        reading
+        for number, record in head.objects
+        for reading in _read_object(record, f"{head.path}:{number}")
+    ]
+    if head.objects and not readings:
+        _, record = head.objects[0]
+        if pair := _tokens_and_tags(record):
+            way = "write each token and its tag on a line of a CoNLL file"
+            stop(head, f"{' and '.join(pair)} hold tokens and their tags; {way}", options={})
+        if spans := next((key for key in record if _are_spans(record[key])), ""):
+            stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
+        stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
+    yield from readings
+
+
+def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
+    """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
+
+    Only the first kind of payload counts: the object of an image may also have a text.
+    """
+    for keys, tasks in _BY_KEY:
+        if (key := next((key for key in keys if key in record), None)) is None:
+            continue
+        values = {task: record.get(task.json_keys[0]) for task in tasks}
+        if values.get(ImageSegmentation, "") is None:  # an exported line has another key
+            values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
+        # An empty list also shows a task, unless another key has a value.
+        found = [task for task in tasks if values[task] not in (None, [], {})]
+        found = found or [task for task in tasks if values[task] is not None]
+        for task in found:
+            yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
+        older = record.get(OLDER_KEY)
+        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
+            task, what = _task_of_older(older)
+            yield Candidate(task.name, f"{where} has {what}")
+        elif not found:
+            # Videos have only one task, so their key decides.
+            yield Candidate(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+        return
+
+
+def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
+    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
+    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+        return TextEntities, f"{OLDER_KEY} of parts of a text"
+    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+        return TextSentiment, f"{OLDER_KEY} of a sentiment"
+    if len(annotations) > 1:
+        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
+    return TextClassification, f"one of {OLDER_KEY}"
+
+
+def _tokens_and_tags(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return two keys with lists of the same length, as tokens and their tags; none without."""
+    lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
+    texts = [key for key, value in lists.items() if all(isinstance(each, str) for each in value)]
+    flat = [key for key, value in lists.items() if isinstance(value[0], str | int)]
+    pairs = ((one, key) for one in texts for key in flat if one != key)
+    return next((pair for pair in pairs if len(lists[pair[0]]) == len(lists[pair[1]]) > 1), ())
+
+
+def _are_spans(value: Any) -> bool:
+    """Return whether a value is spans of a text, as doccano and spaCy write them."""
+    items = value if isinstance(value, list) else []
+    return bool(items) and all(
+        [*map(type, item[:2])] == [int, int] and str in map(type, item)
+        if isinstance(item, list)
+        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
+        for item in items
+    )
+
+
+# --- the unit of offsets -------------------------------------------------------------------------
+
+# The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
+_MAY_CUT = 0.05
+
+
+def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
+    """Check the unit of offsets. Raises: UsageError: the spans show another, or there are none."""
+    is_spans = (
+        bool(heads)
+        and TASKS[options.task].kind == "entities"
+        and FORMATS[options.format].has_columns
+    )
+    if options.columns.offsets != AUTO:
+        if not is_spans:
+            raise UsageError(
+                f"columns: offsets={options.columns.offsets} is for JSONL files of "
+                f"{TextEntities.name}, and this source is none; omit it"
+            )
+        return
+    if not is_spans:
+        return
+    for head in heads:
+        for unit in (UTF16, BYTES):
+            moved = list(_moved_spans(head, unit))
+            cut = [span for span in moved if not span.is_whole]
+            cut_in_unit = sum(not span.is_whole_in_unit for span in moved)
+            if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
+                first = next(span.shown for span in cut if span.is_whole_in_unit)
+                raise UsageError(
+                    f"the offsets of entities seem to count {NAMES[unit]}, not characters: of "
+                    f"{len(moved):,} spans for which it matters, {len(cut):,} cut words if they "
+                    f"count characters, and {cut_in_unit:,} if they count {NAMES[unit]}, such as "
+                    f"{first}; use --columns offsets={unit}, or --columns offsets=codepoints if "
+                    f"they do count characters"
+                )
+
+
+class _MovedSpan(NamedTuple):
+    """A span that is another one in another unit: in which it is whole, and both texts."""
+
+    is_whole: bool
+    is_whole_in_unit: bool
+    shown: str
+
+
+def _moved_spans(head: Head, unit: str) -> Iterator[_MovedSpan]:
+    """Yield the spans of a file that differ between code points and another unit."""
+    for number, record in head.objects:
+        with suppress(AnnotationError):  # the reader of the rows reports it
+            text = TextContent.decode(row_of_line(record, None).annotation).text
+            place_of = places(text or "", unit)
+            if text is None or place_of is None:
+                continue
+            inner = inner_places(tokenize(text))
+            for start, end, _ in spans_in(record):
+                place = place_of.get(start, -1), place_of.get(end, -1)
+                if place != (start, end):
+                    read, meant = text[start:end], text[slice(*place)]
+                    yield _MovedSpan(
+                        _is_whole(text, (start, end), inner),
+                        _is_whole(text, place, inner),
+                        f"{read!r:.60} instead of {meant!r:.60} in {head.path}:{number}",
+                    )
+
+
+def _is_whole(text: str, place: tuple[int, int], inner: Set[int]) -> bool:
+    """Return whether a span is in its text, begins and ends with words, and cuts none."""
+    marked = text[slice(*place)]
+    is_inside = min(place) >= 0 and place[1] <= len(text)
+    return is_inside and marked == marked.strip() != "" and inner.isdisjoint(place)

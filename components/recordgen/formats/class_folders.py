@@ -40,10 +40,10 @@ from recordgen.formats.folder_names import (
     refusal,
 )
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
-from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification
@@ -216,10 +216,13 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
 
     Raises: SourceError, StorageError.
     """
-    datasets = listing.tree.datasets
+    tree = listing.tree
+    datasets = tree.datasets
     if not images and "" not in datasets:
         _check_documents(listing, others, (), ())
-    _check_format(listing)
+    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
+        format_, evidence = found
+        raise format_.error(listing.root, evidence)
     if images:
         return
     if datasets:
@@ -451,11 +454,3 @@ def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
 
 def _stem(name: str) -> str:
     return posixpath.splitext(posixpath.basename(name))[0]
-
-
-def _check_format(listing: Listing) -> None:
-    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
-    tree = listing.tree
-    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
-        format_, evidence = found
-        raise format_.error(listing.root, evidence)

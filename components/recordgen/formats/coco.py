@@ -23,7 +23,7 @@ from recordgen.core.limits import KEYPOINTS
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.coco_document import CocoDocument, parse_document
 from recordgen.formats.format import Evidence, Rows
-from recordgen.formats.json_items import key_paths
+from recordgen.formats.json_values import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,

@@ -11,7 +11,7 @@ import marshal
 import math
 import sys
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
-from recordgen.formats.json_items import top_items
+from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, Problem
+from recordgen.formats.pictures import Note, Problem, notes_about_twins
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.picture import (
     Corners,
@@ -239,13 +239,7 @@ class CocoDocument:
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
-        same = [name for name, count in Counter(self.names.values()).items() if count > 1]
-        if same:
-            yield Note(
-                0,
-                f"several categories are named {same[0]!r}; they were merged, so that later ones "
-                f"have smaller numbers",
-            )
+        yield from notes_about_twins([*self.names.values()])
 
     def pictures(self) -> Iterator[tuple[Image, Sequence[Annotation]]]:
         """Yield each image with its annotations."""

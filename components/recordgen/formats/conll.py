@@ -29,7 +29,7 @@ import posixpath
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import EVAL, TEST
@@ -67,11 +67,19 @@ _SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
 
 
-class Sentences(Format):
+class _Tagged(Format):
+    """Tokens and their tags."""
+
+    is_decoded = True
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == TextEntities.name
+
+
+class Sentences(_Tagged):
     """``sentences.txt`` beside ``labels.txt``, or a folder with such files."""
 
     name = "iob"
-    is_decoded = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         below = () if listing.images else listing.others
@@ -80,11 +88,14 @@ class Sentences(Format):
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
 
-    def accepts(self, task: type[Task]) -> bool:
-        return task.name == TextEntities.name
-
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return read_sentences(file, adjusted, given)
+        listing = file.around
+        names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
+        if not names:
+            raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
+        root = file.path.removesuffix(listing.only)
+        for name in names:
+            yield from _read_file(listing, root, name, adjusted, given)
 
 
 def names_sentences(path: str) -> bool:
@@ -93,28 +104,14 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
-    """Yield a row for each sentence of a file, or of all such files below a folder.
-
-    ``adjusted`` collects the entities that begin with ``I-``.
-
-    Raises:
-        SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
-            tags are missing or have another number of lines.
-        StorageError: storage failed.
-    """
-    listing = file.around
-    names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
-    if not names:
-        raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
-    root = file.path.removesuffix(listing.only)
-    for name in names:
-        yield from _read_file(listing, root, name, adjusted, given)
-
-
 def _read_file(
     listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
+    """Yield a row for each sentence of a file.
+
+    Raises: SourceError: it is not named ``…sentences….txt``; or the tags are missing, or have
+        another number of lines.
+    """
     path = f"{root}{name}"
     folder, base = posixpath.split(name)
     found = _SENTENCES.fullmatch(base)
@@ -134,22 +131,16 @@ def _read_file(
             without_mark(bounded_lines(file, where, encoding), where, adjusted)
             for file, where in files
         ]
-        pairs = enumerate(zip_longest(*both), start=1)
-        for line, (sentence, tagged) in pairs:
+        for line, (sentence, tagged) in enumerate(zip_longest(*both), start=1):
+            if not any(raw and raw.strip() for raw in (sentence, tagged)):
+                continue
             if sentence is None or tagged is None:
-                ends = [line - 1, line - 1]
-                for at, pair in chain([(line, (sentence, tagged))], pairs):
-                    ends = [
-                        at if raw and raw.strip() else end
-                        for raw, end in zip(pair, ends, strict=True)
-                    ]
-                if ends[0] != ends[1]:
-                    raise SourceError(
-                        f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
-                        f"needs its tags on the same line"
-                    )
-            elif sentence.strip() or tagged.strip():
-                yield _row(sentence, tagged, path, line, split, adjusted)
+                longer, other = (tags_path, path) if sentence is None else (path, tags_path)
+                raise SourceError(
+                    f"{longer}:{line}: {other} ends before this line; each sentence needs its "
+                    f"tags on the same line"
+                )
+            yield _row(sentence, tagged, path, line, split, adjusted)
 
 
 def without_mark(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
@@ -250,11 +241,10 @@ class _Places(NamedTuple):
         return cls(*(int(number) - 1 for number in numbers))
 
 
-class Conll(Format):
+class Conll(_Tagged):
     """A file with a token and its tag on each line, or a folder with such files."""
 
     name = "conll"
-    is_decoded = True
     numbered_roles: ClassVar = ("text", "label")
 
     def detect(self, listing: Listing) -> Evidence | None:
@@ -266,9 +256,6 @@ class Conll(Format):
             return None
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
         return Evidence(reason, TextEntities.name, names)
-
-    def accepts(self, task: type[Task]) -> bool:
-        return task.name == TextEntities.name
 
     def heads(
         self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples

@@ -29,7 +29,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named, names_beside
-from recordgen.formats.parquet import StoredFile, features_in, image_leaves, opened, placed_rows
+from recordgen.formats.parquet import StoredFile, image_leaves, placed_rows, schema_of
 from recordgen.formats.pictures import Problem
 from recordgen.formats.tfrecord import (
     check_encoded,
@@ -235,9 +235,7 @@ def placed_in_parquet(
         container: what the uris of images begin with; empty for the name of the file.
     """
     listing, name = file.around, file.around.only
-    with opened(listing, name) as parquet:
-        schema = parquet.schema_arrow
-    features = features_in(schema.metadata or {})
+    schema, features = schema_of(listing, name)
     found = (image_leaves(schema, features, image) for image in images)
     leaves = {image: leaf for each in found for image, leaf in each.items()}
     columns = [column for column in names if column in schema.names]
@@ -312,19 +310,16 @@ def placed_in_output(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]
     """
     if table.images:
         check_unpacked(file.path)
-    is_packed = RECORDS.is_gzip(file.path)
-    records: Iterator[Any] = (
-        enumerate(RECORDS.read(file.path)) if is_packed else RECORDS.read_placed(file.path)
-    )
+    is_placed = not RECORDS.is_gzip(file.path)
+    records = read_records(file.path, file.around.only, is_placed=is_placed)
     names = {column.name: column.name for column in table.stored}
     if table.label is not None:
         names[table.label] = table.label_features[0]
     for number, found in enumerate(records, start=1):
-        if isinstance(found, RecordError):
-            yield Problem(number, str(found), code=RejectCode.CORRUPT)
+        if isinstance(found, Problem):
+            yield found
             continue
-        place, record = found
-        values = parse_example(record)
+        place, record, values = found
         read = {name: _plain(values.get(feature, ())) for name, feature in names.items()}
         try:
             for image in table.images:

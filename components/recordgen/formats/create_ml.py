@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths
-from recordgen.formats.json_values import items, mapping, numbers, text
+from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, items_of
 from recordgen.subjects.picture import Marked, Picture

@@ -54,9 +54,9 @@ class Cvat(PictureFormat):
             )
         are_boxes = any(f"<{tag} ".encode() in head for tag in _AREAS) or b"<tag " not in head
         task = self.tasks[0] if are_boxes else self.tasks[1]
-        classes = dict.fromkeys(label for name in found for label in _labels(listing, name))
+        classes = [label for name in found for label in _labels(listing, name)]
         reason = f"{found[0]} is CVAT's XML for images"
-        return Evidence(reason, task, found, tuple(classes))
+        return Evidence(reason, task, found, classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         folder = posixpath.dirname(document)

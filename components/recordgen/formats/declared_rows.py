@@ -21,7 +21,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
-from recordgen.formats.table_layout import columns_of_table
+from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tasks import Declared, task_for

@@ -13,20 +13,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
-from recordgen.errors import UsageError
-from recordgen.formats.find_format import find_format
+from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
-from recordgen.formats.option_checks import check_format, check_image_root, check_separator
+from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
 from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
 from recordgen.formats.split_names import check_submission, check_train, with_names
-from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.formats.understand import (
     check_columns,
     check_roles,
@@ -129,7 +128,7 @@ def detect(
         else:
             reading = decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
-    check_format(source.format, options)
+    _check_format(source.format, options)
     _check_offsets(heads, options)
     task, format_ = TASKS[options.task], source.format
     if heads and own_columns(task) is None:
@@ -222,7 +221,7 @@ def shown_columns(
 
 def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     if options.columns.offsets != AUTO or (heads and TASKS[options.task].kind == "entities"):
-        from recordgen.formats.offset_units import check_offsets  # most rows have no spans
+        from recordgen.formats.automl_jsonl import check_offsets  # most rows have no spans
 
         check_offsets(heads, options)
 
@@ -250,9 +249,62 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     if not is_given:
         reading = task_of_columns(head, given)
         options, reason = replace(options, task=reading.task), reading.reason
-    check_separator(options, "")
+    _check_separator(options, "")
     task = task_for(options)
     if head.lines and has_row_parser(type(task)):
         check_roles(head, task, given, is_given=is_given)
     columns = shown_columns([head], options)
     return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))
+
+
+def _check_format(format_: Format, options: ConvertOptions) -> None:
+    """Check that task, format, columns and the image root fit each other. Raises: UsageError."""
+    task, found = options.task, format_.name
+    check_task(format_, task)
+    if options.columns.header != AUTO and not format_.has_headers:
+        raise UsageError(f"columns: header is for CSV files (got the format {found}); omit it")
+    grouping = options.grouping
+    has_words = format_.has_columns or options.layout
+    if grouping is not None and grouping.column and not has_words:
+        raise UsageError(
+            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
+            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
+        )
+    if options.columns.roles and not (format_.has_columns or format_.numbered_roles):
+        raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
+    if options.image_root and not format_.has_columns:
+        raise NotUnderstoodError(
+            f"image_root is for CSV and JSONL files (got the format {found}, which looks for "
+            f"images below the folder of its documents); pass a local document with it, or the "
+            f"folder that holds both",
+            options={"image_root": ""},
+        )
+    if options.encoding and not format_.is_decoded:
+        raise UsageError(f"encoding is for lines and texts (got the format {found}); omit it")
+    has_fields = format_.has_headers or "label" in options.columns.roles
+    _check_separator(options, found if not format_.has_columns or not has_fields else "")
+
+
+def check_image_root(options: ConvertOptions) -> None:
+    """Check that rows of a task name files if their root is given. Raises: UsageError."""
+    if options.image_root and not TASKS[options.task].names_payloads:
+        raise UsageError(
+            f"image_root is for rows that name files, and those of {options.task} do not; omit it, "
+            f"or name the columns of the images: --columns path=…,label=…"
+        )
+
+
+def _check_separator(options: ConvertOptions, without_fields: str) -> None:
+    """Check that labels are fields of rows if a separator of them is given. Raises: UsageError.
+
+    ``without_fields`` is the format, if its labels are no fields.
+    """
+    if not options.label_separator:
+        return
+    if without_fields:
+        raise UsageError(
+            f"label_separator divides fields of labels, which CSV files have, and JSONL files with "
+            f"--columns label=KEY (got the format {without_fields}); omit it"
+        )
+    if not has_row_parser(TASKS[options.task]) or set(TASKS[options.task].columns) != {"label"}:
+        raise UsageError(f"label_separator is for labels, which {options.task} does not have")

@@ -298,7 +298,7 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
         )
     config = read_config(listing, configs[0])
     read = _of_lines_by(listing, partial(yolo.parse_object, config=config))
-    return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), tuple(dict.fromkeys(config.classes)))
+    return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), config.classes)
 
 
 def _of_lines_by(listing: Listing, parse: Callable[[Sequence[str]], Marked]) -> _Read:

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.column_names import (
     NOWHERE,
@@ -30,6 +31,7 @@ from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
+from recordgen.rejects import RejectCode
 from recordgen.tables.roles import (
     AUTO,
     BOX_LISTS,
@@ -176,20 +178,25 @@ class Given:
                 found.update((each, each) for each in columns)
         return found
 
+    def box_columns(self, there: Sequence[str]) -> Sequence[str]:
+        """Return the columns of :attr:`boxes`: ``x|y|w|h`` are four, if none of ``there`` is.
+
+        Raises: UsageError: they are neither one nor four.
+        """
+        name = "".join(self.boxes[1:])
+        columns = [name] if name in there else [side.strip() for side in name.split(BETWEEN)]
+        if len(columns) not in (1, 4):
+            raise UsageError(f"columns: boxes are a column or four, such as x|y|w|h (got {name})")
+        return columns if name else ()
+
     def box_places(self, header: Sequence[str], where: str) -> Sequence[int]:
         """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
-        form, name = self.boxes or ("", "")
-        sides = [name] if name in header else [side.strip() for side in name.split(BETWEEN)]
-        return [_place(side, header, form, where) for side in filter(None, sides)]
+        return [_place(it, header, self.boxes[0], where) for it in self.box_columns(header)]
 
     def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
         """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""
-        if not self.boxes:
-            return ()
-        form, name = self.boxes
-        if len(name.split(BETWEEN)) == 4 and name not in header:
-            return self.boxes
-        return form, header[_place(name, header, form, where)]
+        places = self.box_places(header, where)
+        return (self.boxes[0], header[places[0]]) if len(places) == 1 else self.boxes
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.
@@ -320,11 +327,11 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
 
 
-def too_many_fields(expected: int, got: int) -> str:
-    """Return the message about a line with more fields than the header."""
-    return (
-        f"expected {expected} fields as in the header (got {got}); quote a field that holds a comma"
-    )
+def too_many_fields(expected: int, got: int) -> AnnotationError:
+    """Return the error about a line with more fields than the header."""
+    message = f"expected {expected} fields as in the header (got {got})"
+    message += "; quote a field that holds a comma"
+    return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

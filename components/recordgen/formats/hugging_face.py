@@ -26,8 +26,8 @@ from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import class_names, labels_of, names_beside, objects_in, read_objects
-from recordgen.formats.parquet import features_in, opened, table_rows
+from recordgen.formats.objects import labels_of, objects_in, read_objects
+from recordgen.formats.parquet import classes_of, table_rows
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.split_names import names_split, numbered_split
 from recordgen.rejects import RejectCode
@@ -70,13 +70,13 @@ class HuggingFace(PictureFormat):
         value = first[label]
         has_several = isinstance(value, list) or (isinstance(value, str) and flags_in(value))
         task = boxes if label == _OBJECTS else several if has_several else single
-        classes = tuple(dict.fromkeys(_class_names(listing, found[0], label)))
+        classes = classes_of(listing, found[0], label)
         return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         where = f"{listing.root}{document}"
         label = _label_of(where, _first(listing, document))
-        names = _class_names(listing, document, label)
+        names = classes_of(listing, document, label)
         folder = posixpath.dirname(document)
         used: set[str] = set()
         forms = _BoxForms()
@@ -163,16 +163,6 @@ def _records(listing: Listing, name: str) -> Iterator[tuple[int, Mapping[str, An
             yield number, mapping(json_value(line), "a line")
         except ValueError as exc:
             yield Problem(number, str(exc), code=RejectCode.BAD_LINE)
-
-
-def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:
-    """Return the names of numbers in a column, in their order; none if nothing declares them."""
-    if document.endswith(_PARQUET):
-        with opened(listing, document) as table:
-            features = features_in(table.schema_arrow.metadata or {})
-        if names := class_names(features.get(column)):
-            return names
-    return names_beside(listing, document, column)
 
 
 def _first(listing: Listing, name: str) -> Mapping[str, Any]:

@@ -57,7 +57,7 @@ class YoloKeras(PictureFormat):
             )
         names = classes[found[0]]
         reason = f"{_classes_file(found[0])} names {len(names)} classes"
-        return Evidence(reason, self.tasks[0], found, tuple(dict.fromkeys(names)))
+        return Evidence(reason, self.tasks[0], found, names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         classes = _classes(listing, document)
@@ -180,7 +180,7 @@ def _numbered_classes(listing: Listing, document: str) -> Sequence[str]:
         name = posixpath.join(posixpath.dirname(document), base)
         names = {row[-1].strip(): row[0].strip() for row in _head(listing, name)}
         if names and names.keys() == set(map(str, range(len(names)))):
-            return tuple(dict.fromkeys(names[str(number)] for number in range(len(names))))
+            return [names[str(number)] for number in range(len(names))]
     return ()
 
 

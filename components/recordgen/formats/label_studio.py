@@ -13,7 +13,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from recordgen import storage
@@ -21,8 +22,7 @@ from recordgen.core.limits import REGION_LABELS
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths
-from recordgen.formats.json_values import items, mapping, numbers, text
+from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,
@@ -101,15 +101,6 @@ class LabelStudio(PictureFormat):
             yield Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
 
 
-class _Found(NamedTuple):
-    """What one annotator says."""
-
-    objects: Sequence[Marked]
-    labels: Sequence[str]
-    size: tuple[int, int] | None
-    notes: Sequence[tuple[str, str]]
-
-
 def _is_mine(head: bytes) -> bool:
     if b'"result"' not in head:
         return False
@@ -131,15 +122,14 @@ def _results(task: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
 
 def _picture(number: int, image: str, results: Sequence[Sequence[Mapping[str, Any]]]) -> Picture:
     """Return an image as the first annotator describes it. Raises: ValueError: as :func:`_said`."""
-    first, *others = map(_said, results)
-    notes = [*first.notes]
+    first, *others = (_said(number, image, each) for each in results)
     if any(
         set(each.objects) != set(first.objects) or set(each.labels) != set(first.labels)
         for each in others
     ):
         message = f"{len(results)} annotators disagree; the labels of the first were kept"
-        notes.append((ANNOTATORS_DIFFER, message))
-    return Picture(number, image, None, first.size, first.objects, first.labels, notes)
+        return replace(first, notes=[*first.notes, (ANNOTATORS_DIFFER, message)])
+    return first
 
 
 def _written(data: Any) -> str:
@@ -174,8 +164,8 @@ def _image(listing: Listing, written: str, folder: str, number: int) -> str | Pr
     return found
 
 
-def _said(results: Sequence[Mapping[str, Any]]) -> _Found:
-    """Return what an annotator says. Raises: ValueError: a region cannot be used."""
+def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Picture:
+    """Return an image as an annotator describes it. Raises: ValueError: a region cannot be used."""
     # A region and its label may be two results with one id.
     labelled = {str(item.get("id")) for item in results if _labels(item)}
     objects: list[Marked] = []
@@ -217,7 +207,7 @@ def _said(results: Sequence[Mapping[str, Any]]) -> _Found:
             f"unclear which one has its labels"
         )
     labels = [label for each in choices.values() for label in each]
-    return _Found(objects, labels, size, shape_notes(dropped, rotated))
+    return Picture(number, image, None, size, objects, labels, shape_notes(dropped, rotated))
 
 
 def _labels(item: Mapping[str, Any]) -> Sequence[str]:

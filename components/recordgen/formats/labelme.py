@@ -24,8 +24,7 @@ from recordgen.core.image_settings import Limits
 from recordgen.core.limits import LABELME_BYTES
 from recordgen.errors import PayloadError
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths
-from recordgen.formats.json_values import json_value
+from recordgen.formats.json_values import json_value, key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,

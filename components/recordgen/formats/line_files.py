@@ -27,9 +27,9 @@ from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.made_columns import with_made_columns
+from recordgen.formats.row_parser import has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.separators import read_separator
-from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access

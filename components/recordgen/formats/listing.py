@@ -144,8 +144,7 @@ class Listing:
     def tree(self) -> Tree:
         """All files below the folder. Raises: as :func:`list_tree`."""
         if "" not in self._trees:
-            found = self.archive
-            self._trees[""] = list_tree(self.root) if found is None else tree_of(found)
+            self._trees[""] = list_tree(self.root, archive=self.archive)
         return self._trees[""]
 
     @property
@@ -315,8 +314,8 @@ def _grouped(names: Sequence[str], key: Callable[[str], str]) -> Mapping[str, Se
     return found
 
 
-def list_tree(folder: str, most: int | None = None) -> Tree:
-    """Return the names of all files below a folder, whose path ends with ``/``.
+def list_tree(folder: str, most: int | None = None, archive: Archive | None = None) -> Tree:
+    """Return the names of all files below a folder, whose path ends with ``/``, or in an archive.
 
     Folders with a converted dataset, and folders in which programs keep files of their own, are not
     searched. ``most``: the number of folders that are listed, the nearest first; None for all.
@@ -328,9 +327,10 @@ def list_tree(folder: str, most: int | None = None) -> Tree:
     files: list[str] = []
     skipped: list[str] = []
     datasets: list[str] = []
-    folders = [""]
+    folders, packed = [""], {} if archive is None else archive.folders()
     for path in islice(folders, most):  # grows
-        entries = storage.list_dir(storage.join(folder, path) if path else folder)
+        place = storage.join(folder, path) if path else folder
+        entries = [*packed[path]] if packed else storage.list_dir(place)
         size = len(entries) * ROW_BYTES
         allowance.grow(size, size)
         if (DATASET_FILE, False) in entries:
@@ -344,32 +344,10 @@ def list_tree(folder: str, most: int | None = None) -> Tree:
             elif name.lower() in _NO_IMAGE_FOLDERS:
                 skipped.append(f"{path}{name}/")
             else:
-                _check_folder(folder, f"{path}{name}")
+                if archive is None:  # whose names are checked
+                    _check_folder(folder, f"{path}{name}")
                 folders.append(f"{path}{name}/")
     return Tree(sorted(files), sorted(skipped), sorted(datasets))
-
-
-def tree_of(archive: Archive) -> Tree:
-    """Return the names of all files in an archive, as :func:`list_tree` those below a folder."""
-    datasets = {
-        name[: -len(DATASET_FILE)]
-        for name in archive.entries
-        if name == DATASET_FILE or name.endswith(f"/{DATASET_FILE}")
-    }
-    files, skipped = [], set()
-    for name in sorted(archive.entries):
-        *folders, base = name.split("/")
-        at = next(
-            (at for at, each in enumerate(folders) if each.lower() in _NO_IMAGE_FOLDERS), None
-        )
-        above = ["", *("/".join(folders[: at + 1]) + "/" for at in range(len(folders)))]
-        if base.startswith(".") or any(each.startswith(".") for each in folders):
-            continue
-        if at is not None:
-            skipped.add("/".join(folders[: at + 1]) + "/")
-        elif datasets.isdisjoint(above):
-            files.append(name)
-    return Tree(files, sorted(skipped), sorted(datasets))
 
 
 def _check_folder(folder: str, path: str) -> None:

@@ -24,8 +24,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.csv_records import Item, Records
 from recordgen.formats.header import Given, column_place, too_many_fields
-from recordgen.formats.label_fields import BETWEEN
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import Reject
 from recordgen.tables.roles import BOX_ROLES
 
 _Numbers = tuple[float, float, float, float]
@@ -63,7 +62,7 @@ def made_below(header: Sequence[str], given: Given, where: str) -> list[Made]:
         form = _PLACE.sub(lambda place: "%s" if place[1] else place[0][0], text.replace("%", "%%"))
         made.append(Made((text,), places, partial(_path, form)))
     if given.boxes:
-        made.append(_boxes(given.boxes, header, where))
+        made.append(_boxes(header, given, where))
     labels = [name for name in _constants(given) if name not in header]
     return [*made, *(Made((name,), (), partial(_label, name)) for name in labels)]
 
@@ -92,15 +91,14 @@ def _path(form: str, values: Sequence[str]) -> Sequence[str]:
     return (form % tuple(values) if all(values) else "",)
 
 
-def _boxes(boxes: Sequence[str], header: Sequence[str], where: str) -> Made:
+def _boxes(header: Sequence[str], given: Given, where: str) -> Made:
     """Return the columns of corners. Raises: UsageError: their column is missing, or not alone."""
-    form, name = boxes
-    option = f"columns: {form}={name}"
-    sides = box_columns(name, header)
+    form, name = given.boxes
     others = [header[at] for at in find_columns(header, BOX_ROLES)]
-    if others and len(sides) == 1:
-        raise UsageError(f"{where}: {option}: {', '.join(others)} hold boxes, too; omit one")
-    places = [column_place(it, header, option, where, f"--columns {form}=") for it in sides]
+    if others and len(given.box_columns(header)) == 1:
+        problem = f"{', '.join(others)} hold boxes, too; omit one"
+        raise UsageError(f"{where}: columns: {form}={name}: {problem}")
+    places = given.box_places(header, where)
     return Made(BOX_ROLES, places, partial(_corners, form))
 
 
@@ -109,14 +107,6 @@ def _corners(form: str, values: Sequence[str]) -> Sequence[str]:
     text = values[0] if len(values) == 1 else ",".join(values)
     numbers = _numbers_in(text)
     return list(map(repr, corners_of(form, *numbers))) if numbers else [text, *"   "]
-
-
-def box_columns(name: str, known: Sequence[str]) -> Sequence[str]:
-    """Return the columns of boxes that an option names: ``x|y|w|h`` are four."""
-    sides = [name] if name in known else [side.strip() for side in name.split(BETWEEN)]
-    if len(sides) not in (1, 4):
-        raise UsageError(f"columns: boxes are a column or four, such as x|y|w|h (got {name})")
-    return sides
 
 
 def _numbers_in(text: str) -> _Numbers | None:
@@ -185,9 +175,7 @@ def _with_fields(
     rows = records.rows()
     long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
     for at in sorted(long):
-        message = too_many_fields(count, len(rows[at]))
-        code = RejectCode.TOO_MANY_FIELDS.value
-        yield Reject(source, records.lines[at], "", code, message)
+        yield too_many_fields(count, len(rows[at])).reject(source, records.lines[at])
     whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
     filled = {
         at: [*fields, *_made_of(fields, header, made)]

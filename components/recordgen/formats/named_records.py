@@ -31,14 +31,13 @@ from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.made_columns import (
-    box_columns,
     is_constant,
     made_below,
     names_in_path,
     with_made_columns,
 )
 from recordgen.formats.proposal import propose
-from recordgen.formats.table_layout import row_parser
+from recordgen.formats.row_parser import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT
@@ -269,8 +268,7 @@ def given_names(given: Given) -> Sequence[str]:
     names = [*(names_in_path(given) or given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
-    names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
-    return list(dict.fromkeys([*names, *filter(None, [given.group])]))
+    return list(dict.fromkeys([*names, *given.box_columns(()), *filter(None, [given.group])]))
 
 
 def named_head(

@@ -26,6 +26,13 @@ from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.subjects.details import KEYPOINT, Details, flagged
 from recordgen.subjects.picture import Marked, is_number
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
+
+#: Of images in containers: with a label, with several, with boxes, and with masks.
+TASKS_OF_IMAGES = (
+    *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
+    ImageSegmentation.name,
+)
 
 #: The files in which number 0 is the name on the first line.
 _NAMES_FILES = ("classes.txt", "labels.txt")

@@ -122,11 +122,7 @@ def _image_of(line: _Line | Problem) -> str:
 def _lines(listing: Listing, name: str) -> Iterator[_Line | Problem]:
     """Yield the lines below the header, and a problem for each that cannot be read."""
     header = _header(listing, name)
-    at = {column: header.index(column) for column in header}
-    corners = [at[side] for side in _SIDES] if _OF_BOXES.issubset(at) else []
-    image, label = at[_IMAGE], at[_LABEL]
-    confidence = at.get(_CONFIDENCE)
-    flags = {flag: at[name] for flag, name in _FLAGS.items() if name in at}
+    sides = _SIDES if _OF_BOXES.issubset(header) else ()
     rows = rows_of(listing, name)
     first = next(rows, None)
     if not isinstance(first, Record) or len(first.fields) != len(header):
@@ -135,15 +131,10 @@ def _lines(listing: Listing, name: str) -> Iterator[_Line | Problem]:
         if isinstance(record, Problem):
             yield record
             continue
-        line, _, fields = record
-        yield _Line(
-            line,
-            fields[image].strip(),
-            fields[label].strip(),
-            "1" if confidence is None else fields[confidence].strip() or "1",
-            [fields[side] for side in corners],
-            _details({flag for flag, place in flags.items() if fields[place].strip() == "1"}),
-        )
+        said = dict(zip(header, map(str.strip, record.fields), strict=True))
+        flags = {flag for flag, column in _FLAGS.items() if said.get(column) == "1"}
+        confidence, corners = said.get(_CONFIDENCE) or "1", [said[side] for side in sides]
+        yield _Line(record.line, said[_IMAGE], said[_LABEL], confidence, corners, _details(flags))
 
 
 def _details(flags: set[str]) -> Details:

@@ -19,7 +19,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
@@ -31,7 +31,13 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import class_names, labels_of, names_beside, read_objects
+from recordgen.formats.objects import (
+    TASKS_OF_IMAGES,
+    class_names,
+    labels_of,
+    names_beside,
+    read_objects,
+)
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
@@ -39,7 +45,9 @@ from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
+
+#: The first bytes of a file.
+MAGIC = b"PAR1"
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
@@ -53,9 +61,8 @@ class ParquetColumns:
     """Which columns of a file hold what.
 
     Attributes:
-        leaf: the path of their bytes.
+        leaves: the paths of the bytes of images and masks, by column.
         mask: the column of masks; "" if there is none.
-        mask_leaf: the path of their bytes.
         label: the column of labels; "" if there is none.
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
@@ -63,9 +70,8 @@ class ParquetColumns:
     """
 
     image: str
-    leaf: str
+    leaves: Mapping[str, str]
     mask: str
-    mask_leaf: str
     label: str
     objects: str
     several: bool
@@ -74,7 +80,7 @@ class ParquetColumns:
 
 
 def columns_of(
-    file: Any, listing: Listing, document: str, given: Given = NOTHING_GIVEN
+    listing: Listing, document: str, given: Given = NOTHING_GIVEN
 ) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
@@ -82,14 +88,13 @@ def columns_of(
     """
     import pyarrow as pa
 
-    schema, where = file.schema_arrow, f"{listing.root}{document}"
-    features = features_in(schema.metadata or {})
-    leaves = dict(image_leaves(schema, features))
+    schema, features = schema_of(listing, document)
+    leaves = image_leaves(schema, features)
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
     masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
     mask = "".join(masks[:1])
-    mask_leaf = leaves.pop(mask, "")
-    if not leaves:
+    images = [name for name in leaves if name != mask]
+    if not images:
         return None
     others = [field for field in schema if field.name not in leaves]
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
@@ -97,22 +102,21 @@ def columns_of(
     if label == LABEL and LABEL_TEXT in schema.names and not class_names(features.get(label)):
         label = LABEL_TEXT
     number = LABEL if label == LABEL_TEXT else ""
-    known = {label, number, objects, mask, f"{mask}_source_id", *SIZE, *_NAMES}
+    known = {label, number, objects, f"{mask}_source_id", *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
-    image, *more = leaves
+    image, *more = images
     if more or others or given.roles or not (label or objects or mask):
         unknown = [field.name for field in others] or more or [image]
+        where = f"{listing.root}{document}"
         what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
         raise unknown_columns(where, what, unknown, given, image=image, label=label)
     used = objects or label
-    names = class_names(features.get(used)) or names_beside(listing, document, used)
+    names = classes_of(listing, document, used)
     label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     wanted = [image, mask, label, objects, *SIZE]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
-    return ParquetColumns(
-        image, leaves[image], mask, mask_leaf, label, objects, several, names, read
-    )
+    return ParquetColumns(image, leaves, mask, label, objects, several, names, read)
 
 
 def image_leaves(schema: Any, features: Mapping[str, Any], given: str = "") -> Mapping[str, str]:
@@ -154,13 +158,21 @@ def _label_in(others: Sequence[Any], features: Mapping[str, Any]) -> str:
     return next((found[0] for found in (declared, known) if len(found) == 1), "")
 
 
-def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
-    """Return the features that Hugging Face declares in the metadata of a schema."""
+def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:
+    """Return the schema of a file, and the features that Hugging Face declares in its metadata."""
+    with opened(listing, name) as file:
+        schema = file.schema_arrow
     try:
-        found = json_value(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        found = json_value((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, KeyError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = {}
+    return schema, found if isinstance(found, dict) else {}
+
+
+def classes_of(listing: Listing, name: str, column: str) -> Sequence[str]:
+    """Return the names of the numbers in a column, which the features or a file beside declare."""
+    declared = schema_of(listing, name)[1] if listing.head(name).startswith(MAGIC) else {}
+    return class_names(declared.get(column)) or names_beside(listing, name, column)
 
 
 # Between two values of a column there may be the header of a page, and its levels.
@@ -174,10 +186,7 @@ class Parquet(PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
-    tasks: ClassVar = (
-        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
     in_pixels = True
     has_roles = True
 
@@ -189,8 +198,7 @@ class Parquet(PictureFormat):
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
         listing.check_ranges(found[0])
-        with opened(listing, found[0]) as file:
-            columns = columns_of(file, listing, found[0], given)
+        columns = columns_of(listing, found[0], given)
         if columns is None:
             return None
         single, several, boxes, masks = self.tasks
@@ -198,17 +206,13 @@ class Parquet(PictureFormat):
         task = masks if columns.mask else task
         used = columns.mask or columns.objects or columns.label
         reason = f"{found[0]} has the columns {columns.image} and {used}"
-        return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
+        return Evidence(reason, task, found, columns.names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        where = f"{listing.root}{document}"
-        with opened(listing, document) as file:
-            columns = columns_of(file, listing, document)
+        columns = columns_of(listing, document)
         if columns is None:
-            raise SourceError(f"{where}: there is no column of images")
-        leaves = {columns.image: columns.leaf, columns.mask: columns.mask_leaf}
-        leaves = {name: leaf for name, leaf in leaves.items() if leaf}
-        for item in placed_rows(listing, document, columns.read, leaves):
+            raise SourceError(f"{listing.root}{document}: there is no column of images")
+        for item in placed_rows(listing, document, columns.read, columns.leaves):
             if isinstance(item, Problem):
                 yield item
             else:
@@ -372,7 +376,7 @@ def _picture(
     from recordgen.payloads.opening import file_header
 
     data, path, payload = row[columns.image]
-    drawn = row[columns.mask].place if columns.mask_leaf else None
+    drawn = row[columns.mask].place if columns.mask else None
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)

@@ -11,6 +11,7 @@ import math
 import posixpath
 import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -24,7 +25,7 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.image_sizes import size_in_file
-from recordgen.formats.json_items import list_items
+from recordgen.formats.json_values import list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.formats.split_names import split_in_path
@@ -82,6 +83,17 @@ def notes_about(names: Sequence[str], what: str) -> Iterator[Note]:
     """
     if names:
         yield Note(0, f"{len(names):,} {what}: {', '.join(names[:_SHOWN])}")
+
+
+def notes_about_twins(classes: Sequence[str]) -> Iterator[Note]:
+    """Yield a note about each name that several classes have."""
+    for name, count in Counter(classes).items():
+        if count > 1:
+            yield Note(
+                0,
+                f"{count} classes are named {name!r}; they were merged, so that later classes have "
+                f"smaller numbers",
+            )
 
 
 class PictureFormat(Format):

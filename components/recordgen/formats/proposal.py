@@ -42,8 +42,8 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.folder_names import PAIRED
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
+from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
-from recordgen.formats.missing_files import folder_of_images
 from recordgen.formats.split_names import names_split
 from recordgen.tables.roles import (
     BOX_LISTS,
@@ -355,8 +355,7 @@ def _take_labels(columns: _Columns) -> bool:
     if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1":
-        columns.roles["label"] = BETWEEN.join(columns.names[at] for at in flags)
-        columns.rest = [at for at in columns.rest if at not in flags]
+        _take_list(columns, "label", flags)
         return True
     if not columns.take("label", others) and has_boxes:
         columns.roles["label"] = _ONE_LABEL

@@ -44,26 +44,26 @@ from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.json_items import list_items, top_items
-from recordgen.formats.json_values import json_value, mapping
+from recordgen.formats.json_values import json_value, list_items, mapping, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.objects import CLASSES, class_names, names_beside
+from recordgen.formats.objects import CLASSES, names_beside
 from recordgen.formats.parquet import (
+    MAGIC,
     SIZE,
     StoredFile,
     arrow_errors,
     arrow_rows,
-    features_in,
+    classes_of,
     image_leaves,
-    opened,
+    schema_of,
     table_rows,
 )
 from recordgen.formats.pictures import Problem
+from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
-from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import schema_types
 from recordgen.formats.tfrecord import first_records, names_of, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
@@ -88,7 +88,7 @@ _FIRST_IMAGES = 100
 # Records of a tar that must have the same keys.
 _PROBED = 8
 
-_PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 # The numbers of records, and their values by column, or what is wrong with them.
 _Records: TypeAlias = Iterator[tuple[int, Any]]
@@ -149,10 +149,9 @@ class RecordFiles(Format):
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
-        if begin.startswith(_PARQUET):
-            with opened(listing, name) as file:
-                is_named = not given.roles.keys().isdisjoint({"path", "text"})
-                return is_named or not image_leaves(file.schema_arrow, {})
+        if begin.startswith(MAGIC):
+            is_named = not given.roles.keys().isdisjoint({"path", "text"})
+            return is_named or not image_leaves(schema_of(listing, name)[0], {})
         if tar_begins(begin):
             with listing.open(name) as raw:
                 found = list(islice(json_records(raw), _PROBED))
@@ -322,7 +321,7 @@ def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
     begin = listing.head(name)
     if name.startswith(SPLIT_PREFIX) and dataset_of(listing) is not None:
         yield from placed_in_output(file, table)
-    elif begin.startswith(_PARQUET):
+    elif begin.startswith(MAGIC):
         yield from placed_in_parquet(file, table.images, table.names)
     elif tar_begins(begin):
         yield from placed_in_tar(file, table)
@@ -342,17 +341,14 @@ def _given_labels(given: Given) -> Sequence[str]:
     return [name for name in labels if name not in given.one_hot_keys]
 
 
-def _classes_of(listing: Listing, name: str, given: Given) -> tuple[str, ...]:
+def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     """Return the declared classes of the given column of labels, in the order of their numbers."""
     labels = _given_labels(given)[:1]
-    found: Sequence[str] = ()
-    if labels and listing.head(name).startswith(_PARQUET):
-        with opened(listing, name) as file:
-            declared = features_in(file.schema_arrow.metadata or {})
-        found = class_names(declared.get(labels[0])) or names_beside(listing, name, labels[0])
-    elif labels and record_files(listing.at(name)):
-        found = [it for _, it in sorted(names_of(listing, name).classes.items())]
-    return tuple(dict.fromkeys(found))
+    if labels and listing.head(name).startswith(MAGIC):
+        return classes_of(listing, name, labels[0])
+    is_ours = labels and record_files(listing.at(name))
+    found = names_of(listing, name).classes if is_ours else {}
+    return [found[number] for number in sorted(found)]
 
 
 @contextmanager
@@ -365,16 +361,15 @@ def _columns_of(
     """
     listing, name = file.around, file.around.only
     begin = listing.head(name)
-    if begin.startswith(_PARQUET):
-        with opened(listing, name) as parquet:
-            schema = parquet.schema_arrow
+    if begin.startswith(MAGIC):
+        schema, features = schema_of(listing, name)
         images = [it for it in _given_images(given) if image_leaves(schema, {}, it) and it]
         if images and table is None:
             columns = [*given_names(given), *SIZE]
             found = placed_in_parquet(file, images, columns, _given_labels(given), name)
             yield Columns(schema.names, _NO_TYPES, _numbered(found))
             return
-        classes = classes_in(features_in(schema.metadata or {}))
+        classes = classes_in(features)
         types, rows = _types(schema) | dict.fromkeys(classes, "bytes"), table_rows(listing, name)
         if classes and table is None:
             types = without_repeats(types, classes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
@@ -25,7 +25,7 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.field_kinds import field_at, without_padding
-from recordgen.formats.format import CsvParser
+from recordgen.formats.format import CsvParser, OwnColumns
 from recordgen.formats.header import (
     Given,
     begins_with_header,
@@ -35,8 +35,11 @@ from recordgen.formats.header import (
 )
 from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
-from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject, RejectCode
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, LABEL_NUMBER, SIZE_COLUMNS
+
+if TYPE_CHECKING:
+    from recordgen.tables.columns import Column, Table
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -99,9 +102,7 @@ class ByHeader:
         """Parse the fields of a line."""
         split, path, annotation_at = self.places
         if len(row) > self.count and any(field.strip() for field in row[self.count :]):
-            message = too_many_fields(self.count, len(row))
-            code = RejectCode.TOO_MANY_FIELDS.value
-            return Reject(source, line, field_at(row, path), code, message)
+            return too_many_fields(self.count, len(row)).reject(source, line, field_at(row, path))
         annotation = [field_at(row, index) for index in annotation_at]
         if self.takes_labels:
             try:
@@ -401,3 +402,40 @@ def note_unused(names: Sequence[str], adjusted: Adjustments, source: str, line: 
 
 def _names(header: Sequence[str]) -> list[str]:
     return [column_name(field) for field in without_padding(header)]
+
+
+def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
+    """Return the columns of a table with their types and roles."""
+    return tuple((column.name, _shown(column, table)) for column in table.columns)
+
+
+def _shown(column: Column, table: Table) -> str:
+    """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
+    if column.name == table.split:
+        return "split"
+    roles = []
+    if column.name == table.target:
+        roles += ["target", str(table.prediction)]
+    if column.name == table.group:
+        roles.append("group")
+    return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
+
+
+def has_row_parser(task: type[Task]) -> bool:
+    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
+
+    The CSV of other tasks has a layout of its own.
+    """
+    return bool(task.csv_parser) and issubclass(task.declared("csv_parser"), RowParser)
+
+
+def own_columns(task: type[Task]) -> type[OwnColumns] | None:
+    """Return the parser that finds the columns of a task; None if the task declares them."""
+    found = task.csv_parser and task.declared("csv_parser")
+    return found if found and issubclass(found, OwnColumns) else None
+
+
+def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
+    """Return the task's parser of rows with named fields."""
+    parser: RowParser = task.declared("csv_parser")(task, adjusted)
+    return parser

@@ -14,15 +14,14 @@ from recordgen.core import allowance
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.option_checks import check_image_root
+from recordgen.formats.row_parser import own_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
-from recordgen.formats.table_layout import own_columns
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for

@@ -27,6 +27,7 @@ from recordgen.formats.named_records import (
     frame_cells,
     is_list,
 )
+from recordgen.formats.row_parser import columns_of_table
 from recordgen.formats.table_columns import (
     check_header,
     find_table,
@@ -35,7 +36,6 @@ from recordgen.formats.table_columns import (
     table_of,
     without_headers,
 )
-from recordgen.formats.table_layout import columns_of_table
 from recordgen.formats.table_roles import schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode

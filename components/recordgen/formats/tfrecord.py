@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
@@ -34,7 +34,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
-from recordgen.formats.objects import names_beside
+from recordgen.formats.objects import TASKS_OF_IMAGES, names_beside
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
@@ -43,7 +43,6 @@ from recordgen.subjects.details import Details, flagged
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 # Names of features in other tools' records, which say their role.
 _IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
@@ -85,18 +84,14 @@ class Names:
     others: Sequence[str] = ()
     is_own: bool = False
 
-    def labels_in(self, values: Sequence[Any] | None) -> Sequence[str]:
-        """Return the labels of texts and numbers. Raises: ValueError."""
-        return [text for text in map(self.named, values or ()) if text]
-
-    def classes_of(self, values: Sequence[Any] | None) -> Sequence[str]:
+    def classes_of(self, values: Sequence[Any]) -> Sequence[str]:
         """Return the labels of an image, each once. Raises: ValueError."""
-        if len({*(values or ())}) < len(values or ()):
+        if len({*values}) < len(values):
             raise ValueError(
                 f"the labels of an image must differ (got {values!r:.80}); a 0 or 1 for each class "
                 f"is not read: write the numbers of its classes"
             )
-        return self.labels_in(values)
+        return [text for text in map(self.named, values) if text]
 
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
@@ -238,10 +233,7 @@ class TfRecordFiles(PictureFormat):
     """Records of images with labels or boxes."""
 
     name = "tfrecord"
-    tasks: ClassVar = (
-        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
     has_roles = True
 
     def detect(self, listing: Listing) -> Evidence | None:
@@ -270,8 +262,8 @@ class TfRecordFiles(PictureFormat):
             raise not_understood(where, first)
         records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
-        in_order = (found.classes[number] for number in sorted(found.classes))
-        classes = dataset.labels if dataset is not None else tuple(dict.fromkeys(in_order))
+        in_order = [found.classes[number] for number in sorted(found.classes)]
+        classes = in_order if dataset is None else dataset.labels
         reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
 
@@ -317,9 +309,16 @@ def record_files(listing: Listing) -> Sequence[str]:
     return [name for name in names if _NAMES.search(name)]
 
 
-def read_records(path: str, document: str) -> Iterator[tuple[int, bytes, Values] | Problem]:
-    """Yield the place, the bytes and the features of each record, and the problem of another."""
-    for number, found in enumerate(RECORDS.read_placed(path)):
+def read_records(
+    path: str, document: str, *, is_placed: bool = True
+) -> Iterator[tuple[int, bytes, Values] | Problem]:
+    """Yield the place, the bytes and the features of each record, and the problem of another.
+
+    The places in a packed file, which is not ``is_placed``, mean nothing.
+    """
+    records: Iterable[Any] = enumerate(RECORDS.read(path))
+    records = RECORDS.read_placed(path) if is_placed else records
+    for number, found in enumerate(records):
         uri = f"{document}/{number}"
         if isinstance(found, RecordError):
             code = RejectCode.TRUNCATED if _TRUNCATED in str(found) else RejectCode.CORRUPT

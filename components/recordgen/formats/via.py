@@ -19,8 +19,15 @@ from typing import Any, ClassVar, NamedTuple
 from recordgen.errors import SourceError
 from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths, top_items
-from recordgen.formats.json_values import items, json_value, mapping, numbers, text
+from recordgen.formats.json_values import (
+    items,
+    json_value,
+    key_paths,
+    mapping,
+    numbers,
+    text,
+    top_items,
+)
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.ranges import Range
@@ -29,13 +29,12 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import labels_of, names_beside, read_objects
+from recordgen.formats.objects import TASKS_OF_IMAGES, labels_of, names_beside, read_objects
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _LABELS = ("cls", "json", "txt")
 _OBJECTS = "objects"
@@ -93,10 +92,7 @@ class WebDataset(PictureFormat):
     """Tars with an image and its label for each key."""
 
     name = "webdataset"
-    tasks: ClassVar = (
-        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".tar")
@@ -120,7 +116,7 @@ class WebDataset(PictureFormat):
         task = masks if group.mask else task
         suffixes = " and ".join(group.parts)
         reason = f"{first} has {suffixes} for the key {group.key}"
-        return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
+        return Evidence(reason, task, found, names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = names_beside(listing, document, _LABELS[0])

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from recordgen.formats.pictures import (
     Problem,
     image_or_problem,
     notes_about,
+    notes_about_twins,
     picture_of_lines,
 )
 from recordgen.formats.pictures import keypoints as known_keypoints
@@ -323,20 +323,13 @@ class Yolo(PictureFormat):
         configs = of_one_set(listing, configs)
         config = read_config(listing, configs[0])
         reason = f"{configs[0]} names {len(config.classes)} classes"
-        classes = tuple(dict.fromkeys(config.classes))
         known = known_keypoints(config.names, config.flip) if config.names else None
-        return Evidence(reason, self.tasks[0], configs, classes, keypoints=known)
+        return Evidence(reason, self.tasks[0], configs, config.classes, keypoints=known)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = read_config(listing, document)
         read = line_pictures if document.lower().endswith(LINES) else _file_pictures
-        for name, count in Counter(config.classes).items():
-            if count > 1:
-                yield Note(
-                    0,
-                    f"{count} classes are named {name!r}; they were merged, so that later classes "
-                    f"have smaller numbers",
-                )
+        yield from notes_about_twins(config.classes)
         yield from read(listing, config, document)
 
 

@@ -12,7 +12,7 @@ from recordgen.conversion.texts.differences import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
-from recordgen.formats.missing_files import Hint, missing_hint
+from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO
