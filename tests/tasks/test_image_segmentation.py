@@ -266,11 +266,11 @@ def test_a_shared_mask_is_decoded_once(monkeypatch):
 
 def test_a_costly_mask_is_decoded_in_a_process_that_may_die(monkeypatch):
     """The header of a mask announces its work, as that of an image does."""
-    apart = []
+    apart, image = [], CheckedImage(b"", "png", 2, 3)
     monkeypatch.setattr(check, "APART_SHARE", 1e-9)
-    monkeypatch.setattr(check, "check_apart", lambda data, *_: apart.append(data))
+    monkeypatch.setattr(check, "check_apart", lambda data, *_: apart.append(data) or image)
     mask = encoded(gray([[7, 8, 9]] * 2))
-    mask_of(mask, {}, CheckedImage(b"", "png", 2, 3), "stored", payload_settings())
+    mask_of(mask, {}, image, "stored", payload_settings())
     assert apart == [mask]
 
 

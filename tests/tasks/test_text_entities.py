@@ -314,8 +314,8 @@ def test_capitals_in_names(name, tags, tmp_path):
 
 # file, its text, error, what the message names
 BROKEN = [
-    ("train/labels.txt", "O O\n", SourceError, "sentences.txt .* 3 .*labels.txt 1;"),
-    ("train/sentences.txt", "a\n", SourceError, "sentences.txt .* 1 .*labels.txt 3;"),
+    ("train/labels.txt", "O O\n", SourceError, "sentences.txt:3: .*labels.txt ends"),
+    ("train/sentences.txt", "a\n", SourceError, "labels.txt:3: .*sentences.txt ends"),
     ("labels.txt", "O O\n", DataError, "bad_annotation 1"),
     ("labels.txt", "X-x\n", DataError, "bad_annotation 1"),
 ]

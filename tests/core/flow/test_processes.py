@@ -216,7 +216,9 @@ def test_files_that_only_one_process_has_are_read_by_it(monkeypatch: pytest.Monk
     """Files in the memory of this process are not there in others."""
     monkeypatch.setattr(graph, "default_threads", lambda: 64)
     memory = fsspec.filesystem("memory")
-    monkeypatch.setattr(type(memory), "store", {})  # others may have left files
+    # Other tests may have left files and file systems.
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.store", {})
+    monkeypatch.setattr(sys.modules["fsspec.registry"], "registry", {})
     flow: Any = SimpleNamespace(through=lambda _, step: step.processes)
     processes = graph.compare_shards(flow, conversion(), "", Staging(""))
     memory.pipe("/private/1.txt", b"1")
