@@ -301,7 +301,7 @@ class TableTrainer(TaskTrainer):
 
     def _words(self, column: str) -> keras.layers.TextVectorization:
         texts = self._rows([column]).map(lambda rows: rows[column])
-        # More words than rows can teach are learnt by heart: those of car names cost 0.07 of R².
+        # More words than rows can teach are learnt by heart, as the names of products are.
         few = max(_FEWEST_WORDS, self.dataset.splits[self.split].examples // _ROWS_PER_WORD)
         layer = learn_words(texts, min(MOST_TOKENS, few), ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
