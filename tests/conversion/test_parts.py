@@ -325,12 +325,20 @@ def test_a_result_that_was_changed_is_named(written):
         parts.commit(written)
 
 
-@pytest.mark.parametrize("kind", ["between", "facts"])
-def test_columns_that_were_changed_are_an_error(kind, request):
-    """Damaged rows or shards of a plan stop a worker, damaged facts and lengths the commit."""
+# What happens to a file of a run: the last has names of columns that are no UTF-8.
+DAMAGES = (
+    *(lambda _: b"", lambda it: it[: len(it) // 2], lambda it: it[::-1] + b"."),
+    lambda it: it.replace(b"perceptual_hash", b"perceptual_\x93ash") + b".",
+)
+
+
+@pytest.mark.parametrize("kind", ["between", "facts", "Split-train"])
+def test_files_of_a_run_that_were_changed_are_an_error(kind, request):
+    """Damaged rows or shards of a plan stop a worker, damaged facts and shards the commit."""
     output = request.getfixturevalue("planned" if kind == "between" else "written")
     whole = {path: path.read_bytes() for path in output.glob(f"{STAGING}/*/{kind}/*")}
-    for damage in (lambda _: b"", lambda it: it[: len(it) // 2], lambda it: it[::-1]):
+    assert whole
+    for damage in DAMAGES:
         for path, data in whole.items():
             path.write_bytes(damage(data))
         with pytest.raises(RecordgenError):

@@ -25,6 +25,7 @@ from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
 from recordgen.conversion.work import Work, read_plan
 from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
@@ -317,6 +318,20 @@ def commit(
     return result
 
 
+def _check_sizes(staging: Staging, shards: Iterable[Shard]) -> None:
+    """Check that written shards are as long as their results say. Raises: RunnerError."""
+
+    def check(shard: Shard) -> None:
+        path = staging.path(shard.file)
+        if (size := storage.size(path)) != shard.bytes:
+            raise RunnerError(
+                f"{path}: has {size:,} bytes instead of {shard.bytes:,}; plan again with --resume, "
+                f"which keeps the shards that are whole"
+            )
+
+    list(map_in_order(check, shards, threads=STORAGE_THREADS))
+
+
 def _published(
     output: str, staging: Staging, planned: PlannedParts, phases: Phases
 ) -> ConversionResult:
@@ -336,8 +351,10 @@ def _published(
     existing = existing_of(planned, output, staging, conversion)
     work = Work(source, conversion, options.selection, phases, staging, existing, output)
     with conversion_events(source.names, output) as events:
-        files = [shard.file for each in results.values() for shard in each.shards]
+        shards = [shard for each in results.values() for shard in each.shards]
+        files = [shard.file for shard in shards]
         take_back(output, staging, files)
+        _check_sizes(staging, shards)
         runner = LocalRunner()
         with work.running(runner):
             work.examine(runner, runner.start("ListShards", files))

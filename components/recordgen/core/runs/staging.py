@@ -476,6 +476,7 @@ def _without_key(line: bytes) -> bytes:
 def _unpacked(data: bytes | memoryview, path: str) -> Columns:
     with decoding(path):
         [columns] = unpacked(data)
+        _ = columns.column_names  # Arrow decodes them when they are asked for
         return columns
 
 
