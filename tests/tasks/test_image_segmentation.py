@@ -15,7 +15,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
 from recordgen.exports.report.records import record_view
 from recordgen.payloads import check
@@ -101,26 +100,6 @@ def test_rows(given, annotation):
         return
     [row] = task.from_record({"imageGcsUri": "i.jpg", **given}, adjusted)
     assert row == ("i.jpg", annotation)
-
-
-TOO_RED = {"color": {"red": 255}, "displayName": "cat"}
-BAD_ROWS = [
-    (["m.png", "n.png"], "too_many_fields"),
-    ({"segmentationAnnotation": {"annotationSpecColors": []}}, "bad_annotation"),
-    ({"segmentationAnnotation": {**VERTEX, "annotationSpecColors": []}}, "bad_annotation"),
-    ({"segmentationAnnotation": {**VERTEX, "annotationSpecColors": [TOO_RED]}}, "bad_annotation"),
-    ({"segmentationAnnotation": {**VERTEX, "categoryMaskGcsUri": 3}}, "bad_annotation"),
-]
-
-
-@pytest.mark.parametrize(("given", "code"), BAD_ROWS)
-def test_rows_without_a_usable_mask_are_rejects(given, code):
-    task, adjusted = ImageSegmentation(), Adjustments()
-    is_line = isinstance(given, list)
-    parse = task.from_fields if is_line else task.from_record
-    with pytest.raises(AnnotationError) as caught:
-        parse(given if is_line else {"imageGcsUri": "i.jpg", **given}, adjusted)
-    assert caught.value.code == code
 
 
 def test_a_rows_payloads_are_its_image_and_its_mask():
