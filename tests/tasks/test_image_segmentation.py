@@ -196,6 +196,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_an_unusable_mask_is_refused(case):
+    """The code says why."""
     data, colours, code = BAD[case]
     with pytest.raises(PayloadError) as caught:
         stored(data, colours)
@@ -290,6 +291,7 @@ def output(folder):
 
 
 def test_numbers_are_the_labels_of_masks_without_names(output):
+    """The levels that occur, counted by image."""
     dataset = read_dataset(output)
     assert (dataset.task, dataset.labels, dataset.label_kind) == (
         "image_segmentation",
@@ -386,6 +388,7 @@ def test_load_moves_masks_with_their_images(output, options):
 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 def test_source_gives_the_masks_of_load(output, resize):
+    """Reading without TensorFlow gives the same masks."""
     expected = pairs_of_load(output, resize=resize, shuffle=False)
     images = source(output, split="train").images((32, 32), resize=resize)
     for (_, mask), (_, other) in zip(expected, images, strict=True):
@@ -429,5 +432,6 @@ def test_the_report_shows_masks(output):
 
 
 def test_images_can_be_read_alone(output):
+    """Then masks are left out."""
     images = next(iter(load(output, image_size=8, label_mode=None)["train"]))
     assert images.shape[1:] == (8, 8, 3)

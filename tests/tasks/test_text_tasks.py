@@ -97,6 +97,7 @@ def test_an_example_holds_what_its_row_says(is_inline, text, labels):
 
 
 def test_sentiments_are_their_own_numbers():
+    """A label is its number, also if others do not occur."""
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
@@ -118,6 +119,7 @@ def test_sentiments_are_their_own_numbers():
     ],
 )
 def test_rows_cannot_name_a_text_of_others(task, name, line, tmp_path):
+    """The address under which texts are known inside is none in a row."""
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
     [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
     assert (reject.line, reject.code) == (1, "unknown_scheme")
