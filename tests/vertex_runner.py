@@ -33,10 +33,9 @@ _STORE = f"projects/{PROJECT}/locations/us-central1/metadataStores/default/artif
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start of a container; ``command`` replaces its entry point, ``number`` is from 1."""
+    """The start of a container; ``command`` replaces its entry point."""
 
     task: str
-    number: int
     image: str
     command: tuple[str, ...]
 
@@ -73,17 +72,9 @@ class TaskRun:
 
 @dataclass
 class Service:
-    """Vertex AI Pipelines with its cache, or open-source Kubeflow, which runs no drivers.
-
-    Attributes:
-        start: starts containers.
-        runs_drivers: whether ``preCacheCheck`` is honoured.
-        attempts: the number of attempts before a task fails.
-    """
+    """Vertex AI Pipelines with its cache; ``start`` starts containers."""
 
     start: Start
-    runs_drivers: bool = True
-    attempts: int = 1
     _cache: dict[str, TaskRun] = field(default_factory=dict)
     _runs: int = 0
 
@@ -127,7 +118,7 @@ class Service:
         log = ""
 
         driver = container.get("lifecycle", {}).get("preCacheCheck")
-        if driver is not None and self.runs_drivers:
+        if driver is not None:
             log += self._start(name, container["image"], driver, call)
             call = after_driver(call, json.loads(output_file.read_text()))
 
@@ -148,11 +139,10 @@ class Service:
     def _start(self, task: str, image: str, container: Json, call: Json) -> str:
         words = [*container["command"], *container.get("args", [])]
         command = tuple(resolve(word, call) for word in words)
-        for number in range(1, self.attempts + 1):
-            done = self.start(Attempt(task, number, image, command))
-            if done.returncode == 0:
-                return done.stdout + done.stderr
-        raise StepFailed(task, done.stdout + done.stderr)
+        done = self.start(Attempt(task, image, command))
+        if done.returncode:
+            raise StepFailed(task, done.stdout + done.stderr)
+        return done.stdout + done.stderr
 
 
 def refuse_unknown(name: str, task: Json) -> None:
@@ -339,22 +329,6 @@ def _of_python(attempt: Attempt) -> Sequence[str]:
     program, *words = attempt.command
     assert program == "python"
     return words
-
-
-def in_containers(engine: Engine, *folders: Path) -> Start:
-    """Return a function that starts containers as the service does, with the command as entry."""
-
-    def start(attempt: Attempt) -> CompletedProcess[str]:
-        program, *rest = attempt.command
-        return engine.run(
-            f"--entrypoint={program}",
-            command=rest,
-            mounts={folder: folder for folder in folders},
-            user=f"{os.getuid()}:{os.getgid()}",
-            timeout=600,
-        )
-
-    return start
 
 
 @contextmanager

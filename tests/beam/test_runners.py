@@ -189,9 +189,11 @@ def test_dataflow(source, expected, tmp_path):
         for name, data in expected.items()
     } | {"examples.parquet": found["examples.parquet"]}
 
-    # Workers install the package of this repository.
+    # Workers install the package of this repository: all of it.
     with tarfile.open(package) as archive:
-        assert any(name.endswith("/recordgen/beam/beam_runner.py") for name in archive.getnames())
+        sent = {name.partition("/")[2] for name in archive.getnames()}
+    parts = [*ROOT.glob("components/recordgen/**/*.py"), *ROOT.glob("components/**/*.html")]
+    assert {path.relative_to(ROOT).as_posix() for path in parts} <= sent
 
 
 # --- work spreads ------------------------------------------------------------------------------

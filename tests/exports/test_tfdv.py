@@ -44,6 +44,7 @@ def anomalies(tfdv):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_dataset_fits_its_own_schema(sample, anomalies, name):
+    """TFDV finds no anomaly in any kind of dataset."""
     assert anomalies(sample(name), sample(name)) == {}
 
 
@@ -128,6 +129,7 @@ def test_what_the_schema_says(sample):
 
 @pytest.mark.once
 def test_unlabelled_examples_may_stay_so(sample):
+    """A label is required only where all examples have one."""
     dataset = read_dataset(str(sample("image_classification")))
     train = replace(dataset.splits["train"], unlabelled=1)
     text = schema_text(replace(dataset, splits={"train": train}))
@@ -138,6 +140,7 @@ def test_unlabelled_examples_may_stay_so(sample):
 
 @pytest.mark.once
 def test_a_long_vocabulary_is_no_domain(sample):
+    """Above 10,000 labels their names are left out, but not the range of their numbers."""
     dataset = read_dataset(str(sample("image_classification")))
     for count, is_domain in ((10_000, True), (10_001, False)):
         text = schema_text(replace(dataset, labels=tuple(map(str, range(count)))))

@@ -47,6 +47,7 @@ def families(draw):
 
 @given(families())
 def test_groups_are_those_of_all_pairs(values):
+    """The index misses no pair."""
     assert find_neighbours(values).tolist() == groups_of_all_pairs(values).tolist()
 
 
@@ -61,6 +62,7 @@ def test_three_bits_are_found_wherever_they_lie(bits):
 
 
 def test_hashes_without_information_stay_alone():
+    """They are no neighbours, though equal."""
     usable = np.array([False, True, False, True])
     found = find_neighbours(hashes(7, 7, 7, 7), usable=usable)
     assert found.tolist() == [0, 1, 2, 1]
@@ -147,4 +149,5 @@ def test_keys_find_pairs_in_crowded_buckets():
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20))
 def test_bits_are_counted(values):
+    """As Python counts them."""
     assert count_bits(np.array(values, np.uint64)).tolist() == [v.bit_count() for v in values]

@@ -45,6 +45,7 @@ def test_jpeg_factor_keeps_enough_pixels(height, width, factor):
 
 
 def test_thumbnail_averages_what_each_pixel_covers():
+    """By area, also where pixels are divided."""
     rows = np.arange(48) * 4
     look = look_of(gray(np.repeat(rows[:, None], 32, axis=1)))
     expected = [
@@ -70,6 +71,7 @@ def test_one_scene_looks_the_same_in_every_size(size):
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "GIF", "JPEG"])
 def test_one_scene_looks_the_same_in_every_format(kind):
+    """Whatever a format loses."""
     image = Image.open(io.BytesIO(encoded(scene(), kind))).convert("RGB")
     look, whole = look_of(small_picture(image)), look_of(small_picture(scene()))
     assert np.abs(look.thumbnail.astype(int) - whole.thumbnail).mean() < 3
@@ -77,6 +79,7 @@ def test_one_scene_looks_the_same_in_every_format(kind):
 
 
 def test_gray_and_colour_of_one_jpeg_agree():
+    """Decoding the brightness alone is enough."""
     data = encoded(scene(), "JPEG", quality=92)
     one, other = look_of(small_jpeg(data)), look_of(small_jpeg(data, "RGB"))
     assert np.abs(one.thumbnail.astype(int) - other.thumbnail).max() <= 3
@@ -93,6 +96,7 @@ def test_colours_are_weighted_as_eyes_do():
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2), (3, 3), (4, 4), (32, 32), (33, 31)])
 def test_tiny_pictures_have_a_look(shape):
+    """They are enlarged, and not sharp."""
     pixels = np.full(shape, 77)
     look = look_of(gray(pixels))
     assert look.thumbnail.shape == (SIDE, SIDE)

@@ -1,6 +1,5 @@
 """The whole pipeline, run as commands, as users do."""
 
-import io
 import re
 from functools import cache
 from pathlib import Path
@@ -8,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from PIL import Image
-from tensorflow.python.saved_model.signature_constants import PREDICT_METHOD_NAME
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.samples import sample_of
@@ -145,33 +142,6 @@ def test_the_printed_folder_holds_the_model(demo):
     pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
     assert (Path(pushed) / "saved_model.pb").exists()
     assert Path(pushed).is_relative_to(workdir)
-
-
-def test_the_pushed_model_serves_raw_bytes(demo):
-    """It takes files of images of any size, in batches of any size, and is mostly right."""
-    workdir, _ = demo
-    [pushed] = (workdir / "serving").iterdir()
-    lines = (workdir / "data/digits.csv").read_text().splitlines()[:40]
-    images, expected = [], []
-    for number, line in enumerate(lines):
-        _, name, label = line.split(",")
-        with Image.open(workdir / "data" / name) as image:
-            resized = io.BytesIO()
-            image.resize((8 + number % 9, 8 + number % 7)).save(resized, "PNG")
-        images.append(resized.getvalue())
-        expected.append(label.encode())
-    model = CppModel(pushed)
-    signature = model.signatures["serving_default"]
-    assert signature.method_name == PREDICT_METHOD_NAME
-    # The only input needs no name in a request, and an output called …_bytes would be base64.
-    assert set(signature.inputs) == {"image_bytes"}
-    assert set(signature.outputs) == {"labels", "scores", "error"}
-    for tensor in (*signature.inputs.values(), *signature.outputs.values()):
-        assert tensor.tensor_shape.dim[0].size == -1  # a batch of any size
-    answer = model.run("serving_default", image_bytes=images)
-    assert answer["labels"].shape == answer["scores"].shape == (40, 5)
-    right = sum(a == b for a, b in zip(answer["labels"][:, 0], expected, strict=True))
-    assert right >= 34
 
 
 def test_lineage_leads_back_to_the_import_file(demo):

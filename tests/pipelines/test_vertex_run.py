@@ -5,7 +5,6 @@ start processes of this machine instead. A folder represents all buckets.
 """
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from tests.vertex_runner import (
     StepFailed,
     executor_input,
     in_buckets,
-    in_containers,
     in_one_container,
     natively,
     preloaded,
@@ -71,8 +69,7 @@ def service():
 
 def examples(runs):
     """Return the metadata of the Examples artifact."""
-    metadata = runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
-    return metadata
+    return runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
 
 
 # --- the ExampleGen, on this machine
@@ -119,17 +116,6 @@ def test_a_span_may_be_a_folder(service, buckets):
     assert '"photos-5/"' in runs[EXAMPLE_GEN].parameters["input_config"]
 
 
-def test_without_a_driver_the_executor_finds_span_and_fingerprint(service, buckets):
-    """Where no driver runs, the executor resolves the newest span."""
-    write_digits(str(buckets / "bucket/data/span-2"), 30)
-    plain = Service(service.start, runs_drivers=False)
-    runs = plain.run(compile_job(buckets), until=EXAMPLE_GEN)
-    assert not {"span", "input_fingerprint"} & set(runs[EXAMPLE_GEN].parameters)
-    found = examples(runs)
-    assert (found["span"], found["examples"]) == (2, 30)
-    assert found["input_fingerprint"].startswith("split:import,num_files:1,")
-
-
 def test_a_missing_span_ends_the_driver(service, buckets):
     """The last line of the log names the folder and the parameter."""
     job = compile_job(buckets, "--span", "9")
@@ -139,25 +125,6 @@ def test_a_missing_span_ends_the_driver(service, buckets):
     line = failure.value.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
     assert "range_config" in line
-
-
-def test_bad_input_ends_the_run(service, buckets):
-    """No later step starts; the log names rows and reasons."""
-    for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
-        image.unlink()
-    started = []
-
-    def noting(attempt):
-        started.append(attempt.task)
-        return service.start(attempt)
-
-    with pytest.raises(StepFailed) as failure:
-        Service(noting).run(compile_job(buckets))
-    assert set(started) == {EXAMPLE_GEN}
-    log = failure.value.log
-    assert re.search(r"4 of 20 rows .*1\.00% \(missing_file 4\)", log)
-    assert "/digits.csv:6: missing_file: " in log
-    assert "/images/0005.png" in log
 
 
 def test_dataflow_does_the_work(tmp_path):
@@ -189,22 +156,16 @@ def test_dataflow_does_the_work(tmp_path):
             bucket.pipe(f"bucket/data/span-1/{file.relative_to(data)}", file.read_bytes())
         more = ("--no_auth", f"--dataflow_endpoint={endpoint}")
         start = natively(environment(**emulated(store)))
-        done = start(Attempt(EXAMPLE_GEN, 1, container["image"], (*words, *more)))
+        done = start(Attempt(EXAMPLE_GEN, container["image"], (*words, *more)))
         assert done.returncode == 0, done.stderr
         written = json.loads(bucket.cat_file("bucket/root/1/examples/dataset.json"))
     output = json.loads((tmp_path / "executor_output.json").read_text())
     [found] = output["artifacts"]["examples"]["artifacts"]
     assert (found["uri"], found["metadata"]["examples"]) == (f"{uri}/examples", 20)
     assert found["metadata"]["dataset_digest"] == written["digest"]
-    job = json.loads((tmp_path / "0.json").read_text())
-    images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools(job)}
+    pools = json.loads((tmp_path / "0.json").read_text())["environment"]["workerPools"]
+    images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools}
     assert images == {"example.com/recordgen:1"}
-
-
-def pools(job):
-    """Return the worker pools that a Dataflow job requests."""
-    found = job["environment"]["workerPools"]
-    return found
 
 
 # --- the whole pipeline, in the image
@@ -218,26 +179,12 @@ def one_container(engine, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(engine, one_container, tmp_path_factory):
-    """The pipeline's first run: buckets, job, service and result.
-
-    The ExampleGen has its own container.
-    """
+def whole(one_container, tmp_path_factory):
+    """The pipeline's first run: buckets, job, service and result."""
     buckets = tmp_path_factory.mktemp("buckets")
     write_digits(str(buckets / "bucket/data/span-1"), DIGITS)
-    job = compile_job(buckets)
-    own = in_containers(engine, buckets)
-
-    def start(attempt):
-        return own(attempt) if is_example_gen(attempt) else one_container(attempt)
-
-    service = Service(start)
+    job, service = compile_job(buckets), Service(one_container)
     return buckets, job, service, service.run(job)
-
-
-def is_example_gen(attempt):
-    """Return whether a container runs the ExampleGen itself, not its driver."""
-    return attempt.task == EXAMPLE_GEN and "kubeflow_v2_run_executor" in " ".join(attempt.command)
 
 
 @pytest.mark.container
@@ -277,52 +224,3 @@ def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
     assert steps(runs, cached=True) == []
     assert (examples(runs)["span"], examples(runs)["examples"]) == (2, 200)
     assert runs["StatisticsGen"].artifacts["statistics"]["metadata"]["span"] == 2
-
-
-# Kills a command as soon as it has finished a shard, like a preempted machine.
-KILLED = """
-finished() { set -- "$OUT"/.recordgen-staging/*/results/*.json; [ -e "$1" ]; }
-"$@" & while ! finished; do kill -0 $! || exit 1; sleep 0.01; done
-kill -9 $!
-wait $!
-"""
-
-
-@pytest.mark.container
-def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
-    """A second attempt keeps shards of the first, and writes the others."""
-    buckets = tmp_path / "buckets"
-    folder = buckets / "bucket/data/span-1"
-    folder.mkdir(parents=True)
-    Image.effect_noise((1000, 1000), 80).convert("RGB").save(folder / "a.png")
-    splits = ["VALIDATION", *["TRAIN"] * 59]
-    (folder / "a.csv").write_text("".join(f"{s},{n}.png,a\n" for n, s in enumerate(splits)))
-    for number in range(60):
-        (folder / f"{number}.png").hardlink_to(folder / "a.png")
-    job = compile_job(buckets, "--shard-mb", "3")
-    start = in_containers(engine, buckets)
-    output = buckets / "bucket/root/123456789/recordgen-1" / EXAMPLE_GEN / "examples"
-    left = set()
-
-    def dying_once(attempt):
-        if not is_example_gen(attempt):
-            return one_container(attempt)
-        if attempt.number > 1:
-            return start(attempt)
-        words = ("sh", "-c", f"OUT={output}\n{KILLED}", "sh", *attempt.command)
-        died = start(replace(attempt, command=words))
-        assert died.returncode == 137, died.stderr
-        left.update(map(identity, output.glob(".recordgen-staging/**/data_tfrecord*")))
-        return died
-
-    runs = Service(dying_once, attempts=2).run(job, until=EXAMPLE_GEN)
-    assert examples(runs)["examples"] == 60
-    shards = set(map(identity, output.glob("Split-*/*")))
-    assert shards & left
-    assert shards - left
-
-
-def identity(path):
-    """Return the identity of a file, which moving does not change."""
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns

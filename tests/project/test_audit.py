@@ -18,6 +18,7 @@ def audit():
 
 
 def test_every_version_of_every_lock_is_looked_up(audit):
+    """Each once; a list has one version of a package."""
     lists = audit.divide(LOCKS)
     pins = [pin for each in lists for pin in each]
     assert len(pins) == len(set(pins))
@@ -27,6 +28,7 @@ def test_every_version_of_every_lock_is_looked_up(audit):
 
 
 def test_no_lock_has_a_forbidden_version(audit):
+    """The tests that rules name exist."""
     pins = [pin for each in audit.divide(LOCKS) for pin in each]
     rules = audit.read_rules(RULES)
     assert not audit.forbidden(pins, rules)
@@ -37,6 +39,7 @@ def test_no_lock_has_a_forbidden_version(audit):
 
 
 def test_a_version_in_the_range_of_a_rule_is_named(audit):
+    """A known vulnerability is accepted under any of its names."""
     rules = audit.read_rules("# note\n\na<2 ; CVE-1\nb<2 ; CVE-2 PYSEC-2 ; tests/x.py::test_x\n")
     (line,) = audit.forbidden(["a==1.9", "a==2", "b==1", "ab==1"], rules)
     assert line.startswith("a 1.9: CVE-1 ")
@@ -67,12 +70,14 @@ SKIPPED = {"name": "own", "skip_reason": "own (1.0)"}
     ids=["sound", "vulnerable", "vulnerable-and-unknown", "unknown"],
 )
 def test_how_it_ends(answers, status, words, audit):
+    """Status and words for each kind of answer."""
     lines, found = audit.judge(answers, audit.read_rules(RULES))
     assert found == status
     assert words in "\n".join(lines)
 
 
 def test_without_network_the_status_is_2(audit, tmp_path, monkeypatch, capsys):
+    """The last line says why, and another service is named."""
     tool = tmp_path / "python"
     tool.write_text("#!/bin/sh\necho Traceback >&2\necho 'ConnectionError: pypi.org' >&2\nexit 1\n")
     tool.chmod(0o755)
@@ -85,6 +90,7 @@ def test_without_network_the_status_is_2(audit, tmp_path, monkeypatch, capsys):
 
 
 def test_only_installed_packages_of_debian_are_listed(tmp_path):
+    """With the name and version that others know."""
     for file, text in {
         "usr/lib/os-release": 'ID=debian\nVERSION_ID="13"\n',
         "var/lib/dpkg/status": (

@@ -37,6 +37,7 @@ def output(engine, *args, command, **more):
 
 
 def test_labels_say_what_it_is_and_not_when_it_was_built(engine):
+    """So that two builds are the same."""
     labels = inspected(engine)["Config"]["Labels"]
     ours = {name: text for name, text in labels.items() if name.startswith("org.opencontainers.")}
     assert ours.pop("org.opencontainers.image.revision") is not None
@@ -49,10 +50,12 @@ def test_labels_say_what_it_is_and_not_when_it_was_built(engine):
 
 
 def test_it_is_no_larger_than_its_page_says(engine):
+    """3.4 GB."""
     assert inspected(engine)["Size"] < 3.4e9
 
 
 def test_nothing_that_only_a_build_needs_is_inside(engine):
+    """Neither programs nor files that they left."""
     programs = "cc gcc g++ c++ make git uv pytest mypy ruff"
     look = f"for program in sh {programs}; do command -v $program || true; done"
     assert output(engine, command=["sh", "-c", look]) == "/usr/bin/sh\n"
@@ -70,6 +73,7 @@ def test_nothing_that_only_a_build_needs_is_inside(engine):
 
 
 def test_certificates_and_settings_of_the_build_stay_behind(engine):
+    """Also those that the building machine adds."""
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
     look = "for place in /etc/pip.conf /run/secrets; do [ ! -e $place ] || exit 1; done"
     read = (
@@ -118,10 +122,12 @@ def test_it_runs_a_program_or_else_recordgen(engine):
 
 
 def test_alone_it_shows_its_help(engine):
+    """A call without arguments."""
     assert output(engine, command=[]).startswith("usage: recordgen ")
 
 
 def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
+    """Whatever PATH has."""
     (subcommands,) = (
         action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
     )
@@ -143,6 +149,7 @@ def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
 
 
 def test_a_wrong_subcommand_is_told_by_recordgen(engine):
+    """The shell does not look for it."""
     done = engine.run(command=["covnert", "a", "b"])
     assert done.returncode == 2
     assert "invalid choice: 'covnert'" in done.stderr
@@ -152,6 +159,7 @@ def test_a_wrong_subcommand_is_told_by_recordgen(engine):
 
 
 def test_it_is_not_root(engine):
+    """Its user has the number 1000."""
     assert inspected(engine)["Config"]["User"] == "1000"
 
 
@@ -159,6 +167,7 @@ def test_it_is_not_root(engine):
 def test_it_converts_as_any_user_on_a_read_only_system(
     user, engine, tmp_path, make_images, make_csv
 ):
+    """The files belong to this user."""
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)
     output(
@@ -202,6 +211,7 @@ def beam_version():
 
 
 def test_beams_boot_files_are_those_of_the_lock():
+    """The versions must be the same."""
     lock = (ROOT / "locks" / "tfx-1.21.txt").read_text()
     (version,) = re.findall(r"^apache-beam==(\S+) ; python_full_version >= '3.11'", lock, re.M)
     assert beam_version() == version

@@ -315,12 +315,14 @@ for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/tasks/your-own.md"):
 
 @pytest.mark.parametrize("page", PLAIN)
 def test_every_block_of_the_page_works_in_order(page, run):
+    """From a clean import, with the output that it shows."""
     if page in ABOUT_TFX and not WITH_TFX_HERE:
         pytest.skip("needs TFX")
     run(page)
 
 
 def test_the_package_of_an_own_task_works_as_its_page_shows(run, text_pairs):
+    """With the package installed."""
     run("docs/tasks/your-own.md")
 
 
@@ -338,6 +340,7 @@ def commands(page):
 
 @pytest.mark.parametrize("page", pages())
 def test_every_block_is_run_or_listed(page):
+    """Python compiles, commands are in blocks that run, and no reason is left over."""
     starts = []
     for block in blocks(page):
         where = f"{block.page}:{block.line}"
@@ -356,6 +359,7 @@ def test_every_block_is_run_or_listed(page):
 
 
 def test_lines_that_are_shown():
+    """They must follow in this order; only figures of time and size may differ."""
     output = "reading\nConverted 120 images (12 kB) in 0.3 s, 400 images/s\n  split  examples\n"
     shown = ["Converted 120 images (98.5 kB) in 2.9 s, 1,619 images/s", "split examples"]
     assert first_missing(shown, output) is None
@@ -365,6 +369,7 @@ def test_lines_that_are_shown():
 
 
 def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
+    """The table of the first page has all tasks."""
     folder = run("README.md")
     monkeypatch.chdir(folder)
     found = re.findall(
@@ -378,6 +383,7 @@ def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
 
 
 def test_csv_folder_and_frame_give_the_same_examples(run):
+    """The three sources of TFRecorder."""
     folder = run("docs/tfrecorder.md")
     for name in ("from-csv", "from-folder", "from-df"):
         dataset = recordgen.read_dataset(str(folder / name))
@@ -401,6 +407,7 @@ def arguments_of(page, start):
 
 
 def test_dataflow_takes_the_flags():
+    """Those of the page pass the checks before a job is sent."""
     from recordgen.beam import runners
 
     for words in arguments_of("docs/runners.md", "recordgen convert gs://"):
@@ -413,6 +420,7 @@ def test_dataflow_takes_the_flags():
 
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")
 def test_the_local_pipeline_takes_its_arguments(run, monkeypatch):
+    """Those of the page."""
     from pipelines import local
 
     folder = run("docs/pipeline.md")
@@ -423,6 +431,7 @@ def test_the_local_pipeline_takes_its_arguments(run, monkeypatch):
 
 
 def test_make_knows_its_targets():
+    """Each that a page names."""
     makefile = (ROOT / "Makefile").read_text()
     for page in pages():
         text = text_of(page)
@@ -432,6 +441,7 @@ def test_make_knows_its_targets():
 
 
 def test_every_extra_on_a_page_can_be_installed():
+    """No other extra is named."""
     project = (ROOT / "pyproject.toml").read_text()
     [section] = re.findall(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)
     extras = set(re.findall(r"^(\w+) = \[", section, re.MULTILINE))
@@ -475,6 +485,7 @@ def kubeflow(run, kubeflow_runs):
 
 
 def test_steps_compile_and_the_client_submits_them(kubeflow, kubeflow_runs):
+    """The run has the parameters and limits of the page."""
     resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": ("convert", 8, 4)}
     for name, (step, *limits) in resources.items():
         specification = next(iter(yaml.safe_load_all((kubeflow / name).read_text())))

@@ -61,6 +61,7 @@ def test_each_rejected_line_has_its_code_and_message(task, line, code, message, 
 
 
 def test_tables_name_every_option_of_every_command():
+    """And no other."""
     [commands] = [each for each in cli.build_parser()._actions if isinstance(each.choices, dict)]
     known = {
         action.option_strings[-1]
@@ -73,6 +74,7 @@ def test_tables_name_every_option_of_every_command():
 
 
 def test_table_names_every_parameter_of_the_component():
+    """In their order."""
     pytest.importorskip("tfx")
     from recordgen.examplegen import AutoMLExampleGen
 
@@ -82,6 +84,7 @@ def test_table_names_every_parameter_of_the_component():
 
 
 def test_the_api_page_names_every_export():
+    """Each once."""
     named = re.findall(r"^::: recordgen\.(\w+)$", text_of("docs/api.md"), re.MULTILINE)
     assert len(named) == len(set(named))
     modules = set(dir(recordgen)) - set(recordgen.__all__)
@@ -107,6 +110,7 @@ def test_tables_of_the_kubeflow_step():
 
 
 def test_every_fault_is_shown_by_a_test():
+    """Each row of the page names one."""
     rows = [line for line in text_of("docs/faults.md").splitlines() if line.startswith("| ")]
     shown = [_TEST.findall(row) for row in rows if "shown by" not in row]
     assert len(shown) > 20
@@ -114,5 +118,6 @@ def test_every_fault_is_shown_by_a_test():
 
 
 def test_tests_that_pages_name_exist():
+    """In the files that they name."""
     found = {test for page in pages() for test in _TEST.findall(text_of(page))}
     assert not [test for test in found if f"\ndef {test[1]}(" not in text_of(test[0])]

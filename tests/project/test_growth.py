@@ -154,6 +154,7 @@ INPUTS = [
 def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
     name, options, n, lines, tmp_path
 ):
+    """Work is calls of functions, memory at its peak, and written bytes; never seconds."""
     for seed, image in enumerate("ab"):
         (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     (tmp_path / name).write_text(lines(1))
@@ -182,6 +183,7 @@ DOORS = [
 def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
     task, lines, command, tmp_path
 ):
+    """For each command that reads one."""
     for seed, image in enumerate("ab"):
         (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     found = []
@@ -222,6 +224,7 @@ def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(t
 
 
 def test_messages_are_bounded():
+    """Whatever the data contain."""
     assert listed([1, 2]) == "1, 2"
     assert listed(range(1_000)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (1,000 in all)"
     assert len(listed(["x" * 100_000])) == 80

@@ -48,6 +48,7 @@ def machine(tmp_path):
 
 
 def test_a_client_without_its_engine_counts_as_missing(machine):
+    """The next engine is used."""
     machine.add_engine("docker", info=1)
     machine.add_engine("podman")
     assert machine.image().returncode == 0
@@ -56,6 +57,7 @@ def test_a_client_without_its_engine_counts_as_missing(machine):
 
 
 def test_an_engine_can_be_asked_for(machine):
+    """An unknown one is an error."""
     machine.add_engine("docker")
     machine.add_engine("podman")
     assert "export ENGINE=podman\n" in machine.image("env", ENGINE="podman").stdout
@@ -64,6 +66,7 @@ def test_an_engine_can_be_asked_for(machine):
 
 
 def test_the_name_holds_the_version(machine):
+    """Further arguments reach the engine."""
     machine.add_engine("docker")
     machine.image("--build-arg=ACCELERATOR=gpu")
     (call,) = machine.called("docker build")
@@ -72,6 +75,7 @@ def test_the_name_holds_the_version(machine):
 
 
 def test_the_image_for_conversions_has_a_name_of_its_own(machine):
+    """It has another leg, and extras."""
     machine.add_engine("docker")
     assert machine.image("convert").returncode == 0
     (call,) = machine.called("docker build")
@@ -80,6 +84,7 @@ def test_the_image_for_conversions_has_a_name_of_its_own(machine):
 
 
 def test_settings_of_pip_that_name_an_index_are_handed_over(machine):
+    """As a secret, which no layer keeps."""
     machine.add_engine("docker")
     settings = machine.root / "home/.config/pip/pip.conf"
     settings.parent.mkdir(parents=True)
@@ -103,6 +108,7 @@ def test_a_machine_that_allows_less_gets_settings_of_our_own(machine):
 
 
 def test_the_image_of_the_tests_is_built_after_the_image(machine):
+    """It begins with the image."""
     machine.add_engine("docker")
     assert machine.image("build-test").returncode == 0
     tags = [call.split("--tag ")[1].split()[0] for call in machine.called("docker build")]

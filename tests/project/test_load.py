@@ -42,6 +42,7 @@ def whole(source, tmp_path_factory):
 
 
 def test_ten_conversions_at_once_do_not_affect_each_other(source, whole, tmp_path):
+    """Each has the bytes of one alone."""
     outputs = [tmp_path / f"{number}" for number in range(10)]
     with ThreadPoolExecutor(len(outputs)) as pool:
         list(pool.map(lambda output: recordgen.convert(source, output, **_SMALL), outputs))
@@ -49,6 +50,7 @@ def test_ten_conversions_at_once_do_not_affect_each_other(source, whole, tmp_pat
 
 
 def test_clocks_that_jump_change_no_byte(source, whole, tmp_path, monkeypatch):
+    """Neither forward nor backward."""
     real, jumps = time.time, cycle([0, -4e8, 4e8, -60, 60])
     monkeypatch.setattr(time, "time", lambda: real() + next(jumps))
     recordgen.convert(source, tmp_path / "out", **_SMALL)
@@ -68,6 +70,7 @@ class _Starving:
 
 
 def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, tmp_path, monkeypatch):
+    """A later run with more memory adds it."""
     monkeypatch.setattr(simplejpeg, "decode_jpeg", _Starving(simplejpeg.decode_jpeg))
     output = tmp_path / "out"
     result = recordgen.convert(source, output, threads=1, max_reject_fraction=0.2, **_SMALL)
@@ -80,6 +83,7 @@ def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, tmp_path, mo
 
 
 def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, tmp_path, monkeypatch):
+    """Then it has the bytes of a whole one."""
     monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
     output = tmp_path / "out"
     with pytest.raises(RunnerError, match="limit"):
@@ -91,6 +95,7 @@ def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, tmp
 
 
 def test_a_kill_by_the_control_group_is_reported(source, tmp_path, monkeypatch):
+    """Of both versions of control groups."""
     assert memory_kills(str(tmp_path)) == 0
     for version, name in enumerate(("memory/memory.oom_control", "memory.events"), 1):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -39,6 +39,7 @@ def test_it_is_valid_and_stripped(notebook):
 
 @pytest.mark.skipif(find_spec("nbclient") is not None, reason="a kernel runs them, see below")
 def test_its_cells_run_in_order(notebook, tmp_path):
+    """From the first to the last, in a fresh process."""
     cells = "\n".join(sources(notebook))
     done = WITH_TENSORFLOW.run("-c", f"import os\nos.chdir({str(tmp_path)!r})\n{cells}")
     assert done.returncode == 0, done.stderr

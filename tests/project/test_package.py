@@ -40,6 +40,7 @@ for module, heavy in eval(sys.argv[1]):
 
 
 def test_imports_stay_light():
+    """No module loads a heavy one before it is needed."""
     done = run_python("-W", "ignore", "-c", IMPORTS, repr(LIGHT))
     assert done.returncode == 0, done.stderr
 
@@ -80,6 +81,7 @@ assert not found - {"google.cloud"}, found  # a namespace that .pth files make
 
 
 def test_the_base_needs_no_extra(make_images, tmp_path):
+    """What needs one names the command that installs it."""
     splits = ("TRAIN", "VALIDATION", "TEST")
     rows = (f"{splits[n % 3]},{path},{n % 2}\n" for n, path in enumerate(make_images(6)))
     (tmp_path / "labels.csv").write_text("".join(rows))
@@ -109,6 +111,7 @@ def test_the_base_needs_no_extra(make_images, tmp_path):
 
 
 def test_a_module_names_the_extra_that_it_needs():
+    """Importing it is enough."""
     code = (
         "import sys\n"
         "class Hidden:\n"
@@ -130,6 +133,7 @@ def test_a_module_names_the_extra_that_it_needs():
 
 
 def test_help_loads_next_to_nothing():
+    """Only the standard library and little of our own."""
     code = (
         "import sys; before = set(sys.modules)\n"
         "from recordgen.cli import main\n"
@@ -148,6 +152,7 @@ def test_help_loads_next_to_nothing():
 
 
 def test_public_names_exist():
+    """And no others are found."""
     assert sorted(recordgen.__all__) == recordgen.__all__
     for name in recordgen.__all__:
         assert getattr(recordgen, name) is not None
@@ -171,6 +176,7 @@ MODULES = {
 
 
 def test_public_modules_after_a_bare_import():
+    """They are loaded on use, and hide no function."""
     code = (
         "import sys, recordgen\n"
         f"modules = {MODULES}\n"
@@ -199,12 +205,14 @@ def test_public_modules_after_a_bare_import():
     ],
 )
 def test_frames_get_the_accessor(lines):
+    """In either order of imports."""
     code = f"{lines}\nprint(pd.DataFrame().tensorflow.to_tfr.__name__)"
     done = run_python("-W", "ignore", "-c", code)
     assert done.stdout == "to_tfrecord\n", done.stderr
 
 
 def test_repository_is_self_contained():
+    """It names no index and no folder of this machine."""
     root = Path(__file__).parents[2]
     words = ["pypi.org", "files.python" + "hosted", "/root/", "/home/"]
     for folder in ("components", "pipelines", "scripts", "locks", "docs", "benchmarks", ".ci"):

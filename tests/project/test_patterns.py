@@ -112,6 +112,7 @@ LOADED = [
 
 
 def test_every_pattern_is_linear():
+    """Or is listed with the reason why its text is short."""
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     uses = [use for path in sorted(PACKAGE.rglob("*.py")) for use in uses_in(path)]
     uses += [use for path in LOADED for use in compiled_in(path, sources)]

@@ -21,6 +21,7 @@ def script():
 
 
 def test_the_version_is_read_from_its_file(script):
+    """Without importing the package."""
     text = (ROOT / "components/recordgen/version.py").read_text(encoding="utf-8")
     assert script.version_of(text) == __version__
 
@@ -36,6 +37,7 @@ def test_the_version_is_read_from_its_file(script):
     ],
 )
 def test_a_changelog_without_the_version(script, text, message):
+    """Is an error that says what is missing."""
     with pytest.raises(SystemExit, match=message):
         script.check_changelog(text, "1.2.0")
     script.check_changelog("## [1.2.0] - 2026-11-23\n\n- A\n", "1.2.0")
@@ -65,6 +67,7 @@ def test_there_is_one_description():
 
 
 def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
+    """Two builds have the same bytes."""
     made = []
     for number in (1, 2):
         path = tmp_path / f"{number}.tar.gz"

@@ -6,9 +6,6 @@ fake uv records its calls, and the tests read this record.
 
 import importlib.metadata
 import re
-import shutil
-import subprocess
-import sys
 
 import pytest
 from packaging.requirements import Requirement
@@ -253,23 +250,17 @@ def test_without_a_fitting_python_one_message_tells_what_helps(machine, glibc, w
 # --- where uv comes from
 
 
-def test_a_missing_uv_is_fetched_with_pip(machine):
-    """Into the repository."""
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_missing_uv_is_fetched_with_pip(machine, is_broken):
+    """Into the repository; a broken one counts as missing, as a shim of pyenv may be."""
     machine.hide_uv()
+    if is_broken:
+        machine.add_program("uv", BROKEN_SHIM)
     machine.add_python("bin/python3.10", "3.10", pip="yes")
     result = machine.set_up()
     assert result.returncode == 0, result.stderr
     assert (machine.repository / ".setup/bin/uv").exists()
     assert machine.called("pip sync")
-
-
-def test_a_broken_uv_counts_as_missing(machine):
-    """As a shim of pyenv may be."""
-    machine.hide_uv()
-    machine.add_program("uv", BROKEN_SHIM)
-    machine.add_python("bin/python3.10", "3.10", pip="yes")
-    assert machine.set_up().returncode == 0
-    assert (machine.repository / ".setup/bin/uv").exists()
 
 
 def test_without_pip_and_venv_the_message_names_the_package(machine):
@@ -401,17 +392,21 @@ def test_locks_hold_every_dependency(leg):
     assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
 
 
-# Packages on which the tests marked `outside` or `inside` depend. Not kfp: no step runs inside.
-SHARED = ("apache-beam", "dask", "gcsfs", "keras", "numpy", "pillow", "s3fs", "tensorflow")
+# Packages on which tests depend that run on only one of some legs: those marked `outside` or
+# `inside` (not kfp: no step runs inside), and those of payloads' decoding, which run `once`.
+SHARED = {
+    LEGS: ("dask", "pillow", "simplejpeg"),
+    ("no-tfx", "tfx-1.21"): ("apache-beam", "gcsfs", "keras", "numpy", "s3fs", "tensorflow"),
+}
 
 
-@pytest.mark.parametrize("package", SHARED)
-def test_two_legs_share_what_decides_tests_of_one_of_them(package):
-    """Both legs need the same versions, because these tests run on only one of the legs."""
-    newest = {
-        re.findall(rf"^{package}==(\S+)", (ROOT / f"locks/{leg}.txt").read_text(), re.MULTILINE)[-1]
-        for leg in ("no-tfx", "tfx-1.21")
-    }
+@pytest.mark.parametrize(
+    ("legs", "package"), [(legs, package) for legs, found in SHARED.items() for package in found]
+)
+def test_legs_share_what_decides_tests_of_one_of_them(legs, package):
+    """These legs need the same versions."""
+    locks = [(ROOT / f"locks/{leg}.txt").read_text() for leg in legs]
+    newest = {re.findall(rf"^{package}==(\S+)", lock, re.MULTILINE)[-1] for lock in locks}
     assert len(newest) == 1
 
 
@@ -420,14 +415,6 @@ def test_the_table_of_legs_names_folders_and_modules():
     for place in " ".join(tests.conftest.LEGS.values()).split():
         found = ROOT / "tests" / place
         assert found.is_dir() or found.with_suffix(".py").is_file(), place
-
-
-@pytest.mark.parametrize("package", ["dask", "pillow", "simplejpeg"])
-def test_all_legs_share_what_decides_tests_of_the_first(package):
-    """What decodes payloads runs `once`, because its versions are the same everywhere."""
-    locks = [(ROOT / f"locks/{leg}.txt").read_text() for leg in LEGS]
-    found = {re.findall(rf"^{package}==(\S+)", lock, re.MULTILINE)[-1] for lock in locks}
-    assert len(found) == 1
 
 
 def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
@@ -469,30 +456,3 @@ def test_the_command_is_installed():
     """As the package declares it."""
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="recordgen")
     assert command.value == "recordgen.__main__:main"
-
-
-def test_setup_py_makes_the_archive_that_beam_sends_to_workers(tmp_path):
-    """`--setup_file` runs `setup.py sdist`; a worker then installs the archive."""
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(
-        ROOT / "components", source / "components", ignore=shutil.ignore_patterns("*.egg-info")
-    )
-    subprocess.run(
-        [sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", tmp_path],
-        cwd=source,
-        check=True,
-        capture_output=True,
-    )
-    version = importlib.metadata.version("recordgen")
-    listing = subprocess.run(
-        ["tar", "tzf", tmp_path / f"recordgen-{version}.tar.gz"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    package = ROOT / "components" / "recordgen"
-    for file in (*package.rglob("*.py"), *package.rglob("*.html")):
-        assert f"recordgen-{version}/{file.relative_to(ROOT)}\n" in listing

@@ -8,6 +8,7 @@ from tests.tested import pytest_terminal_summary
 
 
 def test_a_run_leaves_what_it_tested(tmp_path, monkeypatch):
+    """In the file that the environment names."""
     told = tmp_path / "folder" / "leg.json"
     monkeypatch.setenv("RECORDGEN_TESTED", str(told))
     pytest_terminal_summary(SimpleNamespace(stats={"passed": ["a", "b"], "skipped": ["c"]}))

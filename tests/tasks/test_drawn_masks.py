@@ -81,6 +81,7 @@ UNDRAWN = [
 
 @pytest.mark.parametrize("odd", UNDRAWN)
 def test_an_outline_without_a_place_is_refused(odd):
+    """It rejects the row."""
     with pytest.raises(PayloadError) as caught:
         paint([(1, odd)], 0, SIZE, Limits())
     assert caught.value.code == "bad_annotation"
@@ -118,6 +119,7 @@ def edge_distances(corners, points):
 
 @pytest.mark.parametrize("way", range(1, 9))
 def test_outlines_turn_with_their_image(way):
+    """The mask lies where the stored pixels are."""
     lying = np.zeros((20, 32, 3), np.uint8)
     lying[2:8, 4:20] = 200
     data = encoded(Image.fromarray(lying), "JPEG", exif=exif_of(way), quality=100)
@@ -305,6 +307,7 @@ def test_polygons_of_vertex(tmp_path):
 
 @pytest.mark.parametrize("points", [[], [(0, 0), (1, 1)], [("a", 0), (1, 1), (0, 1)]])
 def test_polygons_without_points(points, tmp_path):
+    """They reject their row."""
     (tmp_path / "a.jsonl").write_text(line(("cat", points)))
     found = recordgen.check(str(tmp_path / "a.jsonl"), task="image_segmentation")
     assert [reject.code for reject in found.rejects] == ["bad_annotation"]

@@ -107,6 +107,7 @@ def test_the_digest_covers_them_and_examples_leave_shapes_out(document, tmp_path
 
 @pytest.mark.parametrize("seed", range(20))
 def test_run_lengths_are_those_of_pycocotools(seed):
+    """Text, pixels and the box around them."""
     rng = np.random.default_rng(seed)
     pixels = (rng.random((rng.integers(1, 40), rng.integers(1, 60))) < rng.random()).astype(
         np.uint8
@@ -164,6 +165,7 @@ BAD = [
 
 @pytest.mark.parametrize("values", BAD)
 def test_other_writers_lists_of_a_wrong_length_are_errors(values):
+    """No value is taken for that of another box."""
     if "image/object/polygon/count" in values:
         values = {**values, "image/object/polygon/x": [0.1, 0.2], "image/object/polygon/y": [0.5]}
     with pytest.raises(ValueError, match=r"box|keypoints|shorter|longer"):
@@ -171,5 +173,6 @@ def test_other_writers_lists_of_a_wrong_length_are_errors(values):
 
 
 def test_other_writers_keypoints_may_lack_a_visibility():
+    """Then they are visible."""
     values = {"image/object/keypoint/x": [0.5], "image/object/keypoint/y": [0.25]}
     assert details_in(values, 1) == [Details(keypoints=(0.5, 0.25, 2.0))]

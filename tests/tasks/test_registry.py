@@ -43,12 +43,14 @@ def test_a_task_is_declared_in_one_place(name):
 
 
 def test_the_page_of_formats_lists_all_tasks():
+    """Each with a link to its page."""
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     for name in TASKS:
         assert f"[`{name}`](tasks/" in text
 
 
 def test_names_are_known_without_loading_a_task():
+    """Options can be checked before any task is imported."""
     code = (
         "import sys; from recordgen.options import ConvertOptions\n"
         "from recordgen.tasks import TASKS\n"

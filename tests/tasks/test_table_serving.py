@@ -20,6 +20,7 @@ def test_names_are_kept_where_tensorflow_allows_them():
 
 @given(st.lists(st.text(), unique=True, max_size=6))
 def test_every_header_has_names_of_its_own(columns):
+    """Any columns become different arguments of a function."""
     names = list(input_names(columns).values())
     assert len({*names}) == len(columns)
     assert all(name.isidentifier() and not keyword.iskeyword(name) for name in names)

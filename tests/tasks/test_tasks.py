@@ -19,7 +19,6 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
-from recordgen.rejects import RejectCode
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
 from recordgen.tasks.lines import label_features
 from recordgen.tasks.object_detection.annotation import Box, Boxes
@@ -100,37 +99,6 @@ def test_fields_and_json_lines_give_the_annotation(task, said, annotation):
     adjusted = Adjustments()
     assert read(task, said, adjusted) == annotation
     assert not adjusted.taken_for(ROW)
-
-
-# task, fields of a CSV line or object of a JSON line, what the message names; the whole lines of
-# tests/wrong_rows.txt are not repeated
-WRONG = [
-    (ImageClassification(), ["c\nat"], ""),
-    (ImageClassification(), {"classificationAnnotation": "cat"}, "displayName"),
-    (ImageClassification(), {"classificationAnnotation": {"displayName": ""}}, "displayName"),
-    (ImageMultiLabel(), ["a", "b\u2028c"], ""),
-    (ImageMultiLabel(), {"classificationAnnotations": {"displayName": "a"}}, "Annotations"),
-    (ImageMultiLabel(), {"classificationAnnotations": ["a"]}, "classificationAnnotations"),
-    (ObjectDetection(), ["3", "4", ".5", "6", "cat"], "(got 3,4,.5,6,cat"),
-    (ObjectDetection(), ["cat", ".1", ".2", ".5", ".6"], "(got 4 fields)"),
-    (ObjectDetection(), ["cat", *"12345678", "9"], "(got 9 fields)"),
-    (ObjectDetection(), ["cat", ".1", "", "", "", ".5", ".6"], "from 0 to 1 (got '')"),
-    (ObjectDetection(), ["cat", ".1", "nan", "", "", ".5", ".6"], "from 0 to 1 (got 'nan')"),
-    (ObjectDetection(), boxes("cat"), "boundingBoxAnnotations"),
-    (ObjectDetection(), boxes({**box(), "yMax": None}), "yMax"),
-    (ObjectDetection(), boxes(box(xMin=True)), "xMin must be a number from 0 to 1 (got True)"),
-    (ObjectDetection(), boxes(box(xMin=10**400)), "xMin"),
-    (ObjectDetection(), {"boundingBoxAnnotations": box()}, "boundingBoxAnnotations"),
-]
-
-
-@pytest.mark.parametrize(("task", "said", "words"), WRONG)
-def test_an_invalid_annotation_is_refused(task, said, words):
-    """The message names what is wrong."""
-    with pytest.raises(AnnotationError) as caught:
-        read(task, said, Adjustments())
-    assert words in caught.value.message
-    assert caught.value.code in set(RejectCode)
 
 
 # corners; results of clip, drop and reject: corners, or a word of the message; what is counted

@@ -103,6 +103,7 @@ def tagged(draw):
 @given(tagged())
 @settings(max_examples=50)
 def test_tags_and_spans_say_the_same(case):
+    """Spans that become tags come back."""
     text, spans = case
     tokens = tokenize(text)
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])

@@ -58,29 +58,6 @@ def test_lines(task, line, labels):
     assert (row.uri, TextContent.decode(row.annotation)) == (content_uri("x"), ("x", labels))
 
 
-# task, line of JSONL, what the message names
-WRONG = [
-    (ONE, older({"display_name": "a"}, {"display_name": "b"}), "label"),
-    (ONE, older({"classification": {}}), "display_name"),
-    (ONE, {**SNIPPET, "annotations": "a"}, "annotations"),
-    (ONE, {"text_snippet": "x"}, "text_snippet"),
-    (ONE, {"textContent": 3}, "textContent"),
-    (MANY, {"textContent": "x", "classificationAnnotations": {"a": 1}}, "Annotations"),
-    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": True}, "from 0 to 10 (got True)"),
-    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": float("inf")}, "(got inf)"),
-    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": {}}, "(got None)"),
-    (SENTIMENT, {"sentimentAnnotation": 1, **older({"text_sentiment": {"sentiment": 1}})}, "one"),
-]
-
-
-@pytest.mark.parametrize(("task", "line", "message"), WRONG)
-def test_an_ambiguous_line_is_rejected(task, line, message):
-    [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
-    assert isinstance(item, Reject)
-    assert item.code == "bad_annotation"
-    assert message in item.message
-
-
 def test_rows_of_one_text():
     """Labels of one text are merged, or contradict each other; a row without labels adds none."""
     bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
@@ -120,6 +97,7 @@ def test_an_example_holds_what_its_row_says(is_inline, text, labels):
 
 
 def test_sentiments_are_their_own_numbers():
+    """A label is its number, also if others do not occur."""
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
@@ -141,6 +119,7 @@ def test_sentiments_are_their_own_numbers():
     ],
 )
 def test_rows_cannot_name_a_text_of_others(task, name, line, tmp_path):
+    """The address under which texts are known inside is none in a row."""
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
     [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
     assert (reject.line, reject.code) == (1, "unknown_scheme")
@@ -161,22 +140,6 @@ def test_files_that_are_no_text(payload, code, tmp_path):
         (2, "too_many_bytes"),
     ]
     assert " 1 MB (got 2.0 MB)" in " ".join(i.message for i in found.rejects)
-
-
-@pytest.fixture
-def source(tmp_path):
-    """Forty texts with two labels, every fourth in a file; two files and three texts are twice."""
-    lines = []
-    for number in range(40):
-        use = ("TRAIN", "VALIDATION", "")[number % 3]
-        text = f'"text, {number}"'
-        if number % 4 == 0:
-            (tmp_path / f"{number}.txt").write_text(f"text {number}", encoding="utf-8")
-            text = f"{number}.txt"
-        lines.append(f"{use},{text},{('good', 'bad')[number % 2]}\n")
-    path = tmp_path / "a.csv"
-    path.write_text("".join([*lines, *lines[:5]]), encoding="utf-8")
-    return str(path)
 
 
 # task, lines, options, the lines of the examples

@@ -138,6 +138,7 @@ def test_lists(tmp_path):
 
 
 def test_a_list_that_is_missing(make_csv):
+    """The error names the line, and the path that it meant."""
     source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
     folder = source.rpartition("/")[0]
     with pytest.raises(SourceError, match=f"{source}:2: .* {folder}/gone.csv"):
@@ -206,6 +207,7 @@ SHARED = [
 
 @pytest.mark.parametrize(("address", "folder", "below"), SHARED)
 def test_common_parent_does_not_place(address, folder, below):
+    """The folders that a video shares with its import file do not decide about its split."""
     assert placing_name(Row("a", 1, None, address, None), VideoClassification(), folder) == below
 
 
@@ -267,6 +269,7 @@ def test_all_ways_in_agree(make_csv, tmp_path):
 
 
 def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
+    """The other segments of the line become rows."""
     segments = [
         {"displayName": "x", "startTime": "1s", "endTime": "2s"},
         {"displayName": "x", "startTime": "2s", "endTime": "1s"},

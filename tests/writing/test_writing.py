@@ -108,6 +108,7 @@ VALUES = [
 
 
 def test_values_come_back(tmp_path):
+    """Of every type, with the dtype and shape that dataset.json has."""
     given_ = {f"f{number:02d}": value for number, (value, *_) in enumerate(VALUES)}
     result = recordgen.write([given_] * 2, tmp_path / "out")
     specs = [FeatureSpec(dtype, shape=shape) for _, dtype, shape, _ in VALUES]
@@ -140,6 +141,7 @@ _columns = st.one_of(
 @settings(max_examples=20)
 @given(st.lists(_columns, min_size=1, max_size=4), st.integers(1, 5))
 def test_tensorflow_reads_what_was_written(columns, shards):
+    """Any columns in any number of shards."""
     for column in columns:
         assume(any(isinstance(value, np.ndarray) or value not in (None, []) for value in column))
     rows = [{f"f{n}": value for n, value in enumerate(row)} for row in zip(*columns, strict=True)]
@@ -187,6 +189,7 @@ SPECS = [
     ("values", "spec"), [item[1:] for item in SPECS], ids=[i[0] for i in SPECS]
 )
 def test_the_spec_describes_all_records(tmp_path, values, spec):
+    """Lists of several lengths, and values that may be missing."""
     result = recordgen.write([{"x": value} for value in values], tmp_path / "out")
     assert result.dataset.features == {"x": spec}
     assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
@@ -194,6 +197,7 @@ def test_the_spec_describes_all_records(tmp_path, values, spec):
 
 
 def test_what_is_left_out_is_not_there(tmp_path):
+    """Zeros and empty texts are there."""
     recordgen.write([{"a": 0, "b": b"", "l": [1]}, {"a": None, "b": b""}], tmp_path / "out")
     assert [parse_example(record) for record in records_of(tmp_path / "out")] == [
         {"a": [0], "b": [b""], "l": [1]},
@@ -202,6 +206,7 @@ def test_what_is_left_out_is_not_there(tmp_path):
 
 
 def test_the_key_of_a_list_may_be_missing_first(tmp_path):
+    """A later record gives it its type."""
     result = recordgen.write([{"a": 0}, {"a": 0, "l": ["x"]}], tmp_path / "out")
     assert result.dataset.features["l"] == TEXTS
 
@@ -288,6 +293,7 @@ MISFITS = [
 
 @pytest.mark.parametrize(("values", "record", "expected", "got"), MISFITS)
 def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got):
+    """It names the records that differ, and nothing is left."""
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
     with pytest.raises(DataError) as caught:
         recordgen.write(given_, tmp_path / "out")
@@ -298,6 +304,7 @@ def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, g
 
 @pytest.mark.parametrize(("examples", "words"), ERRORS)
 def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
+    """Nothing is left."""
     with pytest.raises(DataError) as caught:
         recordgen.write(examples, tmp_path / "out")
     assert words in str(caught.value)
@@ -305,6 +312,7 @@ def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
 
 
 def test_no_examples_are_an_error(tmp_path):
+    """Nothing is left."""
     with pytest.raises(NothingToConvertError, match="examples"):
         recordgen.write(iter(()), tmp_path / "out")
     assert tree_bytes(tmp_path) == {}
@@ -327,6 +335,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
 def test_a_wrong_argument_is_an_error_before_anything_is_written(tmp_path, arguments, words):
+    """It is named."""
     with pytest.raises(UsageError) as caught:
         recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
     assert words in str(caught.value)
@@ -350,6 +359,7 @@ def examples(count, start=0):
     ("shards", "compression"), [(None, "none"), (1, "none"), (3, "none"), (3, "gzip")]
 )
 def test_same_bytes_whatever_the_workers(tmp_path, shards, compression):
+    """And whatever the shards and their compression."""
     for workers in (1, 4):
         recordgen.write(
             examples(300),
@@ -362,6 +372,7 @@ def test_same_bytes_whatever_the_workers(tmp_path, shards, compression):
 
 
 def test_names_counts_sizes_and_digests_match_the_files(tmp_path):
+    """Those of dataset.json."""
     result = recordgen.write(examples(100), tmp_path / "out", shards=3)
     names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
     assert sorted(tree_bytes(tmp_path / "out")) == [*names, *BESIDE]
@@ -383,6 +394,7 @@ def test_names_counts_sizes_and_digests_match_the_files(tmp_path):
 
 
 def test_gzip_has_the_same_digests(tmp_path):
+    """They are those of the records."""
     plain = recordgen.write(examples(20), tmp_path / "plain").dataset
     packed = recordgen.write(examples(20), tmp_path / "gzip", compression="gzip").dataset
     digests = [[s.digest for s in d.splits["train"].shards] for d in (plain, packed)]
@@ -392,6 +404,7 @@ def test_gzip_has_the_same_digests(tmp_path):
 
 
 def test_more_shards_when_these_are_full(tmp_path):
+    """Eight more each time; the last ones may be small."""
     record, options = serialize_example({"x": bytes(1000)}), {"workers": 2, "compression": "none"}
     with ShardedWriter(Staging(str(tmp_path)), shards=None, shard_bytes=2500, **options) as writer:
         for _ in range(8 * 3 + 10):
@@ -401,6 +414,8 @@ def test_more_shards_when_these_are_full(tmp_path):
 
 
 def test_arrays_may_be_reused(tmp_path):
+    """Each is stored as it was when it was given."""
+
     def reusing():
         raw, floats = np.zeros(5000, np.uint8), np.zeros(5000, np.float32)
         for n in range(50):
@@ -413,6 +428,7 @@ def test_arrays_may_be_reused(tmp_path):
 
 
 def test_splits_are_added_and_replaced(tmp_path):
+    """One at a time, without changes of the others."""
     out = tmp_path / "out"
     recordgen.write(examples(20), out)
     train = tree_bytes(out / "Split-train")
@@ -438,6 +454,7 @@ def test_splits_are_added_and_replaced(tmp_path):
 
 @pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
 def test_other_files_stay(splits, tmp_path):
+    """Only shards and files of the old dataset go."""
     out = tmp_path / "out"
     for split in splits:
         recordgen.write(examples(9), out, split=split)
@@ -464,6 +481,7 @@ UNLIKE = [
 
 @pytest.mark.parametrize(("first", "second", "words"), UNLIKE)
 def test_splits_have_the_same_features(tmp_path, first, second, words):
+    """A split of others is refused, and changes nothing."""
     out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
@@ -475,6 +493,7 @@ def test_splits_have_the_same_features(tmp_path, first, second, words):
 
 
 def test_a_split_may_be_less_varied(tmp_path):
+    """The features of the dataset stay those of both."""
     out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
@@ -483,6 +502,7 @@ def test_a_split_may_be_less_varied(tmp_path):
 
 
 def test_other_outputs_are_not_touched(tmp_path):
+    """Nor are folders that are no split of ours."""
     out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
     with pytest.raises(UsageError, match=r"compression .*none"):
@@ -507,6 +527,8 @@ def test_other_outputs_are_not_touched(tmp_path):
     [(KeyboardInterrupt(), "none"), (ValueError("mine"), "gzip"), (DataError("theirs"), "none")],
 )
 def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
+    """The caller gets its own error."""
+
     def failing():
         yield from examples(200)
         raise error
@@ -526,6 +548,7 @@ def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
 
 
 def test_a_killed_run_is_not_finished(tmp_path):
+    """The next run removes what it left."""
     code = (
         "import os, recordgen\n"
         "def dying():\n"
@@ -544,6 +567,7 @@ def test_a_killed_run_is_not_finished(tmp_path):
 
 
 def test_from_standard_input(tmp_path):
+    """A script without a file needs no main module."""
     code = f"import recordgen; recordgen.write([{{'x': 1}}] * 100, {str(tmp_path / 'out')!r})"
     done = run_python("-W", "ignore", "-", input=code)
     assert (done.returncode, done.stderr) == (0, "")
@@ -551,6 +575,7 @@ def test_from_standard_input(tmp_path):
 
 
 def test_every_file_system_gets_the_same_bytes(tmp_path):
+    """Also after a split was replaced; a failure leaves none."""
     url = "memory://write-test/out"
     try:
         recordgen.write(examples(50), url)
@@ -569,6 +594,7 @@ def test_every_file_system_gets_the_same_bytes(tmp_path):
 
 
 def test_an_output_that_cannot_be_written_fails_before_the_first_example(tmp_path):
+    """No example is taken."""
     (tmp_path / "file").write_text("")
     taken = examples(1)
     with pytest.raises(StorageError, match=str(tmp_path / "file")):

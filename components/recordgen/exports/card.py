@@ -8,7 +8,6 @@ Keys of the head: "Dataset Cards", huggingface.co/docs/hub/datasets-cards.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 
@@ -46,8 +45,7 @@ class Card(FileExport):
     def text(self, output: Output) -> str:
         dataset, defaults = output.dataset, recorded_defaults()
         texts = environment()
-        # JSON strings are YAML scalars.
-        texts.filters.update(json=json.dumps, plain=_plain, published=_published)
+        texts.filters.update(plain=_plain, published=_published)
         return texts.get_template("card.md").render(
             dataset=dataset,
             name=dataset_name(dataset),

@@ -78,8 +78,10 @@ def schema_text(dataset: Dataset) -> str:
     rows = []
     for name, spec in specs.items():
         is_checked = allowed is None or name in allowed
+        # An array of another dtype is one value of raw bytes.
+        count = math.prod(spec.shape or ()) if spec.dtype in LIST_DTYPES else 1
         rules = {
-            "value_count": _value_count(spec),
+            "value_count": None if spec.shape is None else {"min": count, "max": count},
             "presence": presences.get(name),
             "domain": used.get(name),
             "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
@@ -90,15 +92,6 @@ def schema_text(dataset: Dataset) -> str:
     texts.filters["quoted"] = _quoted
     named = [{"name": domain, "values": domains[domain]} for domain in sorted({*used.values()})]
     return texts.get_template("schema.txt").render(features=rows, domains=named)
-
-
-def _value_count(spec: FeatureSpec) -> _Numbers | None:
-    """Return the number of values in each record; None if it varies."""
-    if spec.shape is None:
-        return None
-    # An array of another dtype is one value of raw bytes.
-    count = math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
-    return {"min": count, "max": count}
 
 
 def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Numbers]:

@@ -8,7 +8,6 @@ The format: Ultralytics' "Object detection datasets overview".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
@@ -18,6 +17,7 @@ from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.exports.copying import OBJECT_FEATURES, Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
+from recordgen.exports.templates import environment
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
@@ -66,7 +66,12 @@ class Yolo(ImageCopyExport):
             }
 
         self.write_images(copy, files_of)
-        storage.write_text(copy.path("data.yaml"), _config(copy))
+        config = environment().get_template("yolo.yaml")
+        known = {"keypoints": copy.dataset.keypoints, "labels": copy.dataset.labels}
+        words = [*map(split_word, copy.splits)]
+        storage.write_text(
+            copy.path("data.yaml"), config.render(words=words, numbers=KEYPOINT, **known)
+        )
 
 
 def _are_polygons(boxes: Sequence[StoredBox]) -> bool:
@@ -93,19 +98,3 @@ def _line(box: StoredBox, keypoints: int) -> str:
 
 def _numbers(values: Sequence[float]) -> str:
     return " ".join(f"{value:.{_DECIMALS}f}" for value in values)
-
-
-def _config(copy: Copy) -> str:
-    words = [split_word(split) for split in copy.splits]
-    lines = [f"{word}: images/{word}" for word in words]
-    if known := copy.dataset.keypoints:
-        lines += [
-            f"kpt_shape: [{len(known['names'])}, {KEYPOINT}]",
-            f"flip_idx: {known['flip_idx']}",
-        ]
-        lines += [f"kpt_names: {{0: {json.dumps(known['names'], ensure_ascii=False)}}}"]
-    lines += ["names:"]
-    labels = copy.dataset.labels
-    # JSON strings are YAML, too, and the class yes stays a text.
-    lines += [f"  {at}: {json.dumps(name, ensure_ascii=False)}" for at, name in enumerate(labels)]
-    return "".join(f"{line}\n" for line in lines)

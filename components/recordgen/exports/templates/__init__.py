@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from importlib import resources
 from typing import Any
@@ -46,5 +47,6 @@ def environment(**options: Any) -> Environment:
         bytecode_cache=_compiled_templates(),
         **options,
     )
-    found.filters["count"] = lambda number: f"{number:,}"
+    # JSON strings are YAML scalars, too.
+    found.filters.update(count=lambda number: f"{number:,}", json=json.dumps)
     return found
