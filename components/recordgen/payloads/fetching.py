@@ -12,7 +12,6 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recordgen import storage
@@ -65,9 +64,7 @@ class Fetcher:
     def __enter__(self) -> Fetcher:
         return self
 
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
