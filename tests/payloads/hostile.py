@@ -9,6 +9,7 @@ from functools import partial
 
 from benchmarks.bombs import png_chunk
 from benchmarks.mutants import encoded, picture
+from tests.payloads.refusals import by_name
 
 SMALL = picture().resize((20, 12))
 JPEG = encoded(SMALL, "JPEG")
@@ -194,92 +195,89 @@ _PROCESSES = (0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF)
 _PLAIN = frame(0xC0, 8, 8)
 _COMMENT = segment(0xFE, b"")
 
+
+_OTHER_FRAME = jpeg_of(_COMMENT, b"\0\xff\0junk\xff\xff" + frame(LOSSLESS, 900, 900))
+_FOR_ADOBE = jpeg_of(segment(0xEE, ADOBE), frame(LOSSLESS, 72, 65_336, components=3))
+
 # JPEGs that no decoder may see: file, code
-JPEGS = {
+JPEGS = by_name(
     **{
-        f"frame {at:X}": (partial(lossless_jpeg, 1024, at), "unsupported_pixels")
-        for at in _PROCESSES
-    },
-    "lossless and small": (lambda: lossless_jpeg(8), "unsupported_pixels"),
-    "lossless for Adobe": (
-        lambda: jpeg_of(segment(0xEE, ADOBE), frame(LOSSLESS, 72, 65_336, components=3)),
-        "unsupported_pixels",
-    ),
-    "lossless frame after another": (
-        lambda: _gray(_PLAIN, frame(LOSSLESS, 900, 900)),
-        "unsupported_pixels",
-    ),
-    "lossless frame after other bytes": (
-        lambda: jpeg_of(_COMMENT, b"\0\xff\0junk\xff\xff" + frame(LOSSLESS, 900, 900)),
-        "unsupported_pixels",
-    ),
-    "12 bits": (lambda: _gray(frame(0xC1, 64, 64, bits=12)), "unsupported_pixels"),
-    "16 bits": (lambda: _gray(frame(0xC0, 64, 64, bits=16)), "unsupported_pixels"),
-    "two frames": (lambda: _gray(_PLAIN, frame(0xC0, 900, 900)), "corrupt"),
-    "no rows": (lambda: _gray(frame(0xC0, 8, 0)), "corrupt"),
-    "two components": (lambda: _gray(frame(0xC0, 8, 8, components=2)), "corrupt"),
-    "a cut frame": (lambda: _gray(_PLAIN[:-1]), "corrupt"),
-    "a frame that is too short": (lambda: _gray(segment(0xC0, b"\x08\0\x08\0\x08\1")), "corrupt"),
-    "sampling of 5": (lambda: _gray(_PLAIN.replace(b"\x11", b"\x51")), "corrupt"),
-    "a scan of another component": (lambda: _gray(_PLAIN, scan=b"\1\2\0\0\x3f\0"), "corrupt"),
-    "a scan of more components": (lambda: _gray(_PLAIN, scan=b"\2\1\0\1\0\0\x3f\0"), "corrupt"),
-    "tables alone": (
-        lambda: b"\xff\xd8" + segment(0xDB, bytes(65)) + b"\xff\xd9" + bytes(9),
-        "corrupt",
-    ),
-    "in an old TIFF": (
-        lambda: tiff_of_jpeg(encoded(SMALL.convert("L"), "JPEG"), 20, compression=6),
-        "unsupported_pixels",
-    ),
-}
+        "unsupported_pixels": {
+            **{f"frame {at:X}": partial(lossless_jpeg, 1024, at) for at in _PROCESSES},
+            "lossless and small": lambda: lossless_jpeg(8),
+            "lossless for Adobe": lambda: _FOR_ADOBE,
+            "lossless frame after another": lambda: _gray(_PLAIN, frame(LOSSLESS, 900, 900)),
+            "lossless frame after other bytes": lambda: _OTHER_FRAME,
+            "12 bits": lambda: _gray(frame(0xC1, 64, 64, bits=12)),
+            "16 bits": lambda: _gray(frame(0xC0, 64, 64, bits=16)),
+            "in an old TIFF": lambda: tiff_of_jpeg(
+                encoded(SMALL.convert("L"), "JPEG"), 20, compression=6
+            ),
+        },
+        "corrupt": {
+            "two frames": lambda: _gray(_PLAIN, frame(0xC0, 900, 900)),
+            "no rows": lambda: _gray(frame(0xC0, 8, 0)),
+            "two components": lambda: _gray(frame(0xC0, 8, 8, components=2)),
+            "a cut frame": lambda: _gray(_PLAIN[:-1]),
+            "a frame that is too short": lambda: _gray(segment(0xC0, b"\x08\0\x08\0\x08\1")),
+            "sampling of 5": lambda: _gray(_PLAIN.replace(b"\x11", b"\x51")),
+            "a scan of another component": lambda: _gray(_PLAIN, scan=b"\1\2\0\0\x3f\0"),
+            "a scan of more components": lambda: _gray(_PLAIN, scan=b"\2\1\0\1\0\0\x3f\0"),
+            "tables alone": lambda: b"\xff\xd8" + segment(0xDB, bytes(65)) + b"\xff\xd9" + bytes(9),
+        },
+    }
+)
+
+
+def _tile(height):
+    return struct.pack("<HHII", 323, 4, 1, height)
+
+
+def _long(tag):
+    """Return a TIFF with four million values of a tag."""
+    return tiff([*gray_tags(8, 1, 64), (tag, 3, 4_000_000, number(8))], bytes(8_000_000))
+
+
+_EXIF_PART = b"Exif\0\0" + bytes(60_000)
+_RESOURCES = b"Photoshop 3.0\0" + b"8BIM".ljust(12, b"\0") * 5000
+_PRIVATE = png_chunk(b"prIv", bytes(1_000_000))
 
 # Files that cost much: file, code; "" if the file is accepted
-BOMBS = {
-    "tiff of a lossless jpeg": (lambda: tiff_of_jpeg(lossless_jpeg(512), 512), ""),
-    "bmp that skips rows": (lambda: bmp_of_runs(99_000_000, 1, FAR), "unsupported_pixels"),
-    "4 bit bmp that skips rows": (lambda: bmp_of_runs(33_000, 3, FAR, 2), "unsupported_pixels"),
-    "ico that skips rows": (lambda: ico_of_runs(99_000_000), "unsupported_pixels"),
-    "jpeg with tags": (lambda: jpeg_of_exif(_exif()), ""),
-    "png with tags": (lambda: png_of_exif(_exif()), ""),
-    "webp with tags": (lambda: webp_of_exif(_exif()), ""),
-    "tiff with tags": (lambda: tiff_of_tags(4000, 1_000_000), ""),
-    "tiff with many values": (
-        lambda: tiff([*gray_tags(8, 1, 64), (338, 3, 4_000_000, number(8))], bytes(8_000_000)),
-        "too_many_parts",
-    ),
-    "tiff with a profile of shorts": (
-        lambda: tiff([*gray_tags(8, 1, 64), (34675, 3, 4_000_000, number(8))], bytes(8_000_000)),
-        "corrupt",
-    ),
-    "ico with entries": (
-        lambda: ico_of_entries(8000, png_of(png_chunk(b"prIv", bytes(1_000_000)))),
-        "",
-    ),
-    "webp with a large canvas": (lambda: webp_of_canvas(16_000), "too_many_pixels"),
-    "gif with a comment": (lambda: gif_of_comment(6_000_000), ""),
-    "png with profiles": (lambda: png_of_texts(b"iCCP", 28_827), ""),
-    "png with texts": (lambda: png_of_texts(b"zTXt", 20_000), ""),
-    "png with international texts": (lambda: png_of_texts(b"iTXt", 20_000), ""),
-    "jpeg with comments": (lambda: jpeg_of_segments(9000, 0xFE, bytes(1000)), ""),
-    "jpeg with parts of a profile": (lambda: jpeg_of_profiles(9000), ""),
-    "jpeg with parts of Exif": (
-        lambda: jpeg_of_segments(450, 0xE1, b"Exif\0\0" + bytes(60_000)),
-        "",
-    ),
-    "jpeg with resources": (
-        lambda: jpeg_of_segments(450, 0xED, b"Photoshop 3.0\0" + b"8BIM".ljust(12, b"\0") * 5000),
-        "",
-    ),
-    "jpeg with tables": (
-        lambda: jpeg_of_segments(450, 0xDB, (b"\0" + b"\1" * 64) * 1000),
-        "too_many_parts",
-    ),
-    "png with a long chunk": (lambda: png_of(png_chunk(b"cHRM", bytes(28_000_000))), ""),
-    "tiff with a large tile": (
-        lambda: tiff_of_tiles(8, 8, 8, 2).replace(
-            struct.pack("<HHII", 323, 4, 1, 8), struct.pack("<HHII", 323, 4, 1, 20_000_000)
-        ),
-        "too_many_pixels",
-    ),
-    "webp with chunks": (lambda: webp_of(webp_chunk(b"abcd", b"") * 90_000), ""),
-}
+BOMBS = by_name(
+    **{
+        "": {
+            "tiff of a lossless jpeg": lambda: tiff_of_jpeg(lossless_jpeg(512), 512),
+            "jpeg with tags": lambda: jpeg_of_exif(_exif()),
+            "png with tags": lambda: png_of_exif(_exif()),
+            "webp with tags": lambda: webp_of_exif(_exif()),
+            "tiff with tags": lambda: tiff_of_tags(4000, 1_000_000),
+            "ico with entries": lambda: ico_of_entries(8000, png_of(_PRIVATE)),
+            "gif with a comment": lambda: gif_of_comment(6_000_000),
+            "png with profiles": lambda: png_of_texts(b"iCCP", 28_827),
+            "png with texts": lambda: png_of_texts(b"zTXt", 20_000),
+            "png with international texts": lambda: png_of_texts(b"iTXt", 20_000),
+            "jpeg with comments": lambda: jpeg_of_segments(9000, 0xFE, bytes(1000)),
+            "jpeg with parts of a profile": lambda: jpeg_of_profiles(9000),
+            "jpeg with parts of Exif": lambda: jpeg_of_segments(450, 0xE1, _EXIF_PART),
+            "jpeg with resources": lambda: jpeg_of_segments(450, 0xED, _RESOURCES),
+            "png with a long chunk": lambda: png_of(png_chunk(b"cHRM", bytes(28_000_000))),
+            "webp with chunks": lambda: webp_of(webp_chunk(b"abcd", b"") * 90_000),
+        },
+        "unsupported_pixels": {
+            "bmp that skips rows": lambda: bmp_of_runs(99_000_000, 1, FAR),
+            "4 bit bmp that skips rows": lambda: bmp_of_runs(33_000, 3, FAR, 2),
+            "ico that skips rows": lambda: ico_of_runs(99_000_000),
+        },
+        "too_many_parts": {
+            "tiff with many values": lambda: _long(338),
+            "jpeg with tables": lambda: jpeg_of_segments(450, 0xDB, (b"\0" + b"\1" * 64) * 1000),
+        },
+        "corrupt": {"tiff with a profile of shorts": lambda: _long(34675)},
+        "too_many_pixels": {
+            "webp with a large canvas": lambda: webp_of_canvas(16_000),
+            "tiff with a large tile": lambda: tiff_of_tiles(8, 8, 8, 2).replace(
+                _tile(8), _tile(20_000_000)
+            ),
+        },
+    }
+)

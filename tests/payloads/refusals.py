@@ -13,3 +13,8 @@ def refusal(data, check=check_image, **options):
     with pytest.raises(PayloadError) as caught:
         check(data, *more)
     return caught.value.code
+
+
+def by_name(**by_code):
+    """Return files, or what makes them, each with its code, by name."""
+    return {name: (made, code) for code, each in by_code.items() for name, made in each.items()}

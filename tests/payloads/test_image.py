@@ -26,6 +26,29 @@ GLASS = BASE.convert("RGBA")
 GLASS.putalpha(noise(80, 48, seed=1).convert("L"))
 DEEP = Image.fromarray(np.random.default_rng(2).integers(0, 65536, (48, 80)).astype(np.uint16))
 
+# Files of other formats, which are stored as PNGs.
+OTHERS = {
+    "gif": encoded(BASE, "GIF"),
+    "gray gif": encoded(BASE.convert("L"), "GIF"),
+    "animated gif": encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
+    "bmp": encoded(BASE, "BMP"),
+    "palette bmp": encoded(BASE.convert("P"), "BMP"),
+    "gray bmp": encoded(BASE.convert("L"), "BMP"),
+    "32 bit bmp": encoded(GLASS, "BMP"),
+    "webp": encoded(BASE, "WEBP"),
+    "tiff": encoded(BASE, "TIFF"),
+    "lzw tiff": encoded(BASE, "TIFF", compression="tiff_lzw"),
+    "jpeg tiff": encoded(BASE, "TIFF", compression="jpeg"),
+    "group 3 tiff": encoded(BASE.convert("1"), "TIFF", compression="group3"),
+    "group 4 tiff": encoded(BASE.convert("1"), "TIFF", compression="group4"),
+    "ppm": encoded(BASE, "PPM"),
+    "pgm": encoded(BASE.convert("L"), "PPM"),
+    "pbm": encoded(BASE.convert("1"), "PPM"),
+    "ico": encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]),
+}
+PALETTE = BASE.convert("P")
+CLEAR = encoded(PALETTE, "PNG", transparency=PALETTE.getpixel((0, 0)))
+
 # name: file, stored format, reason for the re-encoding, tolerance in levels of 255
 KINDS = {
     "jpeg": (encoded(BASE, "JPEG"), "jpeg", None, 4),
@@ -34,53 +57,17 @@ KINDS = {
     "turned jpeg": (encoded(BASE, "JPEG", exif=TURNED), "jpeg", "exif_orientation", 80),
     "cmyk jpeg": (encoded(BASE.convert("CMYK"), "JPEG", quality=95), "jpeg", "cmyk", 40),
     "png": (encoded(BASE, "PNG"), "png", None, 0),
-    "palette png": (encoded(BASE.convert("P"), "PNG"), "png", None, 0),
-    "transparent palette png": (
-        encoded(BASE.convert("P"), "PNG", transparency=BASE.convert("P").getpixel((0, 0))),
-        "png",
-        "alpha",
-        0,
-    ),
+    "palette png": (encoded(PALETTE, "PNG"), "png", None, 0),
+    "transparent palette png": (CLEAR, "png", "alpha", 0),
     "1 bit png": (encoded(BASE.convert("1"), "PNG"), "png", None, 0),
     "opaque rgba png": (encoded(BASE.convert("RGBA"), "PNG"), "png", None, 0),
     "transparent png": (encoded(GLASS, "PNG"), "png", "alpha", 0),
     "gray transparent png": (encoded(GLASS.convert("LA"), "PNG"), "png", "alpha", 0),
     "16 bit png": (encoded(DEEP, "PNG"), "png", "16_bit", 0),
     "turned png": (encoded(BASE, "PNG", exif=TURNED), "png", "exif_orientation", 0),
-    "gif": (encoded(BASE, "GIF"), "png", "format", 0),
-    "gray gif": (encoded(BASE.convert("L"), "GIF"), "png", "format", 0),
-    "animated gif": (
-        encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
-        "png",
-        "format",
-        0,
-    ),
-    "bmp": (encoded(BASE, "BMP"), "png", "format", 0),
-    "palette bmp": (encoded(BASE.convert("P"), "BMP"), "png", "format", 0),
-    "gray bmp": (encoded(BASE.convert("L"), "BMP"), "png", "format", 0),
-    "32 bit bmp": (encoded(GLASS, "BMP"), "png", "format", 0),
-    "webp": (encoded(BASE, "WEBP"), "png", "format", 0),
-    "tiff": (encoded(BASE, "TIFF"), "png", "format", 0),
-    "lzw tiff": (encoded(BASE, "TIFF", compression="tiff_lzw"), "png", "format", 0),
-    "jpeg tiff": (encoded(BASE, "TIFF", compression="jpeg"), "png", "format", 0),
-    "group 3 tiff": (
-        encoded(BASE.convert("1"), "TIFF", compression="group3"),
-        "png",
-        "format",
-        0,
-    ),
-    "group 4 tiff": (
-        encoded(BASE.convert("1"), "TIFF", compression="group4"),
-        "png",
-        "format",
-        0,
-    ),
     "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "16_bit", 0),
-    "ppm": (encoded(BASE, "PPM"), "png", "format", 0),
-    "pgm": (encoded(BASE.convert("L"), "PPM"), "png", "format", 0),
-    "pbm": (encoded(BASE.convert("1"), "PPM"), "png", "format", 0),
     "16 bit pgm": (encoded(DEEP, "PPM"), "png", "16_bit", 0),
-    "ico": (encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]), "png", "format", 0),
+    **{name: (data, "png", "format", 0) for name, data in OTHERS.items()},
 }
 
 
@@ -291,14 +278,8 @@ def test_an_image_above_a_limit_is_refused_with_the_option():
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_the_longest_side(kind):
     """TensorFlow decodes PNGs of a million pixels on a side and no longer ones."""
-    longest, longer = (
-        encoded(
-            Image.new("1", (1, MAX_SIDE + more)),
-            kind,
-            **({"compression": "group4"} if kind == "TIFF" else {}),
-        )
-        for more in (0, 1)
-    )
+    how = {"compression": "group4"} if kind == "TIFF" else {}
+    longest, longer = (encoded(Image.new("1", (1, MAX_SIDE + n)), kind, **how) for n in (0, 1))
     stored = check_image(longest, OPTIONS)
     assert as_trained(stored.data).shape == (1_000_000, 1, 3)
     assert refusal(longer) == "too_many_pixels"
@@ -349,12 +330,8 @@ def test_how_jpegs_are_encoded_again():
         encoded(BASE, "JPEG", quality=95, subsampling=0)
     )
     small = check_image(encoded(BASE, "JPEG", quality=50), payload_settings(image_size="40max"))
-    assert (small.format, small.reencoded, small.height, small.width) == (
-        "jpeg",
-        "image_size",
-        24,
-        40,
-    )
+    found = small.format, small.reencoded, small.height, small.width
+    assert found == ("jpeg", "image_size", 24, 40)
     assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
     gray = check_image(encoded(BASE.convert("L"), "JPEG"), payload_settings(image_size="40max"))
     assert Image.open(io.BytesIO(gray.data)).mode == "L"

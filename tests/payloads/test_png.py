@@ -11,7 +11,7 @@ import tensorflow as tf
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.payloads.png import check_png
-from tests.payloads.refusals import refusal
+from tests.payloads.refusals import by_name, refusal
 
 # Adam7 pass of each pixel in a square of eight by eight (PNG, section 8.2).
 ADAM7 = (
@@ -120,31 +120,30 @@ def is_read(data):
 STREAM = zlib.compress(bytes(8))
 TEXT = chunk(b"tEXt", b"Comment\0x")
 
-# name: file that libpng refuses, code
-STRUCTURES = {
-    "no checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-4])), "truncated"),
-    "half a checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-1])), "truncated"),
-    "a wrong checksum of pixels": (png(header(), chunk(b"IDAT", STREAM[:-1] + b"x")), "corrupt"),
-    "a second header": (png(header(), header(), pixels(8)), "corrupt"),
-    "a second header behind the pixels": (png(header(), pixels(8), header()), "corrupt"),
-    "a palette behind the pixels": (
-        png(header(3, 2, 8, 3), pixels(8), chunk(b"PLTE", bytes(6))),
-        "corrupt",
+SPLIT = [chunk(b"IDAT", STREAM[:5]), TEXT, chunk(b"IDAT", STREAM[5:])]
+LATE_PALETTE = (pixels(8), chunk(b"PLTE", bytes(6)))
+
+# Files that libpng refuses, by their codes.
+TRUNCATED = {
+    "no checksum of pixels": png(header(), chunk(b"IDAT", STREAM[:-4])),
+    "half a checksum of pixels": png(header(), chunk(b"IDAT", STREAM[:-1])),
+}
+CORRUPT = {
+    "a wrong checksum of pixels": png(header(), chunk(b"IDAT", STREAM[:-1] + b"x")),
+    "a second header": png(header(), header(), pixels(8)),
+    "a second header behind the pixels": png(header(), pixels(8), header()),
+    "a palette behind the pixels": png(header(3, 2, 8, 3), *LATE_PALETTE),
+    "two palettes for colours": png(
+        header(3, 2, 8, 2), *[chunk(b"PLTE", bytes(3))] * 2, pixels(20)
     ),
-    "two palettes for colours": (
-        png(header(3, 2, 8, 2), *[chunk(b"PLTE", bytes(3))] * 2, pixels(20)),
-        "corrupt",
-    ),
-    "an unknown critical chunk": (png(header(), pixels(8), chunk(b"ABcd")), "corrupt"),
+    "an unknown critical chunk": png(header(), pixels(8), chunk(b"ABcd")),
     **{
-        f"a name with {byte!r}": (png(header(), chunk(b"te" + byte + b"t"), pixels(8)), "corrupt")
+        f"a name with {byte!r}": png(header(), chunk(b"te" + byte + b"t"), pixels(8))
         for byte in (b"\0", b"0", b"@", b"[", b"`", b"{", b"\xe9")
     },
-    "a chunk between pixels": (
-        png(header(), chunk(b"IDAT", STREAM[:5]), TEXT, chunk(b"IDAT", STREAM[5:])),
-        "corrupt",
-    ),
+    "a chunk between pixels": png(header(), *SPLIT),
 }
+STRUCTURES = by_name(truncated=TRUNCATED, corrupt=CORRUPT)
 
 
 def test_structures_that_libpng_accepts():
@@ -163,36 +162,37 @@ def test_too_many_pixel_data():
         check_png(png(header(), pixels(3_000_000)))
 
 
-# name: file that the standard forbids, code
-REFUSED = {
-    **STRUCTURES,
-    "no chunk but the end": (png(), "corrupt"),
-    "another chunk first": (png(chunk(b"tEXt", bytes(13)), header(), pixels(8)), "corrupt"),
-    "a long header": (png(chunk(b"IHDR", bytes(14))), "corrupt"),
-    "a colour type": (png(header(3, 2, 8, 5), pixels(8)), "corrupt"),
-    "a depth": (png(header(3, 2, 4, 2), pixels(20)), "corrupt"),
-    "compression": (png(header(3, 2, 8, 0, 1, 0, 0), pixels(8)), "corrupt"),
-    "filter": (png(header(3, 2, 8, 0, 0, 1, 0), pixels(8)), "corrupt"),
-    "interlace": (png(header(3, 2, 8, 0, 0, 0, 2), pixels(8)), "corrupt"),
-    "no palette": (png(header(3, 2, 8, 3), pixels(8)), "corrupt"),
-    "two palettes": (
-        png(header(3, 2, 8, 3), chunk(b"PLTE", bytes(3)), chunk(b"PLTE", bytes(6)), pixels(8)),
-        "corrupt",
-    ),
-    **{
-        f"palette of {size}": (
-            png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(20)),
-            "corrupt",
-        )
-        for size, colour in ((0, 3), (4, 3), (771, 3), (0, 2), (5, 2))
+PALETTES = [chunk(b"PLTE", bytes(3)), chunk(b"PLTE", bytes(6))]
+
+# Files that the standard forbids: file, code
+REFUSED = STRUCTURES | by_name(
+    truncated={
+        "no pixels": png(header()),
+        "no end": png(header(), pixels(8))[:-12],
+        "half an end": png(header(), pixels(8))[:-1],
+        "half a chunk": png(header(), pixels(8))[:-20],
     },
-    "no pixels": (png(header()), "truncated"),
-    "another stream": (png(header(), chunk(b"IDAT", b"no zlib")), "corrupt"),
-    "no end": (png(header(), pixels(8))[:-12], "truncated"),
-    "half an end": (png(header(), pixels(8))[:-1], "truncated"),
-    "half a chunk": (png(header(), pixels(8))[:-20], "truncated"),
-    "a checksum": (png(header(), pixels(8))[:-1] + b"x", "corrupt"),
-}
+    corrupt={
+        "no chunk but the end": png(),
+        "another chunk first": png(chunk(b"tEXt", bytes(13)), header(), pixels(8)),
+        "a long header": png(chunk(b"IHDR", bytes(14))),
+        "a colour type": png(header(3, 2, 8, 5), pixels(8)),
+        "a depth": png(header(3, 2, 4, 2), pixels(20)),
+        "compression": png(header(3, 2, 8, 0, 1, 0, 0), pixels(8)),
+        "filter": png(header(3, 2, 8, 0, 0, 1, 0), pixels(8)),
+        "interlace": png(header(3, 2, 8, 0, 0, 0, 2), pixels(8)),
+        "no palette": png(header(3, 2, 8, 3), pixels(8)),
+        "two palettes": png(header(3, 2, 8, 3), *PALETTES, pixels(8)),
+        **{
+            f"palette of {size}": png(
+                header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(20)
+            )
+            for size, colour in ((0, 3), (4, 3), (771, 3), (0, 2), (5, 2))
+        },
+        "another stream": png(header(), chunk(b"IDAT", b"no zlib")),
+        "a checksum": png(header(), pixels(8))[:-1] + b"x",
+    },
+)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recordgen.core.facts import Seen
@@ -74,9 +73,7 @@ class Fetcher(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def start_all(self, rows: Sequence[PlannedRow]) -> Callable[[], Sequence[bytes]]:
         """Start fetching payloads; the result returns their bytes, or raises PayloadError."""

@@ -20,15 +20,7 @@ from functools import cached_property, lru_cache
 from typing import IO, Any
 
 from recordgen import storage
-from recordgen.core import allowance
-from recordgen.core.limits import (
-    DIRECTORY_BYTES,
-    ENTRIES,
-    INFLATED_BYTES,
-    INFLATED_TIMES,
-    check_name,
-    shortened_name,
-)
+from recordgen.core import allowance, limits
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.rejects import RejectCode
@@ -95,7 +87,7 @@ class Archive:
                     raise self._error(f"two files have the name {name!r:.80}")
                 found[name] = entry
                 try:
-                    ENTRIES.check(len(found))
+                    limits.ENTRIES.check(len(found))
                 except ValueError as exc:
                     raise self._error(str(exc)) from exc
         return found
@@ -151,9 +143,9 @@ class Archive:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self._error(f"{name!r:.80} is packed with method {entry.compress_type}")
             try:
-                check_name(name)
+                limits.check_name(name)
             except ValueError as exc:
-                name = shortened_name(name, entry.header_offset)
+                name = limits.shortened_name(name, entry.header_offset)
                 message = f"{self.path}: {exc}"
                 yield name, PayloadError(RejectCode.TOO_MANY_PARTS.value, message)
             else:
@@ -197,7 +189,7 @@ class Archive:
         at = tail.rfind(_DIRECTORY_MARK)
         if 0 <= at <= len(tail) - _DIRECTORY_END.size:
             count, size = _DIRECTORY_END.unpack_from(tail, at)[4:6]
-            most = DIRECTORY_BYTES.most
+            most = limits.DIRECTORY_BYTES.most
             if most < size < 0xFFFFFFFF or (size == 0xFFFFFFFF and end > most):
                 raise self._error(f"its list of files has {size:,} bytes or more")
             return None if count == 0xFFFF else int(count)
@@ -218,7 +210,7 @@ class Archive:
             part = self.range_of(name)
         except PayloadError as exc:
             raise SourceError(exc.message) from exc
-        if part.length > max(INFLATED_BYTES.most, INFLATED_TIMES.most * part.stored):
+        if part.length > max(limits.INFLATED_BYTES.most, limits.INFLATED_TIMES.most * part.stored):
             raise self._error(f"{name!r:.80} would grow to {part.length:,} bytes")
         return io.BufferedReader(_Part(part, f"{self.path}/{name}"), _READ_BYTES)
 

@@ -23,6 +23,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError
+from recordgen.formats import tfrecord
 from recordgen.formats.declared_rows import declared_row
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
@@ -31,14 +32,6 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named, names_beside
 from recordgen.formats.parquet import StoredFile, image_leaves, placed_rows, schema_of
 from recordgen.formats.pictures import Problem
-from recordgen.formats.tfrecord import (
-    check_encoded,
-    check_unpacked,
-    file_name_in,
-    names_of,
-    range_in,
-    read_records,
-)
 from recordgen.formats.webdataset import placed_records
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table, image_suffix
@@ -259,14 +252,14 @@ def placed_in_records(
     Args: as for :func:`placed_in_parquet`.
     """
     document = file.around.only
-    names = names_of(file.around, document)
-    for number, found in enumerate(read_records(file.path, document)):
+    names = tfrecord.names_of(file.around, document)
+    for number, found in enumerate(tfrecord.read_records(file.path, document)):
         if isinstance(found, Problem):
             yield found
             continue
         place, record, values = found
         try:
-            check_encoded(values)
+            tfrecord.check_encoded(values)
             read = {
                 name: [*map(names.named, each)] if name in labels else each
                 for name, each in values.items()
@@ -274,12 +267,12 @@ def placed_in_records(
         except ValueError as exc:
             yield Problem(number + 1, str(exc), f"{document}/{number}")
             continue
-        written = file_name_in(names, values)
+        written = tfrecord.file_name_in(names, values)
         plain: dict[str, Any] = {}
         for name, each in read.items():
             one = each[0] if len(each) == 1 else each or None
             if name in images and isinstance(one, bytes):
-                place_of_it = range_in(posixpath.basename(file.path), place, record, one)
+                place_of_it = tfrecord.range_in(posixpath.basename(file.path), place, record, one)
                 one = StoredFile(None, name_within(document, number, written), place_of_it)
             plain[name] = one
         yield number + 1, plain
@@ -309,9 +302,9 @@ def placed_in_output(file: ImportFile, table: Table) -> Iterator[tuple[int, Any]
     Raises: SourceError: the file is packed, and has images; RecordError: a record is damaged.
     """
     if table.images:
-        check_unpacked(file.path)
+        tfrecord.check_unpacked(file.path)
     is_placed = not RECORDS.is_gzip(file.path)
-    records = read_records(file.path, file.around.only, is_placed=is_placed)
+    records = tfrecord.read_records(file.path, file.around.only, is_placed=is_placed)
     names = {column.name: column.name for column in table.stored}
     if table.label is not None:
         names[table.label] = table.label_features[0]
@@ -336,7 +329,7 @@ def _image_in(path: str, place: int, record: bytes, parts: Sequence[Any]) -> Sto
     data, kind, uri = (values[0] if values else b"" for values in parts)
     if not isinstance(data, bytes) or kind == features.RAW.encode():
         raise ValueError("the record holds raw pixels, and no image file")
-    found = range_in(posixpath.basename(path), place, record, data)
+    found = tfrecord.range_in(posixpath.basename(path), place, record, data)
     return StoredFile(None, str(_as_text(uri)), found)
 
 

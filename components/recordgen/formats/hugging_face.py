@@ -79,7 +79,7 @@ class HuggingFace(PictureFormat):
         names = classes_of(listing, document, label)
         folder = posixpath.dirname(document)
         used: set[str] = set()
-        forms = _BoxForms()
+        are_outside, fit_as_corners = False, True
         for found in _records(listing, document):
             if isinstance(found, Problem):
                 yield found
@@ -101,37 +101,31 @@ class HuggingFace(PictureFormat):
                 continue
             used.add(image)
             item = _picture(listing, line, image, record, label, names)
-            if isinstance(item, Picture):
-                forms.add(item)
+            if isinstance(item, Picture) and item.size:
+                is_outside, fit = _box_forms(item)
+                are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
             yield item
-        forms.check(where)
-        others = [name for name in _images_of(listing, document) if name not in used]
-        yield from notes_about(others, "images are not in it, and were skipped")
-
-
-class _BoxForms:
-    """Whether boxes may be corners, which the metadata do not say."""
-
-    def __init__(self) -> None:
-        self._is_outside = False
-        self._may_be_corners = True
-
-    def add(self, picture: Picture) -> None:
-        """Look at the boxes of an image."""
-        for marked in picture.objects if picture.size else ():
-            xmin, ymin, xmax, ymax = marked.corners
-            width, height = picture.size or (0, 0)
-            self._is_outside |= xmax > width + 1 or ymax > height + 1
-            right, low = xmax - xmin, ymax - ymin  # as they are written
-            self._may_be_corners &= xmin < right <= width + 1 and ymin < low <= height + 1
-
-    def check(self, where: str) -> None:
-        """Check that boxes are COCO's. Raises: SourceError: they fit only as corners."""
-        if self._is_outside and self._may_be_corners:
+        if are_outside and fit_as_corners:
             raise SourceError(
                 f"{where}: as x, y, width and height, boxes end outside of their images, and all "
                 f"of them fit as corners; write width and height in place of the other corner"
             )
+        others = [name for name in _images_of(listing, document) if name not in used]
+        yield from notes_about(others, "images are not in it, and were skipped")
+
+
+def _box_forms(picture: Picture) -> tuple[bool, bool]:
+    """Return whether boxes end outside of their image, and whether all of them fit as corners.
+
+    The metadata do not say which of the two they are.
+    """
+    width, height = picture.size or (0, 0)
+    is_outside, fit = False, True
+    for xmin, ymin, xmax, ymax in (marked.corners for marked in picture.objects):
+        is_outside |= xmax > width + 1 or ymax > height + 1
+        right, low = xmax - xmin, ymax - ymin  # as they are written
+        fit &= xmin < right <= width + 1 and ymin < low <= height + 1
+    return is_outside, fit
 
 
 def _images_of(listing: Listing, document: str) -> Iterator[str]:

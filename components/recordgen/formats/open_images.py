@@ -15,12 +15,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, TypeAlias
 
 from recordgen.core.limits import CLASSES
 from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
-from recordgen.formats.csv_documents import records_of, rows_of
+from recordgen.formats.csv_documents import columns_of, records_of
 from recordgen.formats.csv_records import Record
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -40,6 +40,9 @@ _DESCRIPTIONS = ("class-descriptions", "metadata/classes.csv")
 # Codes of classes; other names need no description.
 _CODES = ("/m/", "/g/", "/t/")
 
+# The number of a line, and its fields by the names of their columns.
+_Line: TypeAlias = tuple[int, Mapping[str, str]]
+
 
 class OpenImages(PictureFormat):
     """Open Images' ``…-annotations-bbox.csv`` or ``…-imagelabels.csv``."""
@@ -49,7 +52,8 @@ class OpenImages(PictureFormat):
     has_lines = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        headers = {name: _header(listing, name) for name in listing.candidates(".csv")}
+        documents = listing.candidates(".csv")
+        headers = {name: {*map(str.lower, _header(listing, name))} for name in documents}
         boxes = [name for name, header in headers.items() if _OF_BOXES.issubset(header)]
         # Labels often lie beside the boxes.
         labels = [name for name, header in headers.items() if _OF_LABELS.issubset(header)]
@@ -60,22 +64,16 @@ class OpenImages(PictureFormat):
         return Evidence(f"{found[0]} has Open Images' {what}", self.tasks[0 if boxes else 1], found)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        where = f"{listing.root}{document}"
-        names = _names(listing, document)
-        folders = _folders(document)
+        names, folders = _names(listing, document), _folders(document)
         used = missing = 0
         unnamed: dict[str, None] = {}
         for image, group in groupby(_lines(listing, document), key=_image_of):
-            lines = []
-            for item in group:
-                if isinstance(item, Problem):
-                    yield item
-                else:
-                    lines.append(item)
-            if not lines:
+            items = list(group)
+            yield from (item for item in items if isinstance(item, Problem))
+            if not (lines := [item for item in items if not isinstance(item, Problem)]):
                 continue
             name = image if image in listing.tree.by_base else f"{image}.jpg"
-            found = image_or_problem(listing, name, *folders, line=lines[0].number)
+            found = image_or_problem(listing, name, *folders, line=lines[0][0])
             if isinstance(found, Problem) and found.code == RejectCode.MISSING_FILE:
                 missing += 1
                 continue
@@ -83,13 +81,13 @@ class OpenImages(PictureFormat):
             if isinstance(found, Problem):
                 yield found
                 continue
-            codes = (line.label for line in lines if line.label.startswith(_CODES))
+            codes = (fields[_LABEL] for _, fields in lines if fields[_LABEL].startswith(_CODES))
             unnamed.update((code, None) for code in codes if code not in names)
             yield _picture(found, lines, names)
         if not used:
             raise SourceError(
-                f"{where}: none of its {missing:,} images is in {listing.root}; expected files "
-                f"such as IMAGEID.jpg beside it or in a folder of the split"
+                f"{listing.root}{document}: none of its {missing:,} images is in {listing.root}; "
+                f"expected files such as IMAGEID.jpg beside it or in a folder of the split"
             )
         if missing:
             yield Note(0, f"{missing:,} images are not in this folder, and were skipped")
@@ -101,44 +99,27 @@ class OpenImages(PictureFormat):
             )
 
 
-class _Line(NamedTuple):
-    number: int
-    image: str
-    label: str
-    confidence: str
-    corners: Sequence[str]
-    details: Details
-
-
 def _header(listing: Listing, name: str) -> Sequence[str]:
     first = listing.head(name).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    return [field.strip().lower() for field in first.split(",")]
+    return [field.strip() for field in first.split(",")]
 
 
 def _image_of(line: _Line | Problem) -> str:
-    return line.image if isinstance(line, _Line) else line.uri
+    return line.uri if isinstance(line, Problem) else line[1][_IMAGE]
 
 
 def _lines(listing: Listing, name: str) -> Iterator[_Line | Problem]:
     """Yield the lines below the header, and a problem for each that cannot be read."""
-    header = _header(listing, name)
-    sides = _SIDES if _OF_BOXES.issubset(header) else ()
-    rows = rows_of(listing, name)
-    first = next(rows, None)
-    if not isinstance(first, Record) or len(first.fields) != len(header):
-        raise SourceError(f"{listing.root}{name}:1: names of columns must have no quotes")
-    for record in rows:
-        if isinstance(record, Problem):
-            yield record
-            continue
-        said = dict(zip(header, map(str.strip, record.fields), strict=True))
-        flags = {flag for flag, column in _FLAGS.items() if said.get(column) == "1"}
-        confidence, corners = said.get(_CONFIDENCE) or "1", [said[side] for side in sides]
-        yield _Line(record.line, said[_IMAGE], said[_LABEL], confidence, corners, _details(flags))
+    for item in columns_of(listing, name, *_header(listing, name)):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield item[0], {name.lower(): text.strip() for name, text in item[1].items()}
 
 
-def _details(flags: set[str]) -> Details:
+def _details(fields: Mapping[str, str]) -> Details:
     """Return what flags say: a box around a group is one around a crowd."""
+    flags = {flag for flag, column in _FLAGS.items() if fields.get(column) == "1"}
     if not flags:
         return NOTHING
     return Details(frozenset(flags | ({IS_CROWD} if GROUP_OF in flags else set())))
@@ -166,20 +147,21 @@ def _folders(document: str) -> Sequence[str]:
 
 
 def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Picture | Problem:
-    number = lines[0].number
     labels, objects = [], []
-    for line in lines:
-        label = names.get(line.label, line.label)
+    for number, fields in lines:
+        label = names.get(fields[_LABEL], fields[_LABEL])
+        texts = [fields[side] for side in _SIDES] if fields.keys() >= _OF_BOXES else []
+        confidence = fields.get(_CONFIDENCE) or "1"
         try:
-            if float(line.confidence) == 0:
+            if float(confidence) == 0:
                 continue  # verified: the image does not show this class
-            corners = [float(text) for text in line.corners]
+            corners = [float(text) for text in texts]
         except ValueError:
-            shown = ",".join((line.confidence, *line.corners))
-            return Problem(line.number, f"expected numbers (got {shown:.80})", image)
+            shown = ",".join((confidence, *texts))
+            return Problem(number, f"expected numbers (got {shown:.80})", image)
         if corners:
             xmin, ymin, xmax, ymax = corners
-            objects.append(Marked(label, (xmin, ymin, xmax, ymax), line.details))
+            objects.append(Marked(label, (xmin, ymin, xmax, ymax), _details(fields)))
         else:
             labels.append(label)
-    return Picture(number, image, objects=objects, labels=labels)
+    return Picture(lines[0][0], image, objects=objects, labels=labels)

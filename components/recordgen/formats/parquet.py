@@ -398,11 +398,8 @@ def _picture(
             size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
-    return Picture(
-        *(number + 1, uri, None, size, objects, labels),
-        payloads=[payload, drawn] if drawn else [payload],
-        mask=f"{uri}/mask" if drawn else "",
-    )
+    files = [payload, drawn] if drawn else [payload]
+    return Picture(number + 1, uri, None, size, objects, labels, payloads=files)
 
 
 def _annotation(

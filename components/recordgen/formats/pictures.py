@@ -160,6 +160,8 @@ class PictureFormat(Format):
         """Return the row of a picture, or its reject; ``prefix`` begins messages about it."""
         try:
             picture = self._sized(picture, listing)
+            if len(picture.payloads) > 1:  # a container holds a mask beside the image
+                picture = replace(picture, mask=f"{picture.uri}/mask")
             check_details(picture)
             check_shapes(picture)
             check_labels(picture)

@@ -24,20 +24,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.copied_records import (
-    ENTITIES,
-    Classes,
-    classes_in,
-    declared_rows,
-    output_records,
-    placed_in_output,
-    placed_in_parquet,
-    placed_in_records,
-    placed_in_tar,
-    text_rows,
-    with_names,
-    without_repeats,
-)
+from recordgen.formats import copied_records, parquet
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
@@ -48,17 +35,6 @@ from recordgen.formats.json_values import json_value, list_items, mapping, top_i
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
 from recordgen.formats.objects import CLASSES, names_beside
-from recordgen.formats.parquet import (
-    MAGIC,
-    SIZE,
-    StoredFile,
-    arrow_errors,
-    arrow_rows,
-    classes_of,
-    image_leaves,
-    schema_of,
-    table_rows,
-)
 from recordgen.formats.pictures import Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
@@ -96,7 +72,7 @@ _Records: TypeAlias = Iterator[tuple[int, Any]]
 # The types of features in tables.
 _DTYPES = {int: "int64", float: "float32", bytes: "bytes"}
 
-_NO_CLASSES: Classes = {}
+_NO_CLASSES: copied_records.Classes = {}
 _NO_TYPES: Mapping[str, str] = {}
 
 
@@ -149,9 +125,9 @@ class RecordFiles(Format):
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
-        if begin.startswith(MAGIC):
+        if begin.startswith(parquet.MAGIC):
             is_named = not given.roles.keys().isdisjoint({"path", "text"})
-            return is_named or not image_leaves(schema_of(listing, name)[0], {})
+            return is_named or not parquet.image_leaves(parquet.schema_of(listing, name)[0], {})
         if tar_begins(begin):
             with listing.open(name) as raw:
                 found = list(islice(json_records(raw), _PROBED))
@@ -171,7 +147,7 @@ class RecordFiles(Format):
         given, heads = Given.of(options), []
         for file in sampled(files):
             with _columns_of(samples.begun(file), given=given) as (names, _, records):
-                if ENTITIES in names:
+                if copied_records.ENTITIES in names:
                     return ()
                 places, values = dict[str, str](), list[Sequence[Any]]()
                 for item in self._values(file, names, islice(records, _FIRST), given, places):
@@ -192,7 +168,9 @@ class RecordFiles(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         if isinstance(task, Declared):
-            yield from declared_rows(_placed(file, task.table), file.path, task, given)
+            yield from copied_records.declared_rows(
+                _placed(file, task.table), file.path, task, given
+            )
             return
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
@@ -204,7 +182,7 @@ class RecordFiles(Format):
                 yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
-                yield from text_rows(records, file.path, task, adjusted)
+                yield from copied_records.text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
@@ -245,8 +223,8 @@ def _with_paths(
     values = dict(record)
     for name, end in ((image, ""), (mask, "/mask")):
         stored, owner = record.get(name), record.get(image)
-        if isinstance(stored, StoredFile):
-            owner = owner if isinstance(owner, StoredFile) else stored
+        if isinstance(stored, parquet.StoredFile):
+            owner = owner if isinstance(owner, parquet.StoredFile) else stored
             values[name] = path = f"{owner.path}{end}"
             if stored.place is not None:
                 places[path] = stored.place.address
@@ -320,11 +298,11 @@ def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
     listing, name = file.around, file.around.only
     begin = listing.head(name)
     if name.startswith(SPLIT_PREFIX) and dataset_of(listing) is not None:
-        yield from placed_in_output(file, table)
-    elif begin.startswith(MAGIC):
-        yield from placed_in_parquet(file, table.images, table.names)
+        yield from copied_records.placed_in_output(file, table)
+    elif begin.startswith(parquet.MAGIC):
+        yield from copied_records.placed_in_parquet(file, table.images, table.names)
     elif tar_begins(begin):
-        yield from placed_in_tar(file, table)
+        yield from copied_records.placed_in_tar(file, table)
     else:
         with _columns_of(file) as (_, _, records):
             yield from records
@@ -344,8 +322,8 @@ def _given_labels(given: Given) -> Sequence[str]:
 def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     """Return the declared classes of the given column of labels, in the order of their numbers."""
     labels = _given_labels(given)[:1]
-    if labels and listing.head(name).startswith(MAGIC):
-        return classes_of(listing, name, labels[0])
+    if labels and listing.head(name).startswith(parquet.MAGIC):
+        return parquet.classes_of(listing, name, labels[0])
     is_ours = labels and record_files(listing.at(name))
     found = names_of(listing, name).classes if is_ours else {}
     return [found[number] for number in sorted(found)]
@@ -361,29 +339,32 @@ def _columns_of(
     """
     listing, name = file.around, file.around.only
     begin = listing.head(name)
-    if begin.startswith(MAGIC):
-        schema, features = schema_of(listing, name)
-        images = [it for it in _given_images(given) if image_leaves(schema, {}, it) and it]
+    if begin.startswith(parquet.MAGIC):
+        schema, features = parquet.schema_of(listing, name)
+        images = [it for it in _given_images(given) if parquet.image_leaves(schema, {}, it) and it]
         if images and table is None:
-            columns = [*given_names(given), *SIZE]
-            found = placed_in_parquet(file, images, columns, _given_labels(given), name)
+            columns = [*given_names(given), *parquet.SIZE]
+            found = copied_records.placed_in_parquet(
+                file, images, columns, _given_labels(given), name
+            )
             yield Columns(schema.names, _NO_TYPES, _numbered(found))
             return
-        classes = classes_in(features)
-        types, rows = _types(schema) | dict.fromkeys(classes, "bytes"), table_rows(listing, name)
+        classes = copied_records.classes_in(features)
+        types = _types(schema) | dict.fromkeys(classes, "bytes")
+        rows = parquet.table_rows(listing, name)
         if classes and table is None:
-            types = without_repeats(types, classes)
-            rows = (without_repeats(row, classes) for row in rows)
+            types = copied_records.without_repeats(types, classes)
+            rows = (copied_records.without_repeats(row, classes) for row in rows)
         yield _named(rows, classes, types)
         return
     dataset = dataset_of(listing) if name.startswith(SPLIT_PREFIX) else None
     if dataset is not None and TASKS[dataset.task].kind in _OWN:
         types = {name: spec.dtype for name, spec in dataset.features.items()}
-        yield _named(output_records(listing, name, dataset), types=types)
+        yield _named(copied_records.output_records(listing, name, dataset), types=types)
         return
     if record_files(listing) and (first := [*first_records(file.path)]):
         types = {key: _DTYPES[type(it[0])] for each in first for key, it in each.items() if it}
-        found = placed_in_records(file, _given_images(given), _given_labels(given))
+        found = copied_records.placed_in_records(file, _given_images(given), _given_labels(given))
         yield Columns([*dict.fromkeys(chain.from_iterable(first))], types, _numbered(found))
         return
     with listing.open(name) as raw:
@@ -394,8 +375,10 @@ def _columns_of(
             if table is not None:
                 yield _named(records)
                 return
-            classes = dict.fromkeys((*CLASSES, ENTITIES), names_beside(listing, name))
-            yield _named(map(without_repeats, records), classes)
+            classes = dict.fromkeys(
+                (*CLASSES, copied_records.ENTITIES), names_beside(listing, name)
+            )
+            yield _named(map(copied_records.without_repeats, records), classes)
         else:
             yield _json_columns(raw, begin, file.path)
 
@@ -405,17 +388,17 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
 
     size = raw.seek(0, io.SEEK_END)
     raw.seek(0)
-    with arrow_errors(path, "Arrow"):
+    with parquet.arrow_errors(path, "Arrow"):
         is_file = begin.startswith(_ARROW[0])
         reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
-        if image_leaves(reader.schema, {}):
+        if parquet.image_leaves(reader.schema, {}):
             raise NotUnderstoodError(
                 f"{path}: Arrow with images is not read; write Parquet: "
                 f"datasets.load_from_disk(…).to_parquet(…)"
             )
         names, types = reader.schema.names, _types(reader.schema)
         batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-    return Columns(names, types, enumerate(arrow_rows(batches, size, path), start=1))
+    return Columns(names, types, enumerate(parquet.arrow_rows(batches, size, path), start=1))
 
 
 def _types(schema: Any) -> dict[str, str]:
@@ -458,7 +441,9 @@ def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
 
 
 def _named(
-    records: Iterator[Any], classes: Classes = _NO_CLASSES, types: Mapping[str, str] = _NO_TYPES
+    records: Iterator[Any],
+    classes: copied_records.Classes = _NO_CLASSES,
+    types: Mapping[str, str] = _NO_TYPES,
 ) -> Columns:
     """Return the columns of records.
 
@@ -467,7 +452,9 @@ def _named(
         classes: the names of the classes in columns of numbers.
         types: the declared types of columns.
     """
-    records = (with_names(record, classes) for record in records) if classes else records
+    records = (
+        (copied_records.with_names(record, classes) for record in records) if classes else records
+    )
     begin = list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]
     names = dict.fromkeys(chain(types, *first))

@@ -39,7 +39,6 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
-from recordgen.subjects.details import Details, flagged
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
@@ -386,12 +385,8 @@ def _picture(
             raise ValueError(f"expected a mask, which is bytes (got {mask[0]!r:.80})")
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
-    payloads = [range_in(document, place, record, data) for data in (image[0], *mask)]
-    return Picture(
-        *(number + 1, uri, None, size, objects, labels),
-        payloads=payloads,
-        mask=f"{uri}/mask" if mask else "",
-    )
+    files = [range_in(document, place, record, data) for data in (image[0], *mask)]
+    return Picture(number + 1, uri, None, size, objects, labels, payloads=files)
 
 
 def range_in(document: str, place: int, record: bytes, data: bytes) -> Range:
@@ -426,32 +421,29 @@ def _labels(names: Names, values: Values) -> Sequence[str]:
 
 def _objects(names: Names, values: Values) -> Sequence[Marked]:
     """Return the objects of an image, in shares. Raises: ValueError: one is no box."""
-    if not names.boxes:
-        if OBJECT_FEATURES[0] not in values:
-            return ()
-        boxes, texts = stored_boxes(values), values.get(features.IMAGE_OBJECT_TEXT)
-        # Among texts, an empty one is no class, unless a label map names its number.
-        found = [
-            names.named(text) or names.classes.get(box.number, "")
-            for box, text in zip(boxes, texts or (), strict=bool(texts))
-        ] or [names.named(box.number) for box in boxes]
-        pairs = zip(boxes, found, strict=True)
-        return [Marked(label, box[2:6], box.details) for box, label in pairs]
+    if names.boxes:
+        values = _with_own_names(names, values)
+    if OBJECT_FEATURES[0] not in values:
+        return ()
+    boxes, texts = stored_boxes(values), values.get(features.IMAGE_OBJECT_TEXT)
+    # Among texts, an empty one is no class, unless a label map names its number.
+    found = [
+        names.named(text) or names.classes.get(box.number, "")
+        for box, text in zip(boxes, texts or (), strict=bool(texts))
+    ] or [names.named(box.number) for box in boxes]
+    pairs = zip(boxes, found, strict=True)
+    return [Marked(label, box[2:6], box.details) for box, label in pairs]
+
+
+def _with_own_names(names: Names, values: Values) -> Values:
+    """Return the boxes of TensorFlow Datasets as features of the Object Detection API."""
     corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
-    if len(corners) != 4 * len(labels) or not all(isinstance(it, int | float) for it in corners):
+    if len(corners) != 4 * len(labels):
         raise ValueError(
             f"expected four numbers in {names.boxes} for each {names.box_label} (got "
             f"{len(corners)} and {len(labels)})"
         )
-    each = [corners[at : at + 4] for at in range(0, len(corners), 4)]
-    flags = {word: values.get(name, ()) for name, word in names.flags.items()}
-    if any(len(found) not in (0, len(labels)) for found in flags.values()):
-        raise ValueError(f"expected a flag for each box in {listed(names.flags, str)}")
-    details = [
-        Details(flagged({word: found[at] for word, found in flags.items() if found}))
-        for at in range(len(labels))
-    ]
-    return [
-        Marked(names.named(label), (xmin, ymin, xmax, ymax), found)
-        for label, (ymin, xmin, ymax, xmax), found in zip(labels, each, details, strict=True)
-    ]
+    # They are ymin, xmin, ymax, xmax.
+    sides = {side: corners[at::4] for side, at in zip(features.BBOX, (1, 0, 3, 2), strict=True)}
+    flags = {f"image/object/{word}": values.get(name, ()) for name, word in names.flags.items()}
+    return {**sides, **flags, features.IMAGE_OBJECT_LABEL: labels}

@@ -110,8 +110,8 @@ class WebDataset(PictureFormat):
             except ValueError as exc:
                 raise SourceError(f"{where}: {group.key}: {exc}") from exc
         _check_no_caption(where, values, group)
-        single, several, boxes, masks = self.tasks
         is_list = isinstance(values.get("label"), list)
+        single, several, boxes, masks = self.tasks
         task = boxes if _OBJECTS in values else several if is_list else single
         task = masks if group.mask else task
         suffixes = " and ".join(group.parts)
@@ -215,12 +215,9 @@ def _picture(
         size = _size(values, file, image) if objects else None
     except (ValueError, PayloadError) as exc:
         return Problem(line, str(exc), uri)
-    files = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
-    return Picture(
-        *(line, uri, None, size, objects, labels),
-        payloads=[Range(document, each.offset, each.size) for each in files],
-        mask=f"{uri}/mask" if group.mask else "",
-    )
+    members = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
+    files = [Range(document, each.offset, each.size) for each in members]
+    return Picture(line, uri, None, size, objects, labels, payloads=files)
 
 
 def _values(file: IO[bytes], group: _Group, unread: set[str]) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from recordgen import storage
@@ -25,19 +24,8 @@ from recordgen.core.settings import PayloadSettings
 from recordgen.errors import FileTooLargeError, PayloadError
 from recordgen.measures.likeness import Indices, find_alike
 from recordgen.measures.pictures import picture_facts
+from recordgen.payloads import requests
 from recordgen.payloads.check import picture_in_small
-from recordgen.payloads.requests import (
-    FAR_REQUESTS,
-    any_far,
-    ask_all,
-    check_reach,
-    context_of,
-    info_in,
-    payload_infos,
-    read_payload,
-    refused,
-    requested,
-)
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
 from recordgen.storage.access import Access
@@ -60,14 +48,12 @@ class Fetcher:
         self._access = access
         self._stop = Event()
         self._containers: dict[str, FileInfo] = {}
-        self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
+        self._pool = ThreadPoolExecutor(requests.FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
 
     def __enter__(self) -> Fetcher:
         return self
 
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -97,15 +83,15 @@ class Fetcher:
         """Return the bytes of a payload. Raises: PayloadError: it is not the planned one."""
         if self._stop.is_set():
             raise CancelledError
-        check_reach(path, row.source, self._access)
+        requests.check_reach(path, row.source, self._access)
 
         def request() -> bytes:
             if storage.is_local(path):  # no request, so no context: this runs for every row
                 return self._planned(row, path, part, ANY_REQUEST)
-            context = context_of(self._access, row.source, self._stop)
+            context = requests.context_of(self._access, row.source, self._stop)
             return retried(partial(self._planned, row, path, part, context), path, context)
 
-        return requested(request, path, self._limit)
+        return requests.requested(request, path, self._limit)
 
     def _planned(
         self, row: PlannedRow, path: str, part: Range | None, context: RequestContext
@@ -113,7 +99,7 @@ class Fetcher:
         if part is not None:
             self._check_container(row, part, context)
         try:
-            data = read_payload(path, part, row.version, row.bytes, context)
+            data = requests.read_payload(path, part, row.version, row.bytes, context)
         except FileTooLargeError as exc:
             raise _changed(row, exc.size) from exc
         if len(data) < row.bytes:
@@ -130,8 +116,8 @@ class Fetcher:
         info = self._containers.get(part.file)
         if info is None:
             info = self._containers[part.file] = storage.info(part.file, context)
-        if info_in(part, info) != FileInfo(row.bytes, row.version):
-            raise refused(
+        if requests.info_in(part, info) != FileInfo(row.bytes, row.version):
+            raise requests.refused(
                 RejectCode.CHANGED,
                 f"{part.file} changed while it was converted, and its images are in other places; "
                 f"convert again",
@@ -159,7 +145,7 @@ class PayloadStore:
 
     def check_reach(self, path: str, source: str) -> None:
         """Check that a row may reach a payload, see :func:`check_reach`. Raises: PayloadError."""
-        check_reach(file_of(path), source, self.access)
+        requests.check_reach(file_of(path), source, self.access)
 
     def infos(
         self, uris: Sequence[str], sources: Sequence[str]
@@ -168,7 +154,7 @@ class PayloadStore:
 
         ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
         """
-        return payload_infos(uris, sources, self.limit, self.access)
+        return requests.payload_infos(uris, sources, self.limit, self.access)
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
         """Return the content of each payload, or the error that refuses it.
@@ -178,10 +164,10 @@ class PayloadStore:
         uris, sources = [row.uri for row in rows], [row.source for row in rows]
         sized = zip(rows, self.infos(uris, sources), strict=True)
         ask = partial(_content, limit=self.limit, access=self.access, looking=self.looking)
-        is_far = any_far(map(_path, rows))
+        is_far = requests.any_far(map(_path, rows))
         # Decoding keeps threads busy; reading local files does not.
         threads = 1 if self.looking is None else threads_here(self.threads)
-        return ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
+        return requests.ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""
@@ -204,11 +190,11 @@ def _content(
     path = place if part is None else part.file
 
     def request() -> bytes:
-        context = context_of(access, row.source, stop)
-        return read_payload(path, part, info.version, limit.bytes, context)
+        context = requests.context_of(access, row.source, stop)
+        return requests.read_payload(path, part, info.version, limit.bytes, context)
 
     try:
-        data = requested(request, path, limit)
+        data = requests.requested(request, path, limit)
     except PayloadError as exc:
         return exc
     stored = len(data) if part is None else part.stored
@@ -227,7 +213,7 @@ def _path(row: Named) -> str:
 
 def _changed(row: PlannedRow, size: int) -> PayloadError:
     now = f"{size:,} or more" if size > row.bytes else f"{size:,}"
-    return refused(
+    return requests.refused(
         RejectCode.CHANGED,
         f"the file changed while it was converted: it had {row.bytes:,} bytes, now {now}; convert "
         f"again",

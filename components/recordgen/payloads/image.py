@@ -22,25 +22,18 @@ from PIL import Image
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import WEBP
+from recordgen.payloads import reencoding
 from recordgen.payloads.header import UPRIGHT, FileHeader
 from recordgen.payloads.jpeg_decoding import prepare_jpeg, read_jpeg
 from recordgen.payloads.opening import decoded, file_header, keep_pillow_memory_low, open_image
 from recordgen.payloads.png import check_png
 from recordgen.payloads.profiles import png_colours, profile_colours
-from recordgen.payloads.reencoding import (
-    CheckedImage,
-    Prepared,
-    in_small,
-    is_transparent,
-    load,
-    reencode,
-)
 from recordgen.payloads.resizing import change_of, encoder_bytes
 from recordgen.payloads.stored import stored_format
 from recordgen.rejects import RejectCode
 
 
-def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
+def prepare(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
     """Read an image's header; refuse an image that announces too much before decoding it.
 
     Args and Raises: as :func:`recordgen.payloads.check.check_image`.
@@ -51,7 +44,7 @@ def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
     kind = _kind(data, settings)
     keep_pillow_memory_low()
     if settings.check == "none":
-        return Prepared(partial(_unchecked, data, kind, settings), 0, 0)
+        return reencoding.Prepared(partial(_unchecked, data, kind, settings), 0, 0)
     return prepare_jpeg(data, settings) if kind == "jpeg" else _prepare_other(data, kind, settings)
 
 
@@ -62,7 +55,7 @@ def _kind(data: bytes, settings: PayloadSettings) -> str:
     return "" if kind == WEBP and settings.encode.format != WEBP else kind
 
 
-def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImage:
+def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.CheckedImage:
     """Return the unchanged bytes, with its size if the header is readable.
 
     Raises:
@@ -74,16 +67,16 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImag
             jpeg = decoded("JPEG", lambda: read_jpeg(data))
             height, width = jpeg.header.height, jpeg.header.width
             settings.limit.check_pixels(height, width)
-            return CheckedImage(data, kind, height, width)
+            return reencoding.CheckedImage(data, kind, height, width)
         image = open_image(_header(data, settings))
     except PayloadError as exc:
         if exc.code == RejectCode.UNSUPPORTED_PIXELS:
             raise
-        return CheckedImage(data, kind, None, None)
-    return CheckedImage(data, kind, image.height, image.width)
+        return reencoding.CheckedImage(data, kind, None, None)
+    return reencoding.CheckedImage(data, kind, image.height, image.width)
 
 
-def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepared:
+def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.Prepared:
     file = _header(data, settings)
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = file.pixels * (16 if file.format == "WEBP" else 12)
@@ -91,25 +84,25 @@ def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepare
     is_plain = file.bits <= 8 and not file.has_transparency
     is_fast = is_plain and (kind in ("png", "gif", "bmp") or file.bits == 1)
     seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
-    return Prepared(partial(_check_other, data, kind, file, settings), size, seconds)
+    return reencoding.Prepared(partial(_check_other, data, kind, file, settings), size, seconds)
 
 
 def _check_other(
     data: bytes, kind: str, file: FileHeader, settings: PayloadSettings
-) -> CheckedImage:
+) -> reencoding.CheckedImage:
     image = open_image(file)
     if settings.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
-        load(image)
+        reencoding.load(image)
     reason = _why_reencode(kind, file, image)
     if reason is None:
         reason, _ = change_of(kind, image.size, settings)
     if reason is None:
-        small = in_small(image, settings) if settings.check == "decode" else None
-        stored = CheckedImage(data, kind, image.height, image.width, small=small)
+        small = reencoding.in_small(image, settings) if settings.check == "decode" else None
+        stored = reencoding.CheckedImage(data, kind, image.height, image.width, small=small)
     else:
-        stored = reencode(image, file.orientation, reason, settings)
+        stored = reencoding.reencode(image, file.orientation, reason, settings)
     profile = image.info.get("icc_profile") or b""
     colours = png_colours(data) if kind == "png" else profile_colours(profile)
     return stored._replace(colours=colours, frames=file.frames)
@@ -124,7 +117,7 @@ def _why_reencode(kind: str, file: FileHeader, image: Image.Image) -> str | None
         return "exif_orientation"
     if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
         return "alpha" if image.mode != "RGB" else None
-    return "alpha" if is_transparent(image) else None
+    return "alpha" if reencoding.is_transparent(image) else None
 
 
 def _header(data: bytes, settings: PayloadSettings) -> FileHeader:

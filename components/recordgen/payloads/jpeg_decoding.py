@@ -16,18 +16,11 @@ from PIL import Image
 
 from recordgen.core.settings import PayloadSettings
 from recordgen.measures.pictures import SmallPicture, bounded, jpeg_factor
+from recordgen.payloads import reencoding
 from recordgen.payloads.header import UPRIGHT
 from recordgen.payloads.jpeg import JpegHeader, corrupt, jpeg_header, profile_in, without_metadata
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.profiles import profile_colours
-from recordgen.payloads.reencoding import (
-    ON_THEIR_SIDE,
-    CheckedImage,
-    Prepared,
-    reencode,
-    stored_picture,
-    turn,
-)
 from recordgen.payloads.resizing import Placed, change_of, encoder_bytes
 
 _Decoded = TypeVar("_Decoded")
@@ -135,7 +128,7 @@ def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
         return decode(without_metadata(data, profile=False))
 
 
-def prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
+def prepare_jpeg(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
     """Prepare a JPEG as :func:`recordgen.payloads.image.prepare` does."""
     jpeg = decoded("JPEG", lambda: read_jpeg(data))
     header = jpeg.header
@@ -150,24 +143,24 @@ def prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
     elif settings.changes_pictures:
         size += pixels * 8
     size += encoder_bytes((header.width, header.height), settings)
-    return Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
+    return reencoding.Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
 
 
 def _is_cmyk(jpeg: Jpeg) -> bool:
     return jpeg.colorspace in ("CMYK", "YCCK")
 
 
-def _checked_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
+def _checked_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> reencoding.CheckedImage:
     stored = _check_jpeg(jpeg, settings)
     if jpeg.header.has_profile:
         stored = stored._replace(colours=profile_colours(profile_in(jpeg.data)))
     return stored
 
 
-def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
+def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> reencoding.CheckedImage:
     height, width, orientation = jpeg.header.height, jpeg.header.width, jpeg.header.orientation
     is_cmyk = _is_cmyk(jpeg)
-    upright = (height, width) if orientation in ON_THEIR_SIDE else (width, height)
+    upright = (height, width) if orientation in reencoding.ON_THEIR_SIDE else (width, height)
     reason, placed = change_of("jpeg", upright, settings)
     if reason is not None and not is_cmyk:
         return _change_jpeg(jpeg, placed, reason, settings)
@@ -179,8 +172,8 @@ def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
     if is_cmyk or orientation != UPRIGHT:
         file = file_header(jpeg.data)
         reason = "cmyk" if is_cmyk else "exif_orientation"
-        return reencode(open_image(file), orientation, reason, settings)
-    return CheckedImage(jpeg.data, "jpeg", height, width, small=small)
+        return reencoding.reencode(open_image(file), orientation, reason, settings)
+    return reencoding.CheckedImage(jpeg.data, "jpeg", height, width, small=small)
 
 
 def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:
@@ -201,15 +194,15 @@ def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:
 
 def _change_jpeg(
     jpeg: Jpeg, placed: Placed, reason: str, settings: PayloadSettings
-) -> CheckedImage:
+) -> reencoding.CheckedImage:
     """Decode at the smallest DCT scale that covers the stored size, then turn and resize."""
     width, height = placed.least_size()
     orientation = jpeg.header.orientation
-    if orientation in ON_THEIR_SIDE:
+    if orientation in reencoding.ON_THEIR_SIDE:
         width, height = height, width
     gray = jpeg.colorspace == "Gray"
     target = "GRAY" if gray else "RGB"
     pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, height, width))
-    image = turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
-    stored = stored_picture(image, "jpeg", placed, reason, settings)
+    image = reencoding.turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
+    stored = reencoding.stored_picture(image, "jpeg", placed, reason, settings)
     return stored._replace(orientation=orientation)

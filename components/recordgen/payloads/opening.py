@@ -17,13 +17,7 @@ from typing import TypeVar
 from PIL import Image, UnidentifiedImageError, _imaging
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.converted_formats import (
-    ICO_MAGIC,
-    gif_header,
-    icon_header,
-    is_webp,
-    webp_header,
-)
+from recordgen.payloads import converted_formats
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, png_header
@@ -64,8 +58,8 @@ def file_header(data: bytes) -> FileHeader:
             parts than programs write, or its header is damaged.
     """
     read = next((read for magic, read in _READERS.items() if data.startswith(magic)), None)
-    if read is None and is_webp(data):
-        read = webp_header
+    if read is None and converted_formats.is_webp(data):
+        read = converted_formats.webp_header
     if read is None:
         raise PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
     header = read(data)
@@ -103,10 +97,10 @@ def _bitmap(data: bytes) -> FileHeader:
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     b"\xff\xd8\xff": _jpeg,
     PNG_MAGIC: png_header,
-    b"GIF87a": gif_header,
-    b"GIF89a": gif_header,
+    b"GIF87a": converted_formats.gif_header,
+    b"GIF89a": converted_formats.gif_header,
     b"BM": _bitmap,
-    ICO_MAGIC: icon_header,
+    converted_formats.ICO_MAGIC: converted_formats.icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
     **dict.fromkeys(_NETPBM_MAGICS, _netpbm),
 }

@@ -12,14 +12,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import IO, Any
 
-from recordgen.core.limits import (
-    COLUMN_LEVELS,
-    COLUMNS,
-    LIST_VALUES,
-    TEXT_BYTES,
-    UNPACKED_BYTES,
-    UNPACKED_TIMES,
-)
+from recordgen.core import limits
 
 #: Most rows that are held in memory at once.
 ROWS_AT_ONCE = 16
@@ -43,10 +36,10 @@ def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
         metadata=footer,
         buffer_size=_BUFFER_BYTES,
         pre_buffer=False,
-        thrift_container_size_limit=COLUMNS.most,  # the library recurses into columns
+        thrift_container_size_limit=limits.COLUMNS.most,  # the library recurses into columns
     )
     for number in range(len(file.schema)):
-        COLUMN_LEVELS.check(file.schema.column(number).path.count("."))
+        limits.COLUMN_LEVELS.check(file.schema.column(number).path.count("."))
     return file
 
 
@@ -83,16 +76,18 @@ def rows_at_once(
             continue
         packed += chunk.total_compressed_size
         held += chunk.total_uncompressed_size
-        if held > UNPACKED_TIMES.most * packed:
-            UNPACKED_BYTES.check(held)
+        if held > limits.UNPACKED_TIMES.most * packed:
+            limits.UNPACKED_BYTES.check(held)
         is_list = column.max_repetition_level > 0
         values = chunk.num_values if is_list else row_group.num_rows
         value = column.length or _largest(chunk)
         if path == image:
             largest += value
             continue
-        is_small = chunk.total_uncompressed_size < UNPACKED_TIMES.most * chunk.total_compressed_size
-        if is_small and not column.length and value * values > UNPACKED_BYTES.most:
+        is_small = (
+            chunk.total_uncompressed_size < limits.UNPACKED_TIMES.most * chunk.total_compressed_size
+        )
+        if is_small and not column.length and value * values > limits.UNPACKED_BYTES.most:
             is_skipped = is_far and chunk.total_compressed_size > _FAR_BYTES
             value = 0 if is_skipped else _longest(raw, file, group, path)
         if is_list:
@@ -101,13 +96,13 @@ def rows_at_once(
         else:
             largest += value
             text_bytes += value * values
-    if held > UNPACKED_TIMES.most * packed:  # a value is in the dictionary and in its row
-        UNPACKED_BYTES.check(held + largest)
-    if max(in_lists, list_bytes, text_bytes) > UNPACKED_TIMES.most * packed:
-        LIST_VALUES.check(in_lists)
-        UNPACKED_BYTES.check(list_bytes)
-        TEXT_BYTES.check(text_bytes)
-    return max(1, min(most_rows, UNPACKED_BYTES.most // max(1, largest)))
+    if held > limits.UNPACKED_TIMES.most * packed:  # a value is in the dictionary and in its row
+        limits.UNPACKED_BYTES.check(held + largest)
+    if max(in_lists, list_bytes, text_bytes) > limits.UNPACKED_TIMES.most * packed:
+        limits.LIST_VALUES.check(in_lists)
+        limits.UNPACKED_BYTES.check(list_bytes)
+        limits.TEXT_BYTES.check(text_bytes)
+    return max(1, min(most_rows, limits.UNPACKED_BYTES.most // max(1, largest)))
 
 
 def _largest(chunk: Any) -> int:

@@ -27,25 +27,12 @@ from urllib.parse import urlsplit
 
 from recordgen.errors import UsageError
 from recordgen.messages.masking import without_secrets
-from recordgen.storage.paths import (
-    FAMILY,
-    OBJECT_STORES,
-    absolute,
-    is_chained,
-    is_http,
-    is_local,
-    origin_of,
-    own_places,
-    place_of,
-    scheme_of,
-    shown,
-    wider,
-)
+from recordgen.storage import paths
 from recordgen.storage.terms import UrlPolicy
 
 # Words of the option that are schemes; others are written ``name://``. A word that is neither must
 # not be taken for one: it may be a folder, which was meant to restrict what rows reach.
-_KNOWN_SCHEMES = (*OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", "memory")
+_KNOWN_SCHEMES = (*paths.OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", "memory")
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
@@ -95,7 +82,12 @@ class Access:
 
     def refusal(self, path: str, source: str) -> str | None:
         """Return why a row of the import file ``source`` may not reach ``path``, else None."""
-        if not self.confined and not self._roots and is_local(path) and is_local(source):
+        if (
+            not self.confined
+            and not self._roots
+            and paths.is_local(path)
+            and paths.is_local(source)
+        ):
             return None  # by far the most frequent case
         if self._is_below_images(path):
             return None
@@ -117,8 +109,8 @@ class Access:
                 return is_named
         if redirected:
             return False
-        return scheme_of(url) in _with_https(self.schemes) or (
-            is_http(source) and origin_of(url) == origin_of(source)
+        return paths.scheme_of(url) in _with_https(self.schemes) or (
+            paths.is_http(source) and paths.origin_of(url) == paths.origin_of(source)
         )
 
     def may_get_credentials(self, url: str, source: str) -> bool:
@@ -128,18 +120,18 @@ class Access:
         """
         if self._is_below_images(url) or (self._roots and self._root_refusal(url) is None):
             return True
-        return is_http(source) and origin_of(url) == origin_of(source)
+        return paths.is_http(source) and paths.origin_of(url) == paths.origin_of(source)
 
     def _is_below_images(self, path: str) -> bool:
         """Return whether a path is below the root of images; links are followed."""
-        if self._images is None or is_chained(path):
+        if self._images is None or paths.is_chained(path):
             return False
-        place = place_of(path)
+        place = paths.place_of(path)
         return place is not None and place[: len(self._images)] == self._images
 
     def _scheme_refusal(self, path: str, source: str) -> str | None:
-        scheme, own = scheme_of(path), scheme_of(source)
-        if is_chained(path):
+        scheme, own = paths.scheme_of(path), paths.scheme_of(source)
+        if paths.is_chained(path):
             return "a chain of URLs is not followed; copy the files to a folder or bucket"
         if scheme == "file":
             if own == "file":
@@ -148,11 +140,11 @@ class Access:
                 f"rows of an import file on {own}:// reach no local files; if you trust it, copy "
                 f"it to this machine"
             )
-        anyway = OBJECT_STORES if own == "file" else (own,)
-        allowed = {FAMILY.get(name, name) for name in (*anyway, *_with_https(self.schemes))}
+        anyway = paths.OBJECT_STORES if own == "file" else (own,)
+        allowed = {paths.FAMILY.get(name, name) for name in (*anyway, *_with_https(self.schemes))}
         if "http" in anyway:
             allowed.add("https")
-        if FAMILY.get(scheme, scheme) in allowed:
+        if paths.FAMILY.get(scheme, scheme) in allowed:
             return None
         if scheme in _LOCAL_SCHEMES:
             return f"{scheme}:// is not supported; write only the path"
@@ -162,7 +154,7 @@ class Access:
     def _root_refusal(self, path: str) -> str | None:
         if not self._roots:
             return None
-        place = place_of(path)
+        place = paths.place_of(path)
         if place is None:
             return (
                 "a path with '..' or an ambiguous URL cannot be compared with --allow; write "
@@ -175,23 +167,27 @@ class Access:
         )
 
     def _confined_refusal(self, path: str, source: str) -> str | None:
-        scheme = scheme_of(path)
-        if is_chained(path) or scheme in _LOCAL_SCHEMES[1:] or is_local(path) > is_local(source):
+        scheme = paths.scheme_of(path)
+        if (
+            paths.is_chained(path)
+            or scheme in _LOCAL_SCHEMES[1:]
+            or paths.is_local(path) > paths.is_local(source)
+        ):
             return self._scheme_refusal(path, source)
-        place = place_of(path)
+        place = paths.place_of(path)
         if place is None:
             return (
                 "a path with '..' or an ambiguous URL cannot be compared with what rows may reach"
                 "; write it plainly"
             )
-        own = own_places(source)
+        own = paths.own_places(source)
         if any(place[: len(root)] == root for root in (*own, *self._roots)):
             return None
         if not self._roots and scheme in _with_https(self.schemes):
             return None
         return (
-            f"in a pipeline step, rows reach only {shown(own[0])} and what allow "
-            f"names; allow={shown(wider(place))} allows it"
+            f"in a pipeline step, rows reach only {paths.shown(own[0])} and what allow "
+            f"names; allow={paths.shown(paths.wider(place))} allows it"
         )
 
 
@@ -217,13 +213,13 @@ def resolved(word: str) -> str:
 
     Raises: UsageError: it may be a folder or a scheme.
     """
-    if _is_scheme(word) or not is_local(word):
+    if _is_scheme(word) or not paths.is_local(word):
         return word
     if _SCHEME.fullmatch(word) and word not in _LOCAL_SCHEMES:
         raise UsageError(
             f"allow: write ./{word} for a folder, or {word}:// for a scheme (got {word!r})"
         )
-    return absolute(word) if word else word
+    return paths.absolute(word) if word else word
 
 
 def _is_scheme(word: str) -> bool:
@@ -236,8 +232,8 @@ def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _parse_root(root: str) -> tuple[str, ...]:
-    place = place_of(root) if root else None
-    if place is None or is_chained(root) or (is_http(root) and urlsplit(root).query):
+    place = paths.place_of(root) if root else None
+    if place is None or paths.is_chained(root) or (paths.is_http(root) and urlsplit(root).query):
         raise UsageError(
             f"allow must name schemes such as https, and folders or plain URL prefixes such as "
             f"gs://bucket/images (got {root!r})"
@@ -246,8 +242,8 @@ def _parse_root(root: str) -> tuple[str, ...]:
 
 
 def _parse_image_root(root: str) -> tuple[str, ...]:
-    place = place_of(root)
-    if place is None or is_chained(root) or without_secrets(root) != root:
+    place = paths.place_of(root)
+    if place is None or paths.is_chained(root) or without_secrets(root) != root:
         raise UsageError(
             f"image_root must be a folder or a plain URL, such as images/ or gs://bucket/images "
             f"(got {without_secrets(root)!r})"
