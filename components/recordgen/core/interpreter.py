@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
+from operator import itemgetter
+from traceback import walk_stack
+from types import FrameType
 
 
 def _status(name: str) -> int | None:
@@ -40,7 +43,7 @@ def start_main(module: str) -> subprocess.Popen[bytes]:
 
 
 # Modules between the code that makes an array and the import.
-_BETWEEN = ("pyarrow.", "importlib._bootstrap", "_frozen_importlib")
+_BETWEEN = (__name__, "traceback", "pyarrow.", "importlib._bootstrap", "_frozen_importlib")
 
 
 class _Importer:
@@ -49,13 +52,15 @@ class _Importer:
     @staticmethod
     def find_spec(name: str, *_: object) -> ModuleSpec | None:
         if name == "pandas":
-            frame = sys._getframe(1)
-            while frame.f_globals["__name__"].startswith(_BETWEEN) and frame.f_back:
-                frame = frame.f_back
-            is_ours = frame.f_globals["__name__"].startswith("recordgen.")
-            if is_ours and name not in frame.f_code.co_names:
+            callers = map(itemgetter(0), walk_stack(None))
+            asking = next(it for it in callers if not _module(it).startswith(_BETWEEN))
+            if _module(asking).startswith("recordgen.") and name not in asking.f_code.co_names:
                 raise ModuleNotFoundError("this command has no DataFrames", name=name)
         return None
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals["__name__"])
 
 
 def spare_pandas() -> None:
