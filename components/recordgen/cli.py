@@ -30,7 +30,7 @@ from importlib.metadata import distributions
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import logs, progress_bar, terminal
+from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
 from recordgen.conversion.texts import events, inspected, summaries
@@ -276,7 +276,7 @@ def _progress(args: argparse.Namespace) -> Progress | None:
     if given.get("quiet"):
         return None
     if given.get("log_format", "text") == "text" and sys.stderr.isatty():
-        return progress_bar.ProgressBar()
+        return terminal.ProgressBar()
     return logs.ProgressLog()
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.templates import file_text
