@@ -30,10 +30,11 @@ from importlib.metadata import distributions
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import logs, progress_bar, terminal
+from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
 from recordgen.conversion.texts import events, inspected, summaries
+from recordgen.core.interpreter import spare_pandas
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -120,6 +121,7 @@ def _with_dashes(arguments: Sequence[str]) -> list[str]:
 
 def exit_main() -> NoReturn:
     """Run the command line as a process."""
+    spare_pandas()
     exit_now(main())
 
 
@@ -274,7 +276,7 @@ def _progress(args: argparse.Namespace) -> Progress | None:
     if given.get("quiet"):
         return None
     if given.get("log_format", "text") == "text" and sys.stderr.isatty():
-        return progress_bar.ProgressBar()
+        return terminal.ProgressBar()
     return logs.ProgressLog()
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recordgen.checks.check import KEYED, Check, Examined, FoundRows
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.check import KEYED, Check, Examined, ExampleFacts, FoundRows
 
 
 class SharedPatient(Check):

@@ -30,8 +30,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
 from recordgen.core.planning.messages import RowBlock
 from recordgen.core.rows.columns import columns_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import PlacedRow
+from recordgen.core.rows.row import PlacedRow, placing
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError

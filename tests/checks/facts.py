@@ -10,11 +10,9 @@ import pyarrow as pa
 
 import recordgen
 from recordgen.checks import labels
-from recordgen.checks.check import Check, Examined
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.check import Check, Examined, ExampleFacts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.facts.builder import FactsBuilder, together
-from recordgen.core.facts.columns import of_shard
+from recordgen.core.facts.columns import FactsBuilder, of_shard, together
 from recordgen.options import ConvertOptions
 
 

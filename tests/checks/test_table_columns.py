@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.checks.labels import distance_of_samples
 from recordgen.checks.tables import codes_of, scoring
-from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
+from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
 from recordgen.tables.examples import contents_of
 from tests.checks.facts import findings as lint_findings

@@ -13,7 +13,7 @@ import pytest
 import recordgen
 import recordgen.pandas
 from recordgen.cli import main
-from recordgen.console.progress_bar import ProgressBar, ProgressLine, progress_for
+from recordgen.console.terminal import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.progress import Phase, Snapshot

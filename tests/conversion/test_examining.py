@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows, checks_of
+from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, ExampleFacts, FoundRows, checks_of
 from recordgen.checks.copies import alike_groups
-from recordgen.checks.facts import ExampleFacts
 from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
 from recordgen.conversion.examining import Size, UniteGroups, examine
 from recordgen.conversion.settings import conversion_of

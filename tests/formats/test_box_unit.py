@@ -10,8 +10,7 @@ from PIL import Image
 from recordgen.conversion.settings import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments, PlannedRow, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN

@@ -22,7 +22,7 @@ from recordgen.cli import main
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow import convert as step
 from recordgen.kubeflow.__main__ import main as run_step

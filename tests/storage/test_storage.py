@@ -28,7 +28,7 @@ from recordgen import storage
 from recordgen.conversion.settings import store_of
 from recordgen.conversion.texts.summaries import conversion_summary
 from recordgen.core.records import RECORDS
-from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,
     PayloadError,

@@ -15,7 +15,7 @@ import recordgen
 from recordgen import Schema, types
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tables.types import ColumnType

@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.planning.bucket_files import BucketFile, cut, encode_bucket, planned_rows
+from recordgen.core.planning.messages import BucketFile, cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import PlacedRow, PlannedRow
-from recordgen.core.rows.row import RowBatch
+from recordgen.core.rows.row import PlacedRow, PlannedRow, RowBatch, placing
 from recordgen.errors import (
     NothingToConvertError,
     NotUnderstoodError,

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import recordgen
 from recordgen import cli, tasks
-from recordgen.core.task.stored import LABEL_FILES
+from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
 from recordgen.kubeflow.evaluate import evaluate

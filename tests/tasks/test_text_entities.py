@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, Row, content_uri
+from recordgen.core.rows.row import Adjustments, PlannedRow, Row, content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile

@@ -11,8 +11,7 @@ from pyarrow.parquet import read_table
 import recordgen
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import content_uri
+from recordgen.core.rows.row import PlannedRow, content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line

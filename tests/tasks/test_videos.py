@@ -17,8 +17,7 @@ import recordgen
 from recordgen.conversion.settings import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import PlannedRow, Row
 from recordgen.core.task.task import placing_name
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile

@@ -25,7 +25,7 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import LengthError
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import RecordError, SourceError
 from recordgen.features import VIDEO_URI, FeatureSpec
 from recordgen.storage.copies import CACHE_BYTES

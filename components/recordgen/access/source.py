@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.access.records import Records
-from recordgen.core.task.stored import is_image
+from recordgen.core.task.annotation import is_image
 from recordgen.errors import UsageError, names_checked
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from recordgen.checks.check import (
     Check,
     CheckedTask,
     Examined,
+    ExampleFacts,
     FoundRows,
 )
-from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns

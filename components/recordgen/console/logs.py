@@ -22,8 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.progress_bar import progress_message
-from recordgen.console.terminal import JsonFormatter, TextFormatter
+from recordgen.console.terminal import JsonFormatter, TextFormatter, progress_message
 from recordgen.core.runs import counters
 from recordgen.errors import DataError, RemediedError
 from recordgen.messages import megabytes

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from recordgen import storage
 from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
 from recordgen.console import logs
-from recordgen.console.progress_bar import AUTO, progress_for
+from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
 from recordgen.conversion.committing import Mode, committed, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult

@@ -20,8 +20,7 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.facts.columns import Columns, with_kept
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.rows.arrow_files import count_groups
-from recordgen.core.rows.columns import values_of
+from recordgen.core.rows.columns import count_groups, values_of
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, differing, recorded_there

@@ -26,7 +26,7 @@ from recordgen.core.planning.plan import too_many
 from recordgen.core.progress import COMMIT
 from recordgen.core.runs.commit import Run, check_appendable, commit, leave_failed, open_run
 from recordgen.core.runs.staging import StagedPlan
-from recordgen.core.task.stored import label_files
+from recordgen.core.task.annotation import label_files
 from recordgen.errors import DataError, LintError, NothingToConvertError, TooManyRejectsError
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output

@@ -21,10 +21,10 @@ from recordgen.checks.check import (
     MOST_TOGETHER,
     Check,
     Examined,
+    ExampleFacts,
     FoundRows,
     checks_of,
 )
-from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.selection import Selection
 from recordgen.conversion.appending import read_group
 from recordgen.core.conversion import Conversion, RowSource

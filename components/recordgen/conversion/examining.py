@@ -27,9 +27,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks import copies
-from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
+from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, ExampleFacts
 from recordgen.checks.copies import crowd_remarks
-from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import (
     BATCH,

@@ -15,8 +15,7 @@ from recordgen.conversion.settings import store_of
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import labels_digest
-from recordgen.core.rows.planned import requested_uris
-from recordgen.core.rows.row import Row, RowBatch
+from recordgen.core.rows.row import Row, RowBatch, requested_uris
 from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile

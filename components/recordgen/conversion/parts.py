@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import runner_factory
-from recordgen.console.progress_bar import AUTO, progress_for
+from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
 from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
@@ -33,7 +33,7 @@ from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.bucket_files import ShardOutline
+from recordgen.core.planning.messages import ShardOutline
 from recordgen.core.progress import Phases, Progress
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs import lease

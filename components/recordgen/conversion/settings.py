@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
-from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
+from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS, LabelForms
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.task import ONE, SEVERAL, Task
 from recordgen.formats.format import Format

@@ -14,8 +14,7 @@ from itertools import islice
 from typing import Any
 
 from recordgen import storage
-from recordgen.checks.check import Examined, run_checks
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.check import Examined, ExampleFacts, run_checks
 from recordgen.checks.selection import Selection
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine

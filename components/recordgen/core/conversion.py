@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from recordgen.core.rows.columns import Columns
-    from recordgen.core.rows.planned import PlannedRow
+    from recordgen.core.rows.row import PlannedRow
     from recordgen.core.task.task import Task
 
 #: Most bytes of payloads held at the same time, unless a single payload has more.

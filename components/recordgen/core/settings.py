@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
+from recordgen.core.dataset.vocabulary import LabelForms
 from recordgen.core.image_settings import Decoding, Encoding, ImageSizing, Limits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
-from recordgen.core.task.stored import LABEL_FILES
+from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.registry import EXPORTS

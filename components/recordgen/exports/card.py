@@ -13,7 +13,7 @@ import re
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.core.task.task import ONE, PARTS, SEVERAL
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output

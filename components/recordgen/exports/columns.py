@@ -21,7 +21,7 @@ import numpy as np
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.coco import RLE, shapes_in_pixels
 from recordgen.exports.image_files import file_name

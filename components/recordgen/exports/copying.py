@@ -27,7 +27,7 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import COPY_FILE, Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
-from recordgen.core.task.stored import declared_values, label_files, stored_features
+from recordgen.core.task.annotation import declared_values, label_files, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output

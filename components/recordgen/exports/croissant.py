@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.templates import environment

@@ -22,7 +22,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.ordered import map_in_order
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output

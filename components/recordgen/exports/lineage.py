@@ -14,8 +14,12 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset, written_elsewhere
-from recordgen.core.dataset.typed import parsed_json
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    parsed_json,
+    read_dataset,
+    written_elsewhere,
+)
 from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import stored_features
+from recordgen.core.task.annotation import stored_features
 from recordgen.errors import StorageError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output

@@ -81,7 +81,7 @@ class Output:
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
         """Yield the same in parts, which are never in memory together; none without the file."""
         from recordgen.core.facts.columns import read_examples
-        from recordgen.core.rows.arrow_files import count_groups
+        from recordgen.core.rows.columns import count_groups
 
         path = self.path_of(EXAMPLES_FILE)
         try:

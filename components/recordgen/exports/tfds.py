@@ -18,7 +18,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import labels_text
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.image_files import image_formats

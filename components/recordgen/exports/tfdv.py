@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import label_files, stored_features
+from recordgen.core.task.annotation import label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.templates import environment

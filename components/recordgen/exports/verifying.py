@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
 from recordgen.core.shards.intact import Difference, find_differences
-from recordgen.core.task.stored import label_files
+from recordgen.core.task.annotation import label_files
 from recordgen.errors import StorageError
 from recordgen.registry import TASKS
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TypeAlias
 
-from recordgen.core.dataset.label_names import LIST
+from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.tables.roles import AUTO
 

@@ -18,8 +18,8 @@ from itertools import chain
 from typing import NoReturn
 
 from recordgen import tasks
-from recordgen.core.dataset.label_names import LIST
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
+from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError

@@ -15,7 +15,7 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.dataset.splits import EVAL
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.tasks import TASKS

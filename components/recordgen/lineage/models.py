@@ -19,8 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.manifest import Dataset, built
 from recordgen.messages.masking import without_secrets
 from recordgen.version import __version__
 

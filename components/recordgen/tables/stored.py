@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import stored_features
+from recordgen.core.task.annotation import stored_features
 from recordgen.errors import SourceError
 from recordgen.registry import TASKS
 from recordgen.tables.columns import Table

@@ -3,7 +3,7 @@
 import pytest
 
 import recordgen
-from recordgen.core.dataset.label_names import LabelForms, check_labels
+from recordgen.core.dataset.vocabulary import LabelForms, check_labels
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.label_fields import separated
 from tests.conftest import stored_examples

@@ -12,8 +12,7 @@ from recordgen.core.dataset.splits import (
     split_named,
     split_order,
 )
-from recordgen.core.rows.planned import Group, PlacedRow
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import Group, PlacedRow, Row
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions, make_options

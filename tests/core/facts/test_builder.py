@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.core.facts import ImageNote
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder
-from recordgen.core.facts.columns import WITH_ROWS, whole, without_empty
+from recordgen.core.facts.columns import WITH_ROWS, ExampleNote, FactsBuilder, whole, without_empty
 from recordgen.measures.pictures import SmallPicture
 from recordgen.measures.texts import SeenText
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.check import ExampleFacts
 from recordgen.core.facts import columns
-from recordgen.core.rows.arrow_files import count_groups
+from recordgen.core.rows.columns import count_groups
 
 
 def facts_of(*uris):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.splits import SPLITS, SplitFractions
 from recordgen.core.planning.decide import decide
-from recordgen.core.rows.placing import placing
+from recordgen.core.rows.row import placing
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for

@@ -23,8 +23,7 @@ from recordgen.core.planning.appending import (
     merge_findings,
 )
 from recordgen.core.planning.plan import Base
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import KnownRow
+from recordgen.core.rows.row import KnownRow, placing
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import OPTIONS as DECLARED

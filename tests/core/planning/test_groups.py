@@ -7,10 +7,9 @@ import pytest
 
 import recordgen
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
-from recordgen.core.planning.groups import with_groups
+from recordgen.core.flow.reading import with_groups
 from recordgen.core.rows.columns import placed, values_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.row import Row, RowBatch, batched, content_uri
+from recordgen.core.rows.row import Row, RowBatch, batched, content_uri, placing
 from recordgen.errors import UsageError
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source

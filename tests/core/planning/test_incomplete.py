@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
-from recordgen.core.rows.placing import placing
+from recordgen.core.planning.decide import lost_by_bucket, with_doubt
+from recordgen.core.rows.row import placing
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, ObjectDetection
 from tests.planned import bucket_of

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder
+from recordgen.core.facts.columns import ExampleNote, FactsBuilder
 from recordgen.core.planning.decide import LOOKS, decide
-from recordgen.core.rows.placing import placing
+from recordgen.core.rows.row import placing
 from recordgen.errors import UsageError
 from recordgen.measures.pictures import small_picture
 from recordgen.options import ConvertOptions

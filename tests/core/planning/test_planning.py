@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.planning import bucket_files
+from recordgen.core.planning import messages
 from recordgen.core.planning.plan import (
     Base,
     BucketSummary,
@@ -19,9 +19,7 @@ from recordgen.core.planning.plan import (
     too_many,
 )
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import Group, PlacedRow, PlannedRow, Row, placing
 from recordgen.errors import DataError, LintError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
@@ -50,13 +48,13 @@ def plan_all(rows, sizes, options, buckets):
         )
         summaries.append(summary)
         name = str(bucket)
-        contents[name], blocks = bucket_files.encode_bucket(planned)
-        files.append(bucket_files.BucketFile(bucket, name, blocks))
+        contents[name], blocks = messages.encode_bucket(planned)
+        files.append(messages.BucketFile(bucket, name, blocks))
     plan = plan_of(summaries, read=RowCounts(len(rows)), options=options)
     shards = {}
-    for outline in bucket_files.cut(plan, files):
+    for outline in messages.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
-        if found := list(rows_of(PlannedRow, bucket_files.planned_rows(outline, read))):
+        if found := list(rows_of(PlannedRow, messages.planned_rows(outline, read))):
             shards[outline.split, outline.label, outline.index] = found
     return shards
 

@@ -15,10 +15,16 @@ from recordgen.core.planning.decide import facts_of
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.planning.resolve import settle_bucket
 from recordgen.core.rows.columns import PlannedBatch, columns_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import Group, KnownRow, PlacedRow, PlannedRow
-from recordgen.core.rows.row import content_digest, content_uri
-from recordgen.core.shards.rows import payload_rows
+from recordgen.core.rows.row import (
+    Group,
+    KnownRow,
+    PlacedRow,
+    PlannedRow,
+    content_digest,
+    content_uri,
+    placing,
+)
+from recordgen.core.shards.task import payload_rows
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import recordgen
-from recordgen.core.rows.arrow_files import count_groups, read_parquet, read_streams
+from recordgen.core.rows.columns import count_groups, read_parquet, read_streams
 from tests.conftest import encoded, noise, run_python
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
@@ -76,7 +76,7 @@ def test_an_arrow_stream_that_would_run_code(tmp_path):
     path = tmp_path / "stream"
     path.write_bytes(to_stream(with_pickle(TABLE, tmp_path / "ran")))
     code = (
-        "import sys; from recordgen.core.rows.arrow_files import read_streams\n"
+        "import sys; from recordgen.core.rows.columns import read_streams\n"
         "try: list(read_streams(open(sys.argv[1], 'rb').read()))\n"
         "except ValueError as exc: print(exc)"
     )

@@ -5,16 +5,18 @@ import hashlib
 import pytest
 
 from recordgen.core.rows.columns import PlannedBatch, columns_of
-from recordgen.core.rows.placing import Place, placing, row_name
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import (
     Adjustments,
+    Place,
+    PlannedRow,
     Row,
     RowBatch,
     batched,
     content_digest,
     content_uri,
     is_content_uri,
+    placing,
+    row_name,
 )
 from recordgen.rejects import Finding, OddLine, Reject, RejectCode, place_of, reject, to_lines
 

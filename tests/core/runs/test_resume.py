@@ -24,7 +24,7 @@ from recordgen import cli, storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
-from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards.task import ShardTask

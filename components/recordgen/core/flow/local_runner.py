@@ -1,19 +1,39 @@
-"""Runs a graph on this machine; steps may use threads, and some are worth several processes."""
+"""Runs a graph on this machine; steps may use threads, and some are worth several processes.
+
+The threads of one process take turns in Python, so beyond a few of them only more processes help.
+Each process is a new interpreter that knows nothing of this one's modules: a script that converts
+needs no ``if __name__ == "__main__"``. It receives the step, then element after element:
+
+    launcher ── Task(step, processes, level), element, element, … ──▶ process
+             ◀── LogRecord, LogRecord, [output, …] | None ────────┘
+
+None is the answer to an element whose error lies in the staging folder. When the launcher ends in
+any way, the pipe closes, and so does the process.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import pickle
+import signal
+import sys
+import threading
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice, tee
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 from sys import getsizeof
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.interpreter import has_python
+from recordgen.core.interpreter import KILLED, has_python, spare_pandas, start_main
+from recordgen.core.ordered import map_in_order, share_threads
 from recordgen.core.runs.staging import Staging
-from recordgen.errors import RunnerError
+from recordgen.errors import RecordgenError, RunnerError
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3
@@ -68,8 +88,6 @@ def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
         first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
         elements = chain(first, elements)
         if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:
-            from recordgen.core.flow.processes import in_processes  # few rows need none
-
             yield from in_processes(step, elements, processes)
             return
     step.begin(lambda amounts: None)  # do not count here: the results hold all counts
@@ -100,3 +118,157 @@ def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any
                 file.seek(start)
                 earlier += pickle.load(file)
             yield key, earlier + found.pop(key)  # free as soon as the group is processed
+
+
+class Task(NamedTuple):
+    """What a process learns first."""
+
+    step: Step
+    processes: int  # number of processes that share the threads of the run
+    level: int  # level of the launcher's logs
+
+
+def in_processes(step: Step, elements: Iterable[Any], processes: int) -> Iterator[Any]:
+    """Yield the step's outputs for all elements, in order, from several processes.
+
+    Raises:
+        RecordgenError: the step raised it.
+        MemoryError: a process ran out of memory.
+        RunnerError: a process ended early.
+    """
+    level = min(logging.getLogger(name).getEffectiveLevel() for name in ("", "recordgen"))
+    task = pickle.dumps(Task(step, processes, level))
+    started = [_Process(task) for _ in range(processes)]
+    free: SimpleQueue[_Process] = SimpleQueue()
+    for each in started:
+        free.put(each)
+
+    def outputs(element: Any) -> Sequence[Any]:
+        process = free.get()
+        try:
+            return process.answer(element, step)
+        finally:
+            free.put(process)
+
+    def end() -> None:
+        for process in started:
+            process.end()
+
+    found = map_in_order(outputs, elements, threads=processes, on_leave=end)
+    try:
+        yield from chain.from_iterable(found)
+    finally:
+        found.close()
+        for process in started:
+            process.close()
+
+
+class _Process:
+    """A process that runs a step."""
+
+    def __init__(self, task: bytes) -> None:
+        self._process = start_main(__name__)
+        self._elements = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+        self._send(task)
+
+    def answer(self, element: Any, step: Step) -> Sequence[Any]:
+        """Return the step's outputs for an element. Raises: as :func:`in_processes`."""
+        self._send(pickle.dumps(element))
+        try:
+            while isinstance(message := pickle.load(self._answers), logging.LogRecord):
+                _log_here(message)
+        except (EOFError, pickle.UnpicklingError):
+            raise self._death() from None
+        if message is None:
+            raise step.staging.read_error() or RunnerError("a process failed without an error")
+        found: Sequence[Any] = message
+        return found
+
+    def end(self) -> None:
+        """Close the pipe, so that the process ends, whatever it is doing."""
+        with suppress(OSError):
+            self._elements.close()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Release what is left, when no thread waits for an answer."""
+        self._answers.close()
+
+    def _send(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # the missing answer says that the process is dead
+            self._elements.write(data)
+            self._elements.flush()
+
+    def _death(self) -> Exception:
+        status = self._process.wait()
+        if status == KILLED:
+            return MemoryError("the system killed a process, to free memory")
+        return RunnerError(f"a process of the run exited with {status}; --resume keeps the shards")
+
+
+def _log_here(record: logging.LogRecord) -> None:
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+def main() -> None:
+    """Run the step on stdin for the elements on stdin; write the answers to stdout."""
+    spare_pandas()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal interrupts all processes
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # libraries print, too
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
+    """Run a step for the elements that can be read, and write the answers."""
+    lock = threading.Lock()
+
+    def answer(message: Any) -> None:
+        data = pickle.dumps(message)
+        with lock, suppress(BrokenPipeError):  # the launcher has ended
+            answers.write(data)
+            answers.flush()
+
+    step, processes, level = pickle.load(asked)
+    share_threads(processes)
+    logging.captureWarnings(True)
+    logging.basicConfig(level=level, format="%(message)s", handlers=[_Forwarded(answer)])
+    elements: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_read, args=(asked, elements), daemon=True).start()
+    step.begin(lambda amounts: None)  # the results hold all counts
+    while True:
+        answer(_outputs(step, elements.get()))
+
+
+def _read(asked: IO[bytes], elements: SimpleQueue[Any]) -> None:
+    """Read elements until the launcher ends, and end this process with it."""
+    try:
+        with suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                elements.put(pickle.load(asked))
+    finally:
+        os._exit(0)  # after any error: the launcher waits for an answer
+
+
+def _outputs(step: Step, element: Any) -> Sequence[Any] | None:
+    try:
+        return list(step.process(element))
+    except RecordgenError as exc:
+        step.staging.write_error(exc)
+    except MemoryError:
+        step.staging.write_error(RunnerError(OUT_OF_MEMORY))
+    return None
+
+
+class _Forwarded(QueueHandler):
+    """Hands log records to the launcher, whose logs may be JSON."""
+
+    def __init__(self, answer: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__(SimpleQueue())  # records are answers instead
+        self._answer = answer
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self._answer(record)

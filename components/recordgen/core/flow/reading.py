@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, compress, count, islice
 from typing import Any
 
 from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.conversion import PayloadStore, RowReader
+from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.planning.appending import ExistingGroup, known_rows
-from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
+from recordgen.core.planning.decide import lost_by_bucket, with_doubt
 from recordgen.core.planning.messages import KnownBlock, LostRows, ReadSummary, RowBlock
 from recordgen.core.rows.columns import by_bucket, columns_of, placed
-from recordgen.core.rows.planned import KnownRow
-from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
+from recordgen.core.rows.row import (
+    BATCH_ROWS,
+    KnownRow,
+    ReadItem,
+    Row,
+    RowBatch,
+    batched,
+    is_content_uri,
+)
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
-from recordgen.rejects import Counted, Finding, OddLine, Reject
+from recordgen.messages.masking import masked
+from recordgen.rejects import Counted, Finding, OddLine, Reject, RejectCode
 
 # Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000
@@ -118,7 +127,7 @@ class ReadRows(PlanningStep):
         named = any(any(batch.splits) for batch in batches)
         groups: list[str | None] | None = None
         if (by := self.splits.grouping) is not None:
-            from recordgen.core.planning.groups import with_groups  # few runs group rows
+            from recordgen.core.flow.reading import with_groups  # few runs group rows
 
             found = [with_groups(batch, by, self.splits.share) for batch in batches]
             batches = [batch for batch, _ in found]
@@ -192,3 +201,43 @@ class ReadExisting(Step):
 def _block_rows(buckets: int) -> int:
     """Return how many rows are read before they are passed on: small blocks are not worth it."""
     return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))
+
+
+def with_groups(
+    batch: RowBatch, by: GroupBy, share: EvalFrom | None
+) -> tuple[RowBatch, list[Reject]]:
+    """Return the rows with their groups, and rejects of rows that need a group but have none.
+
+    A row that names its split needs no group, unless ``share`` may move the row.
+    """
+    groups = batch.groups
+    if by.pattern:
+        groups = [None if is_content_uri(uri) else by.find(uri) for uri in batch.uris]
+    elif groups is None:
+        groups = [None] * len(batch.lines)
+    batch = batch._replace(groups=groups)
+    undecided = (None,) if share is None else (None, share.split)
+    if None not in groups:
+        return batch, []
+    kept = [
+        group is not None or split not in undecided
+        for group, split in zip(groups, batch.splits, strict=True)
+    ]
+    rejects = [_no_group(batch, at, by) for at, is_kept in enumerate(kept) if not is_kept]
+    columns = (None if column is None else [*compress(column, kept)] for column in batch[1:])
+    return RowBatch._make((batch.source, *columns)), rejects
+
+
+def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:
+    uri = batch.uris[at]
+    if by.column:
+        found = f"column {by.column!r} is empty"
+        remedy = "fill it"
+    elif uri and not is_content_uri(uri):
+        found = f"group_by={by.pattern!r} matches nothing in the uri {uri!r:.200}"
+        remedy = "let the expression match every uri"
+    else:
+        found = f"group_by={by.pattern!r} needs a uri, and the row has none"
+        remedy = "name a column instead"
+    message = f"{found}, so the row's split cannot be assigned; {remedy}, or name the row's split"
+    return Reject(batch.source, batch.lines[at], uri, RejectCode.NO_GROUP.value, masked(message))

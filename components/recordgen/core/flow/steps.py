@@ -14,21 +14,23 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.flow.found import merge_found, write_odd_lines
 from recordgen.core.flow.reading import PlanningStep, summarised
 from recordgen.core.flow.runner import Step
-from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.core.planning.decide import decide, facts_of
 from recordgen.core.planning.messages import (
     Block,
+    BucketFile,
     KnownBlock,
     LostRows,
     ReadSummary,
     RowBlock,
     SettledFile,
+    ShardOutline,
     SplitsNamed,
+    cut,
 )
 from recordgen.core.planning.plan import Base, BucketSummary, check_train, make_plan, too_many
 from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import packed, rows_of, together
-from recordgen.core.rows.planned import KnownRow, PlacedRow
+from recordgen.core.rows.row import KnownRow, PlacedRow
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, ShardTask

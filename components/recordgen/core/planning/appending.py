@@ -19,8 +19,7 @@ from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
 from recordgen.core.facts.columns import Columns, read_examples
 from recordgen.core.planning.plan import Base
 from recordgen.core.rows.columns import values_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import KnownRow
+from recordgen.core.rows.row import KnownRow, placing
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.task import Task, placing_name
 from recordgen.errors import SourceError

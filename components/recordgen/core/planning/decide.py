@@ -16,7 +16,8 @@ matters.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -27,13 +28,13 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS
-from recordgen.core.rows.columns import Columns, values_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.row import is_content_uri
+from recordgen.core.rows.columns import Columns, rows_of, shares_of, values_of
+from recordgen.core.rows.row import PlacedRow, is_content_uri, placing, row_name
 from recordgen.core.settings import Splits
-from recordgen.core.task.task import Task, first_labels
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import ADDING, Task, first_labels
 from recordgen.errors import DataError
-from recordgen.rejects import place_of
+from recordgen.rejects import Reject, RejectCode, place_of, reject
 
 #: Columns that are needed to compare an image with others.
 LOOKS = ("perceptual_hash", "signature", "contrast")
@@ -275,3 +276,69 @@ def _shares_by_class(
         ends = np.array(ends_of(code, count))
         shares[order[start : start + count]] = np.searchsorted(ends, place, side="right")
     return shares
+
+
+# Characters of the reason that a message quotes.
+_REASON_SHOWN = 200
+
+
+def lost_by_bucket(
+    rejects: Iterable[Reject], task: Task, seed: int, buckets: int
+) -> dict[int, list[Reject]]:
+    """Return the rejects that leave their payload incomplete, by the bucket of its other rows.
+
+    Their uris are as rows have them.
+    """
+    found: dict[int, list[Reject]] = defaultdict(list)
+    if task.labelling not in ADDING:
+        return found
+    place = placing(seed)
+    for item in rejects:
+        try:
+            uri = item.uri if is_content_uri(item.uri) else task.check_uri(item.uri)
+        except AnnotationError:
+            continue  # no row has such a uri
+        if uri:
+            key = np.array([place(row_name(uri, None)).sort_key], np.uint64)
+            [bucket] = shares_of(key, [1] * buckets).tolist()
+            found[bucket].append(item._replace(uri=uri))
+    return found
+
+
+def with_doubt(item: Reject, task: Task) -> Reject:
+    """Return a reject that says so if nobody can tell which example lacks its row."""
+    if item.uri or task.labelling not in ADDING:
+        return item
+    return item._replace(
+        message=f"{item.message}; the {task.noun} of this row is unknown, and if other rows name "
+        f"it, its example is incomplete: correct this row"
+    )
+
+
+def without_incomplete(
+    rows: Columns, lost: Sequence[Reject], task: Task
+) -> tuple[Columns, list[Reject]]:
+    """Return the rows of a bucket whose payload is complete, and a reject for each other row."""
+    if not lost:
+        return rows, []
+    first: dict[str, Reject] = {}
+    for item in sorted(lost):  # the same relative uri in two folders names two payloads
+        first.setdefault(storage.resolve(item.uri, item.source), item)
+    is_near = pc.is_in(rows["uri"], value_set=pa.array({item.uri for item in lost}))
+    rejects: list[Reject] = []
+    is_lost = np.asarray(is_near).copy()
+    for at, row in zip(
+        np.flatnonzero(is_lost), rows_of(PlacedRow, rows.filter(is_near)), strict=True
+    ):
+        cause = first.get(storage.resolve(row.uri, row.source))
+        if cause is None:
+            is_lost[at] = False
+            continue
+        message = (
+            f"the {task.noun} would be incomplete without its row "
+            f"{place_of(cause.source, cause.line, cause.uri)}, which was rejected ({cause.code}: "
+            f"{cause.message:.{_REASON_SHOWN}}); correct that row, or delete all rows of the "
+            f"{task.noun}"
+        )
+        rejects.append(reject(row, RejectCode.INCOMPLETE, message))
+    return rows.filter(pa.array(~is_lost)), rejects

@@ -5,12 +5,25 @@ Rows travel as columns. Only a runner that sends messages to other processes pac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from recordgen.core.planning.plan import GroupPlan, Plan
 from recordgen.core.planning.resolve import Settled
-from recordgen.core.rows.columns import Columns, packed, unpacked
+from recordgen.core.rows.columns import (
+    Columns,
+    PlannedBatch,
+    in_planned_order,
+    packed,
+    together,
+    unpacked,
+)
+from recordgen.core.rows.row import Group, PlannedRow
 from recordgen.rejects import Reject
 
 
@@ -102,3 +115,118 @@ class ReadSummary:
     findings: tuple[FindingsFile, ...] = ()  # files that list these changes
     # Findings of the checks in lines, whether or not their rows were rejected.
     odd_lines: tuple[FoundFile, ...] = ()
+
+
+# A shard reads whole blocks. A shard of large images has about a thousand rows; a shard of small
+# images reads many blocks.
+_BLOCK_ROWS = 1000
+
+
+class FileBlock(NamedTuple):
+    """Some planned rows of one group in a bucket file."""
+
+    length: int  # size of the rows in the file, in bytes
+    bytes: int  # size of the rows' payloads
+
+
+@dataclass(frozen=True)
+class BucketFile:
+    """The contents of a bucket file."""
+
+    bucket: int
+    file: str  # name of the file, empty without rows; each attempt at a bucket writes its own file
+    blocks: Mapping[Group, Sequence[FileBlock]]  # blocks by group, in the order of the file
+
+
+class ByteRange(NamedTuple):
+    """Consecutive blocks of one group in a bucket file."""
+
+    file: str
+    offset: int  # of the first block in the file
+    length: int  # of all blocks, in bytes
+    start: int  # size of the group's payloads that come before these, in bytes
+
+
+@dataclass(frozen=True)
+class ShardOutline:
+    """One planned shard, and the location of its rows."""
+
+    split: str
+    index: int
+    count: int  # number of shards in the split
+    label: str | None  # the label of its group
+    group: GroupPlan  # the plan of its group
+    # Parts of bucket files that hold its rows, in order, and maybe rows of other shards; empty if
+    # the shard has no rows, because a payload is larger than a shard.
+    byte_ranges: tuple[ByteRange, ...]
+
+
+def encode_bucket(
+    groups: Mapping[Group, Columns],
+) -> tuple[bytes, Mapping[Group, Sequence[FileBlock]]]:
+    """Return the content of a bucket file, and its blocks by group."""
+    blocks: dict[Group, list[FileBlock]] = {}
+    contents: list[bytes] = []
+    for group, columns in groups.items():
+        for start in range(0, len(columns), _BLOCK_ROWS):
+            some = PlannedBatch(columns.slice(start, _BLOCK_ROWS))
+            contents.append(packed(some.columns))
+            found = FileBlock(len(contents[-1]), some.payload_bytes)
+            blocks.setdefault(group, []).append(found)
+    return b"".join(contents), blocks
+
+
+def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:
+    """Yield every shard of a plan, with the byte ranges that hold its rows."""
+    laid: dict[Group, dict[int, list[ByteRange]]] = defaultdict(dict)
+    sizes: dict[Group, int] = defaultdict(int)
+    for file in sorted(files, key=lambda item: item.bucket):
+        offset = 0
+        for group, blocks in file.blocks.items():
+            cut_group = plan.splits[group.split].groups[group.label]
+            for block in blocks:
+                start = sizes[group]
+                end = sizes[group] = start + block.bytes
+                # Include the shard of the end: a row without bytes may be there.
+                for index in range(cut_group.shard_at(start), cut_group.shard_at(end) + 1):
+                    found = laid[group].setdefault(index, [])
+                    _extend(found, ByteRange(file.file, offset, block.length, start))
+                offset += block.length
+    for split, cut_split in plan.splits.items():
+        for label, cut_group in cut_split.groups.items():
+            shards = laid[Group(split, label)]
+            for index in range(cut_group.first, cut_group.first + cut_group.shards):
+                byte_ranges = tuple(shards.get(index, ()))
+                yield ShardOutline(split, index, cut_split.shards, label, cut_group, byte_ranges)
+
+
+def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
+    """Add a byte range, or extend the last one if they are adjacent: one read for both."""
+    if byte_ranges:
+        last = byte_ranges[-1]
+        if (last.file, last.offset + last.length) == (following.file, following.offset):
+            byte_ranges[-1] = last._replace(length=last.length + following.length)
+            return
+    byte_ranges.append(following)
+
+
+def planned_rows(outline: ShardOutline, contents: Iterable[bytes]) -> Columns:
+    """Return the rows of a shard, in order, given the contents of its byte ranges.
+
+    A row belongs to the shard that contains its first byte if the group's payloads are laid end to
+    end: shards are contiguous ranges, equal in bytes. Rows with the same sort key are in the order
+    of their uris and import files.
+    """
+    group, index = outline.group, outline.index
+    found = []
+    for byte_range, content in zip(outline.byte_ranges, contents, strict=True):
+        offset = byte_range.start
+        for block in unpacked(content):
+            ends = offset + np.cumsum(block["bytes"].to_numpy())
+            starts = [offset, *ends[:-1].tolist()]
+            first = bisect_left(starts, index, key=group.shard_at)
+            last = bisect_right(starts, index, key=group.shard_at)
+            if first < last:
+                found.append(block.slice(first, last - first))
+            offset = int(ends[-1])
+    return in_planned_order(together(PlannedRow, found))

@@ -5,7 +5,7 @@ Summaries of buckets (see :mod:`recordgen.core.planning.resolve`) are enough to 
 
     BucketSummary of every bucket ─make_plan─▶ Plan
 
-:mod:`recordgen.core.planning.bucket_files` assigns rows to shards.
+:mod:`recordgen.core.planning.messages` assigns rows to shards.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.label_names import check_labels
 from recordgen.core.dataset.splits import EVAL, TRAIN, EvalFrom, split_order
-from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
-from recordgen.core.rows.planned import Group
+from recordgen.core.dataset.vocabulary import (
+    Vocabulary,
+    build_vocabulary,
+    check_labels,
+    extend_vocabulary,
+)
+from recordgen.core.rows.row import Group
 from recordgen.core.settings import Labels
 from recordgen.errors import DataError, LintError, UsageError
 from recordgen.messages import listed

@@ -30,9 +30,8 @@ from recordgen import storage
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder
-from recordgen.core.planning.decide import LOOKS
-from recordgen.core.planning.incomplete import without_incomplete
+from recordgen.core.facts.columns import ExampleNote, FactsBuilder
+from recordgen.core.planning.decide import LOOKS, without_incomplete
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.columns import (
     Columns,
@@ -43,16 +42,17 @@ from recordgen.core.rows.columns import (
     shares_of,
     values_of,
 )
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import (
+from recordgen.core.rows.row import (
     Group,
     KnownRow,
     PlacedRow,
     PlannedRow,
+    content_digest,
+    is_content_uri,
+    placing,
     requested_uris,
     with_uri,
 )
-from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import ADDING, Sizes, Task, count_labels, first_labels

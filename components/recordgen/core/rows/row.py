@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -157,3 +159,103 @@ def is_content_uri(uri: str) -> bool:
 def content_digest(uri: str) -> bytes:
     """Return the sha256 of the payload in UTF-8 from a uri of :func:`content_uri`."""
     return bytes.fromhex(uri.removeprefix(CONTENT))
+
+
+_AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
+
+
+class PlacedRow(NamedTuple):
+    """A row and its place."""
+
+    sort_key: int  # see Place, also for `split_hash`
+    split_hash: int
+    source: str  # see Row, also for the following fields
+    line: int
+    split: str | None
+    uri: str
+    annotation: str | None
+    addresses: str | None = None
+
+
+class KnownRow(NamedTuple):
+    """An example of the existing dataset to which a run appends."""
+
+    sort_key: int  # see Place
+    shard: str
+    split: str
+    source: str  # see Row, also for the following fields
+    uri: str
+    annotation: str | None
+
+
+class PlannedRow(NamedTuple):
+    """A row that will become an example unless its payload is refused.
+
+    See :class:`recordgen.core.rows.row.Place` and :class:`recordgen.core.rows.row.Row` for
+    other fields.
+    """
+
+    sort_key: int
+    source: str
+    line: int
+    uri: str
+    annotation: str | None
+    bytes: int  # the payload's size
+    version: str  # changes when the payload does
+    assigned: bool  # its split was assigned, not named
+    addresses: str | None = None
+
+
+class Group(NamedTuple):
+    """A group of planned rows with their own shards."""
+
+    split: str
+    label: str | None  # the label of all rows, "" for rows without one; None if labels are mixed
+
+
+def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
+    """Return the uris of a row's payloads, or the URLs to request instead."""
+    if addresses is None:
+        return uris
+    return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]
+
+
+def with_uri(row: _AnyRow, uri: str) -> _AnyRow:
+    """Return the row with another uri."""
+    return row if row.uri == uri else row._replace(uri=uri)
+
+
+def row_name(uri: str, annotation: str | None) -> str:
+    """Return the name that decides the place of a row: its uri, or its annotation without one."""
+    return uri or annotation or ""
+
+
+class Place(NamedTuple):
+    """The place of a row: two independent 64-bit numbers."""
+
+    sort_key: int  # position among all rows; decides the bucket, the shard, and the order within it
+    split_hash: int  # decides the split of rows that name none
+
+
+_TWO_NUMBERS = struct.Struct(">QQ")
+
+
+def seeded_hash(seed: int) -> hashlib.blake2b:
+    """Return a hash object; a copy that is updated with a name has the name's place as digest."""
+    return hashlib.blake2b(digest_size=_TWO_NUMBERS.size, key=str(seed).encode())
+
+
+def placing(seed: int) -> Callable[[str | bytes], Place]:
+    """Return the function that hashes ``(seed, name)`` into a place.
+
+    A place depends only on these: other rows, the number of workers and the runner do not move a
+    row.
+    """
+    seeded = seeded_hash(seed)
+
+    def place(name: str | bytes) -> Place:
+        hasher = seeded.copy()
+        hasher.update(name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name)
+        return Place._make(_TWO_NUMBERS.unpack(hasher.digest()))
+
+    return place

@@ -26,7 +26,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from recordgen import storage
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.manifest import built
 from recordgen.core.ordered import beside
 from recordgen.errors import RunnerError, StorageError
 from recordgen.messages.masking import masked

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.manifest import built
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError

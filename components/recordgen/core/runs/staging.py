@@ -38,23 +38,21 @@ from recordgen import errors, storage
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.index import LengthsOf
 from recordgen.core.dataset.lint import Found
-from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
-from recordgen.core.dataset.typed import built, parsed_json
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, built, parsed_json, shard_index
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
-from recordgen.core.planning.bucket_files import (
+from recordgen.core.planning.messages import (
     BucketFile,
+    FindingsFile,
     ShardOutline,
     encode_bucket,
     planned_rows,
 )
-from recordgen.core.planning.messages import FindingsFile
 from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, unpacked
-from recordgen.core.rows.planned import Group
-from recordgen.core.shards.rows import PlannedRows
-from recordgen.core.shards.task import ShardResult, SplitSum, summed
+from recordgen.core.rows.row import Group
+from recordgen.core.shards.task import PlannedRows, ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, RunnerError, StorageError
 from recordgen.rejects import Finding, Reject, to_lines
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 from recordgen import storage
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.format import Record, RecordColumn
-from recordgen.core.rows.placing import row_name
-from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import CONTENT, Adjustments, Row, RowBatch
+from recordgen.core.rows.row import CONTENT, Adjustments, PlannedRow, Row, RowBatch, row_name
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, check_uri
 from recordgen.errors import PayloadError, UsageError
@@ -274,7 +272,7 @@ def each_row(make_example: Callable[..., BuiltExample]) -> Callable[..., BuiltBa
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltBatch:
-        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, content_of
+        from recordgen.core.facts.columns import ExampleNote, FactsBuilder, content_of
 
         facts = FactsBuilder()
         built = BuiltBatch(payload_bytes=rows.payload_bytes, facts=facts)

@@ -27,7 +27,7 @@ from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.core.task.task import ADDING
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import (

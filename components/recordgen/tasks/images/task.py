@@ -29,8 +29,7 @@ from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
-from recordgen.core.rows.planned import requested_uris
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, requested_uris
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
     AnnotationError,

@@ -25,8 +25,7 @@ from recordgen import features
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
-from recordgen.core.rows.planned import requested_uris
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, requested_uris
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,

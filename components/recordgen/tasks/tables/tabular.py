@@ -130,7 +130,7 @@ class Tabular(TableTask):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from recordgen.core.facts.builder import FactsBuilder
+        from recordgen.core.facts.columns import FactsBuilder
         from recordgen.core.facts.kept_rows import odd_rows
         from recordgen.core.rows.columns import joined
         from recordgen.tables.examples import make_examples
