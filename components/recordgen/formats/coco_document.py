@@ -11,11 +11,15 @@ import marshal
 import math
 import sys
 from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, NamedTuple
+from weakref import finalize
+
+import numpy as np
+import numpy.typing as npt
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.errors import SourceError
@@ -39,6 +43,8 @@ _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})
 _CROWD = frozenset({IS_CROWD})
 _FLOAT_BYTES = array("f").itemsize
 _NO_CORNERS = (math.nan,) * 4
+# Bytes of packed annotations that wait in memory; more of them wait in a temporary file.
+_IN_MEMORY = 16 << 20
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
 
@@ -81,13 +87,13 @@ class Annotation(NamedTuple):
         """Return an item of a document."""
         category, own = item.get("category_id"), item.get("id")
         area: Any = item.get("area")
-        polygons = polygons_in(item.get("segmentation"))
+        shape, keypoints = item.get("segmentation"), item.get("keypoints")
+        polygons = polygons_in(shape)
         mask: Mask | str | None = None
         try:
-            mask = mask_in(item.get("segmentation"))
+            mask = mask_in(shape)
         except ValueError as exc:
             mask = str(exc)
-        keypoints = item.get("keypoints")
         if not (are_numbers(keypoints) and any(keypoints)):
             keypoints = []
         return cls(
@@ -96,10 +102,10 @@ class Annotation(NamedTuple):
             bool(item.get("iscrowd")),
             _corners_of(item.get("bbox"), polygons, mask),
             float(area) if is_number(area) else None,
-            tuple(len(points) // 2 for points in polygons),
-            b"".join(points.tobytes() for points in polygons),
+            tuple([len(points) // 2 for points in polygons]),
+            b"".join(polygons),
             (mask.counts, mask.height, mask.width) if isinstance(mask, Mask) else mask,
-            array("f", keypoints).tobytes(),
+            array("f", keypoints).tobytes() if keypoints else b"",
         )
 
     def details(self, count: int) -> Details:
@@ -151,8 +157,15 @@ class CocoDocument:
     has_annotations: bool = False
     has_shapes: bool = False
     _most_keypoints: int = 0
-    # The packed annotations of each image, by its id.
-    _packed: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    # The number of each image that annotations name, by its id; that of each annotation's image.
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _image_of: array[int] = field(default_factory=lambda: array("i"))
+    # The packed annotations, in memory while they are few, and where each begins.
+    _packed: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(_IN_MEMORY))
+    _starts: array[int] = field(default_factory=lambda: array("q", [0]))
+
+    def __post_init__(self) -> None:
+        finalize(self, self._packed.close)
 
     def add(self, key: str, item: Any) -> None:
         """Add a value of the document, or an item of a list. Raises: ValueError."""
@@ -176,7 +189,10 @@ class CocoDocument:
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if count <= KEYPOINTS.most:
             self._most_keypoints = max(self._most_keypoints, count)
-        self._packed[_key(item.get("image_id"))].append(marshal.dumps(tuple(found)))
+        number = self._numbers.setdefault(_key(item.get("image_id")), len(self._numbers))
+        self._image_of.append(number)
+        size = self._packed.write(marshal.dumps(tuple(found)))
+        self._starts.append(self._starts[-1] + size)
 
     def _add_category(self, item: Mapping[str, Any]) -> None:
         own, label = _key(item.get("id")), item.get("name")
@@ -197,7 +213,7 @@ class CocoDocument:
             )
         if not self.has_annotations:
             raise ValueError("this COCO document has only images; pass one with annotations")
-        if self._file_of.keys().isdisjoint(self._packed):
+        if self._file_of.keys().isdisjoint(self._numbers):
             raise ValueError(
                 "no annotation has the image_id of an image; expected a list of annotations, each "
                 "with the id of its image"
@@ -222,8 +238,8 @@ class CocoDocument:
             return ObjectDetection.name, ImageSegmentation.name
         labels = ImageClassification.name, ImageMultiLabel.name
         is_single = all(
-            len({annotation.category for annotation in _unpacked(packed)}) == 1
-            for packed in self._packed.values()
+            len({annotation.category for annotation in self._annotations(key)}) == 1
+            for key in self._numbers
         )
         return labels if is_single else labels[1:]
 
@@ -234,7 +250,7 @@ class CocoDocument:
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
         if lost := sum(
-            len(packed) for key, packed in self._packed.items() if key not in self._file_of
+            len(self._places(key)) for key in self._numbers if key not in self._file_of
         ):
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
@@ -244,7 +260,29 @@ class CocoDocument:
     def pictures(self) -> Iterator[tuple[Image, Sequence[Annotation]]]:
         """Yield each image with its annotations."""
         for image in self.images:
-            yield image, _unpacked(self._packed.get(_key(image.id), ()))
+            yield image, self._annotations(_key(image.id))
+
+    @cached_property
+    def _by_image(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The places of all annotations, sorted by the number of their image, and its end there."""
+        ends = np.bincount(self._image_of, minlength=len(self._numbers)).cumsum()
+        return np.argsort(self._image_of, kind="stable"), ends
+
+    def _places(self, key: str) -> Sequence[int]:
+        """Return the places of the annotations of the image with an id."""
+        if (number := self._numbers.get(key)) is None:
+            return ()
+        places, ends = self._by_image
+        return places[ends[number - 1] if number else 0 : ends[number]].tolist()
+
+    def _annotations(self, key: str) -> Sequence[Annotation]:
+        """Return the annotations of the image with an id."""
+        return [self._annotation(place) for place in self._places(key)]
+
+    def _annotation(self, place: int) -> Annotation:
+        start, end = self._starts[place : place + 2]
+        self._packed.seek(start)
+        return Annotation(*marshal.loads(self._packed.read(end - start)))
 
     def picture(
         self,
@@ -278,10 +316,6 @@ class CocoDocument:
         except ValueError as exc:
             raise ValueError(f"{what}: {exc}") from exc
         return Marked(label, corners or _NO_CORNERS, details)
-
-
-def _unpacked(packed: Sequence[bytes]) -> Sequence[Annotation]:
-    return [Annotation(*marshal.loads(each)) for each in packed]
 
 
 def parse_document(listing: Listing, name: str) -> CocoDocument:

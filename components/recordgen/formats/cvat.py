@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
@@ -127,7 +126,7 @@ def _marked(shape: Element, size: tuple[int, int] | None) -> Marked:
     except ValueError as exc:
         raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
     flags = flagged({OCCLUDED: shape.get("occluded", "0") != "0"})
-    return Marked(label, corners, replace(details, flags=flags))
+    return Marked(label, corners, details._replace(flags=flags))
 
 
 def _region(shape: Element, size: tuple[int, int] | None) -> shapes.Region:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from recordgen.errors import SourceError
@@ -116,7 +115,7 @@ def object_of_dota(fields: Sequence[str]) -> Marked:
     numbers = [float(text) for text in fields[:8]]
     box, details = outlined(zip(numbers[::2], numbers[1::2], strict=True))
     is_difficult = fields[9:] not in ([], ["0"])
-    return Marked(fields[8], box, replace(details, flags=flagged({DIFFICULT: is_difficult})))
+    return Marked(fields[8], box, details._replace(flags=flagged({DIFFICULT: is_difficult})))
 
 
 def object_of_kitti(fields: Sequence[str]) -> Marked:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import Any
 
@@ -173,7 +172,7 @@ def _details(item: Mapping[str, Any]) -> Details:
     said = Annotation.of({"segmentation": shape, "keypoints": points, "area": item.get("area")})
     flags = flagged({IS_CROWD: _of(item, _CROWDS)} | {flag: item.get(flag) for flag in FLAGS[1:]})
     count = len(points) // KEYPOINT if isinstance(points, list) else 0
-    return replace(said.details(count), flags=flags)
+    return said.details(count)._replace(flags=flags)
 
 
 def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:

@@ -15,9 +15,8 @@ may have millions of points, so nothing goes through them one by one.
 from __future__ import annotations
 
 import binascii
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -39,9 +38,9 @@ _FLOAT, _SINGLE, _PART = "<f8", "<f4", "<i4"
 _BYTES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # frozen ones take twice the time to make
 class Polygons:
-    """The polygons of an object."""
+    """The polygons of an object, which never change."""
 
     sizes: tuple[int, ...] = ()  # points of each polygon
     # X and y of each point: float64 or float32 in the unit of the object's box; or, once rounded,
@@ -121,8 +120,6 @@ def rounded(shares: Array) -> npt.NDArray[np.uint8]:
     return parts.view(np.uint8).reshape(-1, 2, 4)[..., :_BYTES].reshape(-1, 2 * _BYTES)
 
 
-_SHAPES = ("polygons", "mask")
-
 #: Numbers of a keypoint: x, y, and its visibility (0: not labelled, 1: hidden, 2: visible).
 KEYPOINT = 3
 
@@ -135,8 +132,7 @@ class Mask(NamedTuple):
     width: int  # of the picture, in pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(NamedTuple):
     """What is known of an object; all of it may be missing."""
 
     flags: frozenset[str] = frozenset()  # words of FLAGS
@@ -154,8 +150,7 @@ class Details:
         if not (self.polygons or self.keypoints):
             return self
         sides = (width, height)
-        return replace(
-            self,
+        return self._replace(
             polygons=self.polygons.mapped(lambda points: points / sides),
             keypoints=tuple(
                 value if at % KEYPOINT == 2 else value / sides[at % KEYPOINT]
@@ -203,15 +198,6 @@ class Details:
 
 
 NOTHING = Details()
-
-
-def without_shape(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return details as JSON with a digest of outline and mask in their place."""
-    shape = [data[name] for name in _SHAPES if name in data]
-    if not shape:
-        return data
-    kept = {name: value for name, value in data.items() if name not in _SHAPES}
-    return {**kept, "digest": hashlib.sha256(repr(shape).encode()).hexdigest()[:16]}
 
 
 def flagged(given: Mapping[str, Any]) -> frozenset[str]:

@@ -28,8 +28,9 @@ def are_numbers(values: Any) -> TypeGuard[list[float]]:
     """Return whether these are a list of numbers that coordinates may have."""
     if not isinstance(values, list):
         return False
-    is_plain = _KINDS.issuperset(map(type, values)) and sum(map(abs, values)) < _MAX_NUMBER
-    return is_plain or all(map(is_number, values))
+    if _KINDS.issuperset(map(type, values)):
+        return not [value for value in values if not -_MAX_NUMBER < value < _MAX_NUMBER]
+    return all(map(is_number, values))
 
 
 def is_size(size: tuple[int, int]) -> bool:

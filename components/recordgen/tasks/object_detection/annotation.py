@@ -12,6 +12,7 @@ image, never both.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -22,10 +23,17 @@ from typing import Any, NamedTuple
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.subjects.details import NOTHING, Details, without_shape
+from recordgen.subjects.details import NOTHING, Details
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode, _BOXES = json.JSONDecoder().raw_decode, '{"boxes":'
+
+# Quotes in labels are escaped, so that these are found only where they are written.
+_SIZE = '],"size":['
+_SHAPE = re.compile(
+    r'(?="polygons":|"mask":)(?:"polygons":(\[\[[\d,]*\],"[^"]*"\]))?'
+    r'(?:,?"mask":(\["[^"]*",\d+,\d+\]))?(?:,("keypoints":\[[^]]*\]))?'
+)
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
 
@@ -160,10 +168,26 @@ def _values(annotation: str) -> Sequence[Sequence[Any]]:
     return value["boxes"] if isinstance(value, Mapping) else value
 
 
+def without_size(annotation: str) -> str:
+    """Return an annotation without the size of its image, as :meth:`Boxes.to_json` writes it."""
+    boxes, mark, rest = annotation.partition(_SIZE)
+    details = rest.partition("]")[2]
+    if not mark:
+        return annotation
+    return f"{boxes}]{details}" if details != "}" else f"{boxes[len(_BOXES) :]}]"
+
+
 def without_shapes(annotation: str) -> str:
     """Return an annotation with details that has digests in place of outlines and masks."""
-    value = json.loads(annotation)
-    return _encode({**value, "details": list(map(without_shape, value["details"]))})
+    return _SHAPE.sub(_digest, annotation)
+
+
+def _digest(shape: re.Match[str]) -> str:
+    """Return the digest of the outline and the mask in the text of an object's details."""
+    *parts, keypoints = shape.groups()
+    values = ",".join(filter(None, parts)).replace(",", ", ").replace('"', "'")
+    digest = hashlib.sha256(f"[{values}]".encode()).hexdigest()[:16]
+    return ",".join(filter(None, (keypoints, f'"digest":"{digest}"')))
 
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
@@ -285,14 +309,21 @@ def parse_number(value: Any, what: str) -> float:
 
 
 def usable_boxes(
-    boxes: Iterable[tuple[Box, Details]], bad_boxes: str, adjusted: Adjustments
+    boxes: Iterable[tuple[Box, Details]],
+    bad_boxes: str,
+    adjusted: Adjustments,
+    *,
+    are_stored: bool = False,
 ) -> dict[Box, Details]:
-    """Return boxes within the image, and record the changes. Raises: AnnotationError."""
+    """Return boxes within the image, and record the changes.
+
+    ``are_stored``: those inside have the precision of records already. Raises: AnnotationError.
+    """
     usable: dict[Box, Details] = {}
     for box, details in boxes:
         _, xmin, ymin, xmax, ymax = box
         is_inside = 0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1
-        there = box.stored if is_inside else _clipped(box)
+        there = (box if are_stored else box.stored) if is_inside else _clipped(box)
         is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
         if (is_empty or not is_inside) and not _is_kept(box, there, is_empty, bad_boxes, adjusted):
             continue

@@ -213,8 +213,7 @@ class Move:
         """Return the details in the stored image, given the box in the upright picture."""
         if not details:
             return details
-        return replace(
-            details,
+        return details._replace(
             area=None if details.area is None else self._area(details.area, box),
             polygons=details.polygons.mapped(self._points),
             mask=None if details.mask is None else self._mask(details.mask),
@@ -353,20 +352,19 @@ def _cut(points: Array) -> Array:
     return np.array(corners).reshape(-1, 2)
 
 
-def areas_of(pairs: Sequence[tuple[Box, Details]], pixels: int) -> Sequence[float | None]:
-    """Return the areas of all boxes, or None for each, given the pixels of their picture.
+def areas_of(shares: Array, found: Sequence[Details], pixels: int) -> Sequence[float | None]:
+    """Return the areas of boxes (float64 [n, 4]), or None for each, given their picture's pixels.
 
     An area that is missing is that of the box. There are none if they are all those of the boxes,
     or if the size of the picture is unknown.
     """
-    none = [None] * len(pairs)
-    if pixels == 1 or not any(details.area is not None for _, details in pairs):
+    none = [None] * len(found)
+    given = [details.area for details in found]
+    if pixels == 1 or given == none:
         return none
-    own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in pairs]
-    areas = [
-        mine if details.area is None else details.area
-        for mine, (_, details) in zip(own, pairs, strict=True)
-    ]
+    sides = shares[:, 2:] - shares[:, :2]
+    own = (sides[:, 0] * sides[:, 1] * pixels).tolist()
+    areas = [mine if area is None else area for mine, area in zip(own, given, strict=True)]
     return none if all(map(_are_close, own, areas)) else areas
 
 

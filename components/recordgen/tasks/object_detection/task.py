@@ -20,13 +20,18 @@ Corners may be pixels, of the width and height in their row, or else of the imag
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from recordgen import features
 from recordgen.core.facts import BOXES
+from recordgen.core.records.numbers import all_as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -60,6 +65,7 @@ from recordgen.tasks.object_detection.annotation import (
     shown,
     usable_boxes,
     without_shapes,
+    without_size,
 )
 from recordgen.tasks.object_detection.stored_boxes import (
     areas_of,
@@ -81,6 +87,7 @@ _HAS_SHAPE = '"details":'
 # The end of annotations with an unknown size.
 _LACKS_SIZE = '],"size":[0,0]}'
 
+_FLOATS = {float}
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
@@ -259,18 +266,22 @@ class ObjectDetection(ImageTask):
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         size = None if picture.size is None else ImageSize(*picture.size)
         width, height = size or (1, 1)
-        boxes = []
-        for label, corners, details in picture.objects:
+        for label, corners, _ in picture.objects:
             if not label:
                 raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
-            xmin, ymin, xmax, ymax = (parse_number(value, "a coordinate") for value in corners)
-            shares = xmin / width, ymin / height, xmax / width, ymax / height
-            boxes.append((Box(check_label(label), *shares), details))
-        given = [details for _, details in boxes]
-        stored = as_stored(given, areas_of(boxes, width * height), (width, height))
-        usable = usable_boxes(
-            zip([box for box, _ in boxes], stored, strict=True), self.bad_boxes, adjusted
-        )
+        for label in dict.fromkeys(each.label for each in picture.objects):
+            check_label(label)
+        numbers = list(chain.from_iterable([each.corners for each in picture.objects]))
+        if {*map(type, numbers)} != _FLOATS or not math.isfinite(sum(numbers)):
+            numbers = [parse_number(value, "a coordinate") for value in numbers]
+        shares = np.reshape(numbers, (-1, 4)) / (width, height, width, height)
+        given = [each.details for each in picture.objects]
+        stored = as_stored(given, areas_of(shares, given, width * height), (width, height))
+        are_inside = bool(numbers) and shares.min() >= 0 and shares.max() <= 1
+        columns = (all_as_float32(shares) if are_inside else shares).T.tolist()
+        boxes = map(Box, [each.label for each in picture.objects], *columns)
+        pairs = zip(boxes, stored, strict=True)
+        usable = usable_boxes(pairs, self.bad_boxes, adjusted, are_stored=are_inside)
         annotation = Boxes.of(usable, size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
 
@@ -321,7 +332,7 @@ class ObjectDetection(ImageTask):
         )
         if not found.boxes:
             return Described()
-        text = annotation if found is given else found.to_json()
+        text = without_size(annotation) if found.boxes is given.boxes else found.to_json()
         return Described(text, found.labels, box_features(found, stored.vocabulary))
 
     @classmethod
