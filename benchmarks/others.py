@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
+METHOD = "torch" if find_spec("torch") else "bilinear"
 
 Pass = Callable[[], Iterable[Any]]
 
@@ -59,7 +60,7 @@ class Photos:
     def images(self) -> Any:
         import recordgen
 
-        return recordgen.source(self.records).images(self.size)
+        return recordgen.source(self.records).images(self.size, method=METHOD)
 
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
@@ -75,7 +76,7 @@ class Photos:
 
         from recordgen.access.decode import Decoder
 
-        decoder = Decoder(self.size)
+        decoder = Decoder(self.size, method=METHOD)
         return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 

@@ -59,6 +59,9 @@ ENTITY_END = "entity/end"
 ENTITY_TEXT = "entity/class/text"
 ENTITY_LABEL = "entity/class/label"
 
+#: What each record of google/tensorflow-recorder has: raw pixels in base64, and their size.
+TFRECORDER = ("image", "image_width", "image_height", "image_channels")
+
 VIDEO_URI = "video/uri"
 VIDEO_SOURCE_ID = "video/source_id"
 VIDEO_SEGMENT_START = "video/segment/start"

@@ -335,11 +335,9 @@ def test_a_truncated_shard_is_named(out):
         recordgen.source(out)
 
 
-# no Example; a SequenceExample with an empty list of lists named "a"
-@pytest.mark.parametrize("record", [b"no example", b"\n\x00\x12\x05\n\x03\n\x01a"])
-def test_a_record_that_is_no_example(tmp_path, record):
+def test_a_record_that_is_no_example(tmp_path):
     with open(tmp_path / "a.tfrecord", "wb") as file:
-        file.writelines(RECORDS.frame([record]))
+        file.writelines(RECORDS.frame([b"no example"]))
     with pytest.raises(RecordError, match=r"a\.tfrecord: record 0:"):
         recordgen.source(str(tmp_path / "*.tfrecord"))[0]
 

@@ -9,6 +9,7 @@ import pytest
 import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
+from recordgen.errors import UsageError
 from tests.conftest import noise
 
 # The images of each split: modes, of which TFRecorder knows the palette no more.
@@ -29,7 +30,10 @@ def recorded(image, number, split):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_pixels_labels_and_splits_come_back(suffix, tmp_path):
-    """Pixels are the same, labels have their names, and palettes are lost."""
+    """Pixels are the same, labels have their names, and palettes are lost.
+
+    Readers name the command that converts them.
+    """
     (tmp_path / "transform_fn/assets").mkdir(parents=True)
     (tmp_path / "transform_fn/assets/vocab_compute_and_apply_vocabulary").write_text("dog\ncat\n")
     expected = {}
@@ -42,6 +46,10 @@ def test_pixels_labels_and_splits_come_back(suffix, tmp_path):
         expected |= {
             (split, str(at)): (pictures[at], ("dog", "cat")[at % 2]) for at in range(len(modes))
         }
+    files = f"{tmp_path}/*.tfrecord{suffix}"
+    for read in (recordgen.load, lambda files: recordgen.source(files).images(8)):
+        with pytest.raises(UsageError, match=f"recordgen convert {tmp_path}"):
+            read(files)
     found = recordgen.convert(tmp_path, tmp_path / "out", lint="-ALL", max_reject_fraction=0.5)
     assert found.dataset.labels == ("cat", "dog")
     del expected["train", "3"]

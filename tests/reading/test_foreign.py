@@ -25,6 +25,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
 from tests.conftest import encoded, noise
 from tests.opened import opened
@@ -227,6 +228,7 @@ def test_a_missing_feature_is_found_before_training(tmp_path, record, options, e
 NUMBERED = [{"image": IMAGE, "label": n % 3} for n in range(6)]
 NAMED = [{"jpg": IMAGE, "kind": b"abc"[n % 3 : n % 3 + 1]} for n in range(6)]
 TEXTS = [{"body": b"a text", "kind": n % 3} for n in range(6)]
+SIZED = [{**dict.fromkeys(TFRECORDER, 3), **it} for it in NUMBERED]
 OF_TEXTS = dict(task="text_classification")
 
 
@@ -235,6 +237,7 @@ OF_TEXTS = dict(task="text_classification")
     [
         # features of records, options, the columns that name them; "": known names
         (NUMBERED, SIZE, ""),
+        (SIZED, SIZE, ""),
         ([{"image": IMAGE}, *NUMBERED], SIZE, ""),
         ([{"image": IMAGE, "label": []}, *NUMBERED], SIZE, ""),
         (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),

@@ -5,11 +5,15 @@ image=jpg,label=kind   →   {"image/encoded": "jpg", "image/class/label": "kind
 
 from __future__ import annotations
 
+import posixpath
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recordgen import features
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.features import TFRECORDER
 from recordgen.messages import listed
 from recordgen.registry import TASKS
 
@@ -26,6 +30,7 @@ _ENDS = {
 SHOWN = 16
 
 _PICTURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM")
+_BASE64 = re.compile(rb"[\w-]*={0,2}")
 _LABELS = ("label", "class", "category", "target")
 
 _Record: TypeAlias = Mapping[str, Sequence[Any]]
@@ -66,6 +71,12 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
         given = {role: role for role in (payload, "label") if role in first and role not in there}
     found = {}
     for role, name in given.items():
+        if role == "image" == name and _is_base64(first):
+            folder = shlex.quote(posixpath.dirname(path) or ".")
+            raise UsageError(
+                f"{path}: images are raw pixels in base64, as google/tensorflow-recorder writes "
+                f"them; convert the files once: recordgen convert {folder} NEW_FOLDER"
+            )
         known = _features(role, task)
         if not known:
             raise UsageError(f"columns: {task} has no role {role!r}; roles: {', '.join(_ENDS)}")
@@ -77,6 +88,13 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
         is_text = len(first[name]) and isinstance(first[name][0], bytes)
         found[known[-1] if role != "label" or is_text else known[0]] = name
     return found
+
+
+def _is_base64(first: _Record) -> bool:
+    """Return whether records are those of google/tensorflow-recorder."""
+    return {*TFRECORDER} <= {*first} and all(
+        isinstance(it, bytes) and _BASE64.fullmatch(it) is not None for it in first["image"]
+    )
 
 
 def _features(role: str, task: str) -> Sequence[str]:

@@ -133,7 +133,7 @@ class Pairs(BatchedSequence[Any]):
         # The names of features in other tools' records.
         stored = {}
         if not source.features and there:
-            stored = named_features(columns, name, there, repr(source))
+            stored = named_features(columns, name, there, source.paths[0])
             there = {**there, **stored}
         make: MakePairing = TASKS[name].declared("pairing")
         self._pairing = make(source, there, decoder)

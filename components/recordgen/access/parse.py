@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_sequence
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,6 +35,10 @@ _FEW_BYTES = 24
 _SMALL = [np.array([number]) for number in range(128)]
 for _each in _SMALL:
     _each.flags.writeable = False
+
+
+class Steps(list[Any]):
+    """The values of each step of a feature list of a SequenceExample."""
 
 
 class _OtherLayoutError(ValueError):
@@ -156,13 +160,23 @@ def _one_by_one(packed: memoryview) -> Iterator[int]:
 
 
 def _by_protobuf(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
-    def values(items: Sequence[Any]) -> Values:
-        if not items:
-            return ()
-        if isinstance(items[0], bytes):
-            return [memoryview(item) for item in items]
-        dtype: Any = np.int64 if isinstance(items[0], int) else np.float32
-        return np.array(items, dtype)
+    """Return the values as :func:`parse`; with nothing ``wanted`` also the :class:`Steps`."""
+    features, lists = parse_sequence(bytes(record))
+    for name in lists.keys() & (features if wanted is None else wanted):
+        raise ValueError(
+            f"feature {name!r} is a feature list of a SequenceExample"
+            + (", and a feature of its context" if wanted is None else "; source[i] reads it")
+        )
+    found = {n: _plain(items) for n, items in features.items() if wanted is None or n in wanted}
+    if wanted is None:
+        found |= {name: Steps(map(_plain, steps)) for name, steps in lists.items()}
+    return found
 
-    parsed = parse_example(bytes(record))
-    return {n: values(items) for n, items in parsed.items() if wanted is None or n in wanted}
+
+def _plain(items: Sequence[Any]) -> Values:
+    if not items:
+        return ()
+    if isinstance(items[0], bytes):
+        return [memoryview(item) for item in items]
+    dtype: Any = np.int64 if isinstance(items[0], int) else np.float32
+    return np.array(items, dtype)

@@ -68,14 +68,14 @@ class Records(BatchedSequence[Example]):
         self.class_names: Sequence[str] = () if known is None else known.labels
         is_text = known is not None and known.task != EXAMPLES
         self._readers = self.readers(self.features, is_text=is_text)
-        self._paths = [file.path for file in shards.files]
+        self.paths = [file.path for file in shards.files]
         lengths = lengths_of(shards)
         ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
         sizes = [int(each[-1]) if len(each) else 0 for each in ends]
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = memoryview(np.concatenate([np.zeros(0, np.int64), *ends]))
-        is_near = all(map(storage.is_local, self._paths))
+        is_near = all(map(storage.is_local, self.paths))
         is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
         self.threads = 1 if is_near and is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
@@ -174,7 +174,9 @@ class Records(BatchedSequence[Example]):
     def _item(self, index: int, record: memoryview, readers: Readers, to_item: ToItem) -> Any:
         try:
             values = parse(record, readers or None)
-            return to_item(_read(values, readers) if readers else by_kind(values))
+            if readers:
+                return to_item(_read(values, readers))
+            return to_item({name: by_kind(each) for name, each in values.items()})
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 
@@ -220,7 +222,7 @@ class Records(BatchedSequence[Example]):
 
     def _named(self, index: int) -> str:
         file, number = self._place(index)
-        return f"{self._paths[file]}: record {number}"
+        return f"{self.paths[file]}: record {number}"
 
     def _place(self, index: int) -> tuple[int, int]:
         """Return the number of a record's file, and its number there."""

@@ -23,7 +23,7 @@ class Source(Records):
     Numbers are NumPy scalars, arrays and lists NumPy arrays; text is str, and the bytes of images
     are uint8 [n] that share the memory of their record. A whole number that records may lack is a
     float with NaN. Examples from Python have bytes as they were. Other tools' records have an array
-    for each feature.
+    for each feature, and a list of arrays for each feature list of a SequenceExample.
 
     Attributes:
         dataset: the content of ``dataset.json``; None for other tools' files.
@@ -45,7 +45,7 @@ class Source(Records):
         image_size: int | tuple[int, int] | str | None = None,
         *,
         resize: str = "stretch",
-        method: str = "auto",
+        method: str = "bilinear",
         dtype: Any = None,
         scale: str = "",
         layout: str = "HWC",
@@ -57,7 +57,7 @@ class Source(Records):
     ) -> Pairs:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
 
-        Pixels are writable, and do not depend on what is imported.
+        Pixels are writable, and do not depend on what is installed or imported.
 
         - one label: the image (uint8 [height, width, 3]) and its class (int64 []; -1: none)
         - any number of labels: the image and float32 [classes] of 0 and 1
@@ -73,8 +73,7 @@ class Source(Records):
                 ``224x320``; None: as stored.
             resize: ``stretch``, ``fit`` (with black bars) or ``center_crop``.
             method: ``bilinear``, antialiased by Pillow; ``torch``, the same by PyTorch, four times
-                as fast and up to one level apart; ``auto``, ``torch`` if PyTorch is installed, else
-                ``bilinear``; or ``area``, the pixels of ``recordgen.load``.
+                as fast and up to one level apart; or ``area``, the pixels of ``recordgen.load``.
             dtype: ``uint8`` from 0 to 255, the default, or ``float32`` from 0 to 1; also the type
                 of NumPy or PyTorch.
             scale: the range of pixels, as in ``recordgen.load``: ``-1..1``, a model in

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordgen.access.parse import Values
+from recordgen.access.parse import Steps, Values
 from recordgen.features import RAW_DTYPES, FeatureSpec
 
 if TYPE_CHECKING:
@@ -61,12 +61,16 @@ def as_text(view: memoryview) -> str:
     return str(view, "utf-8", "replace")
 
 
-def by_kind(values: Mapping[str, Values]) -> dict[str, Any]:
-    """Return the values of features without specs: arrays of numbers, or of bytes objects."""
-    return {
-        name: np.array(each) if isinstance(each, np.ndarray) else _objects(list(map(bytes, each)))
-        for name, each in values.items()
-    }
+def by_kind(values: Values) -> Any:
+    """Return the values of a feature without a spec: an array of numbers or bytes objects.
+
+    Those of a feature list are a list of arrays.
+    """
+    if isinstance(values, Steps):
+        return list(map(by_kind, values))
+    return (
+        np.array(values) if isinstance(values, np.ndarray) else _objects(list(map(bytes, values)))
+    )
 
 
 def _raw(spec: FeatureSpec) -> Reader:

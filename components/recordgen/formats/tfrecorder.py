@@ -22,6 +22,7 @@ from recordgen import storage
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
 from recordgen.errors import RecordError
+from recordgen.features import TFRECORDER
 from recordgen.formats.frame_images import FrameImages
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import SOURCE
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 
 # Files that were discarded hold no images.
 _FILE = re.compile(r"(?:train|validation|test)-\d{5}-of-\d{5}\.tfrecord(?:\.gz)?$")
-_SIDES = ("image_width", "image_height")
-_NEEDED = ("image", *_SIDES, "image_channels")
-_OF_IMAGES = (*_NEEDED, "image_name")
+_OF_IMAGES = (*TFRECORDER, "image_name")
 _VOCABULARY = "transform_fn/assets/vocab_"
 
 # Pillow's modes by the declared channels and the bytes of a pixel; only a JPEG has CMYK. Palettes,
@@ -68,7 +67,7 @@ def _is_mine(listing: Listing) -> bool:
         first = [next(_records(listing, name), {}) for name in _names_in(listing)[:1]]
     except (OSError, RecordError):
         return False  # its format says what is wrong with it
-    return any({*_NEEDED} <= {*values} for values in first)
+    return any({*TFRECORDER} <= {*values} for values in first)
 
 
 def _records(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
@@ -106,7 +105,7 @@ def _png(values: Mapping[str, Any], name: str) -> bytes:
     from PIL import Image
 
     try:
-        [data], [width], [height], [channels] = (values[name] for name in _NEEDED)
+        [data], [width], [height], [channels] = (values[name] for name in TFRECORDER)
         pixels = base64.b64decode(data, altchars=b"-_", validate=True)
         mode = _MODES[channels, len(pixels) / (width * height)]
         if mode == "RGBA" and name.lower().endswith(_JPEG):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.access.named_features import SHOWN
+from recordgen.access.parse import Steps
 from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
@@ -16,7 +17,7 @@ from recordgen.messages import listed
 from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
 from recordgen.reading.files import with_lengths_checked
-from recordgen.reading.foreign import check_first, first_records
+from recordgen.reading.foreign import check_first, first_records, with_lists
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
@@ -87,7 +88,11 @@ def read_features(
 ) -> tf.data.Dataset:
     """Return the examples of shards; arguments and errors are as in :func:`read`."""
     single = batch_size is None
-    given = {**options, "batch_size": _PARSED_AT_ONCE if batch_size is None else batch_size}
+    # Lists would be padded to the longest one that is parsed with them.
+    specs_of_lists = (feature_spec or {}).values()
+    is_padded = any(isinstance(it, tf.io.FixedLenSequenceFeature) for it in specs_of_lists)
+    at_once = 1 if is_padded else _PARSED_AT_ONCE
+    given = {**options, "batch_size": at_once if single else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and decoded.tuning.drop_remainder:
         raise UsageError("drop_remainder needs a batch_size")
@@ -98,20 +103,23 @@ def read_features(
     stored = {name: _stored(spec) for name, spec in specs.items() if name not in empty}
     if any(name.endswith("/label") for name in specs):
         shards.check_numbers()
+    lists: Collection[str] = ()
     if feature_spec is not None:
+        lists = _lists(plan.files, stored)
         needed = [
             name
             for name, item in stored.items()
             if isinstance(item, tf.io.FixedLenFeature) and item.default_value is None
         ]
-        check_first(plan.files, needed, "give it a default_value if others have it")
+        remedy = "give it a default_value if others have it"
+        check_first(plan.files, needed, remedy, with_lists)
 
     if not stored:
         raise DataError(f"{plan.files[0]}: no feature has values, only {', '.join(sorted(empty))}")
 
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
-        parsed = as_floats(tf.io.parse_example(records, stored), floats)
+        parsed = as_floats(_parsed(records, stored, lists), floats)
         return {name: _restored(parsed[name], specs[name]) for name in stored}
 
     @as_written
@@ -123,19 +131,54 @@ def read_features(
     def parse_all(records: tf.Tensor) -> dict[str, Any]:
         return with_empty(parse(records), [tf.shape(records)[0]])
 
+    @as_written
+    def parse_first(records: tf.Tensor) -> dict[str, Any]:
+        return {name: _first(value) for name, value in parse_all(records).items()}
+
     keep = None
     if (predicate := decoded.predicate) is not None:
 
         def keep(record: tf.Tensor) -> tf.Tensor:
-            example = parse_all(record[None])
-            return predicate({name: _first(value) for name, value in example.items()})
+            return predicate(parse_first(record[None]))
 
     # TensorFlow crashes if it takes arrays without elements out of a batch.
-    to_batch = parse if single else parse_all
-    made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=not single)
-    if single and empty:
+    is_batched = not single or is_padded
+    to_batch = parse if not is_batched else parse_first if single else parse_all
+    made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=is_batched)
+    if empty and not is_batched:
         made = made.map(with_empty)
     return searchable(made, Search(plan.files, lambda: (keep, parse)))
+
+
+def _lists(files: Sequence[str], stored: Mapping[str, Any]) -> Collection[str]:
+    """Return the features to read that are feature lists of SequenceExamples.
+
+    Raises: UsageError: a list has a spec of single values, or may be in later records only.
+    """
+    path, first = first_records(files, SHOWN, with_lists)
+    are_lists = {name: isinstance(values, Steps) for name, values in first.items()}
+    for name, spec in stored.items():
+        is_fixed = isinstance(spec, tf.io.FixedLenFeature)
+        if is_fixed and are_lists.get(name):
+            raise UsageError(
+                f"feature_spec: {path}: {name!r} is a feature list of SequenceExamples; read it as "
+                f"tf.io.RaggedFeature, VarLenFeature or FixedLenSequenceFeature"
+            )
+        if any(are_lists.values()) and name not in first and not is_fixed:
+            raise UsageError(
+                f"feature_spec: the first records of {path} have no {name!r}, neither as a feature "
+                f"nor as a feature list, only {listed(sorted(first), str)}"
+            )
+    return [name for name in stored if are_lists.get(name)]
+
+
+def _parsed(records: tf.Tensor, stored: Mapping[str, Any], lists: Collection[str]) -> Any:
+    if not lists:
+        return tf.io.parse_example(records, stored)
+    context = {name: spec for name, spec in stored.items() if name not in lists}
+    sequence = {name: stored[name] for name in lists}
+    features, steps, _ = tf.io.parse_sequence_example(records, context or None, sequence)
+    return {**features, **steps}
 
 
 def _with_gaps(shards: ShardSet) -> Collection[str]:
@@ -187,7 +230,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
             raise UsageError("feature_spec must have at least one feature")
         return {name: _checked(name, spec) for name, spec in given.items()}
     if shards.dataset is None:
-        path, first = first_records([file.path for file in shards.files], SHOWN)
+        path, first = first_records([it.path for it in shards.files], SHOWN, with_lists)
         raise UsageError(
             f"{path}: no dataset.json lists its features; give feature_spec={{…}} "
             f"(its first records have: {listed(sorted(first), str) or 'none'})"

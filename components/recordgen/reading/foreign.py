@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.access.named_features import SHOWN, named_features, shown_features
+from recordgen.access.parse import parse as parse_views
 from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
@@ -32,13 +33,18 @@ _OBJECT = "image/object/"
 # Records of each file that are tried until one can be read.
 _TRIED = 100
 
+_Parse: TypeAlias = Callable[[bytes, str], Mapping[str, Sequence[Any]]]
+
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
 
-def first_records(paths: Sequence[str], count: int) -> tuple[str, Mapping[str, Sequence[Any]]]:
+def first_records(
+    paths: Sequence[str], count: int, parse: _Parse = parse_record
+) -> tuple[str, Mapping[str, Sequence[Any]]]:
     """Return the first file with a record that can be read, and the features of its first records.
 
-    ``count`` records are read, see :func:`recordgen.access.named_features.shown_features`.
+    ``count`` records are read, see :func:`recordgen.access.named_features.shown_features`, with
+    :func:`with_lists` also those of SequenceExamples.
 
     Raises:
         RecordError: the first records are damaged or not ``tf.train.Example``.
@@ -46,31 +52,43 @@ def first_records(paths: Sequence[str], count: int) -> tuple[str, Mapping[str, S
     """
     problems: list[RecordError] = []
     for path in paths:
-        if records := list(islice(_readable(path, problems), count)):
+        if records := list(islice(_readable(path, problems, parse), count)):
             return path, shown_features(records)
     raise next(iter(problems), DataError(f"{paths[0]}: no record in {len(paths)} files"))
 
 
-def _readable(path: str, problems: list[RecordError]) -> Iterator[Mapping[str, Sequence[Any]]]:
+def with_lists(record: bytes, where: str) -> dict[str, Any]:
+    """Parse a record as ``parse_record``; feature lists are :class:`Steps`."""
+    try:
+        return parse_views(memoryview(record))
+    except ValueError as exc:
+        raise RecordError(f"{where}: {exc}") from exc
+
+
+def _readable(
+    path: str, problems: list[RecordError], parse: _Parse
+) -> Iterator[Mapping[str, Sequence[Any]]]:
     """Yield the first records of a file that can be read, and add the others to the problems."""
     for number, record in enumerate(islice(RECORDS.read_around(path), _TRIED)):
         if isinstance(record, RecordError):
             problems.append(record)
             continue
         try:
-            yield parse_record(record, f"{path}: record {number}")
+            yield parse(record, f"{path}: record {number}")
         except RecordError as exc:
             problems.append(exc)
 
 
-def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
+def check_first(
+    paths: Sequence[str], needed: Iterable[str], remedy: str, parse: _Parse = parse_record
+) -> None:
     """Check that the first record has the needed features.
 
     Raises:
         DataError: there is no record, or it lacks a feature.
         RecordError: the first file is damaged.
     """
-    path, first = first_records(paths, 1)
+    path, first = first_records(paths, 1, parse)
     for name in needed:
         if name not in first:
             raise DataError(f"{path}: record 0 has {_no_feature(name, first)}; {remedy}")

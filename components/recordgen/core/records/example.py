@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
@@ -51,9 +50,25 @@ message_type {
   }
 }
 message_type {
-  name: "Example"
-  field { name: "features" number: 1 type_name: ".tensorflow.Features" }
-  field { name: "feature_lists" number: 2 type: TYPE_BYTES }
+  name: "FeatureList"
+  field { name: "feature" number: 1 label: LABEL_REPEATED type_name: ".tensorflow.Feature" }
+}
+message_type {
+  name: "FeatureLists"
+  field {
+    name: "feature_list" number: 1 label: LABEL_REPEATED
+    type_name: ".tensorflow.FeatureLists.FeatureListEntry"
+  }
+  nested_type {
+    name: "FeatureListEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type_name: ".tensorflow.FeatureList" }
+  }
+}
+message_type {
+  name: "SequenceExample"
+  field { name: "context" number: 1 type_name: ".tensorflow.Features" }
+  field { name: "feature_lists" number: 2 type_name: ".tensorflow.FeatureLists" }
 }
 """
 
@@ -64,13 +79,13 @@ FeatureValue = Union[
 
 
 @cache
-def _example_class() -> type[Any]:
+def _message_class() -> type[Any]:
     # Not needed to write examples, nor to read those of usual writers.
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))
-    descriptor = pool.FindMessageTypeByName("tensorflow.Example")
+    descriptor = pool.FindMessageTypeByName("tensorflow.SequenceExample")
     if hasattr(message_factory, "GetMessageClass"):
         found: type[Any] = message_factory.GetMessageClass(descriptor)
     else:  # protobuf < 4.22
@@ -249,33 +264,39 @@ def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float
 
     Raises: ValueError: the bytes are not an Example.
     """
-    example = _example_class()()
+    values, lists = parse_sequence(data)
+    if lists:
+        raise ValueError(
+            f"a tf.train.SequenceExample, whose feature lists only recordgen.source(…)[i] and "
+            f"recordgen.read(…, feature_spec=…) read (its lists: {', '.join(lists):.200}); write "
+            f"its values with recordgen.write, a list as an array"
+        )
+    return values
+
+
+def parse_sequence(data: bytes) -> tuple[dict[str, list[Any]], dict[str, list[list[Any]]]]:
+    """Parse a serialised ``tf.train.SequenceExample``, or an Example, which has the same bytes.
+
+    Returns:
+        The context features, or the Example's, as plain lists by name, sorted; and the feature
+        lists, each a list of the values of each step.
+
+    Raises: ValueError: the bytes are neither.
+    """
+    message = _message_class()()
     try:
-        example.ParseFromString(data)
+        message.ParseFromString(data)
     except Exception as exc:  # DecodeError has different modules in different protobuf versions
         raise ValueError(f"not a tf.train.Example: {exc}") from exc
-    if example.feature_lists:
-        raise ValueError(_lists_of(example))
-    features = example.features.feature
-    return {
-        name: list(getattr(features[name], features[name].WhichOneof("kind") or "bytes_list").value)
-        for name in sorted(features)
-    }
-
-
-def _lists_of(example: Any) -> str:
-    """Return the message that names the lists of a SequenceExample."""
-    # A map has the same bytes whatever its values are.
-    named = type(example.features)()
-    with suppress(Exception):  # as above; lists that do not parse are not named
-        named.ParseFromString(example.feature_lists)
-    lists = ", ".join(sorted(named.feature)) or "none"
-    specs = ", ".join(f"{name!r}: …" for name in sorted(named.feature))
+    context, lists = message.context.feature, message.feature_lists.feature_list
     return (
-        f"a tf.train.SequenceExample, whose feature lists are not read (its lists: {lists:.200}); "
-        f"read it with tf.io.parse_single_sequence_example(record, sequence_features={{{specs:.200}"
-        f"}}), and write its values with recordgen.write, a list as an array"
+        {name: _plain(context[name]) for name in sorted(context)},
+        {name: list(map(_plain, lists[name].feature)) for name in sorted(lists)},
     )
+
+
+def _plain(feature: Any) -> list[Any]:
+    return list(getattr(feature, feature.WhichOneof("kind") or "bytes_list").value)
 
 
 def parse_record(record: bytes, where: str) -> dict[str, Any]:
