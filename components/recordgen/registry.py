@@ -86,7 +86,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
         *(".train", ".dev", ".valid", ".test", ".testa", ".testb"),
         *("train", "dev", "test"),  # WikiANN's files
     ),
-    "yolo": (".yaml", ".yml", ".txt", ".names", ".labels", ".ndjson", ".jsonl"),
+    "yolo": (".yaml", ".yml", ".txt", ".names", ".labels"),
     "hugging_face": ("metadata.jsonl", "metadata.csv"),
     "open_images": (".csv",),
     "via": (".json", ".csv"),
