@@ -46,6 +46,8 @@ TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 # file, content, name of the format
 FILES = [
     ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels"),
+    ("a.ndjson", b'{"type": "dataset", "task": "detect"}\n', "Ultralytics' NDJSON"),
+    ("_annotations.txt", b"a b.jpg 4,5,8,10,1 4.5,5,8,10,0\n", "YOLO Keras"),
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip"),

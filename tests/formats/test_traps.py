@@ -90,9 +90,6 @@ READ = [
     ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
     ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
-    ("retinanet", {"_annotations.csv": "a.jpg,4,5,8,10,cat\n", "_classes.csv": "dog,1\ncat,0\n"}, "a.jpg", CAT),
-    ("retinanet: SKU-110K", {"annotations.csv": "a.jpg,4,5,8,10,cat,40,20\n"}, "a.jpg", CAT),
-    ("retinanet: VoTT", {"annotations.csv": "image,xmin,ymin,xmax,ymax,label\na.jpg,4,5,8,10,cat\n"}, "a.jpg", CAT),
     ("dota", {"labelTxt/a.txt": DOTA}, "images/a.jpg", CAT),
     ("dota: blanks, no headers", {"labelTxt-v1.5/a.txt": "\ufeff\n 4.0 5 8 5 8 10 4 10  cat\n\n"}, "images/a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
@@ -326,7 +323,6 @@ STOPS = [
     ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
-    ("retinanet: another order", {"annotations.csv": "image,xmin,xmax,ymin,ymax,label\n" + 2 * "a.jpg,4,8,5,10,cat\n"}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
     ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": lines({"imageGcsUri": "x/a.jpg"})}),
@@ -438,33 +434,6 @@ def test_classes_beside_the_labels_of_each_split(folders, outcome):
     assert (found.images, found.classes) == (dict.fromkeys(images, CAT), ("dog", "cat"))
     with pytest.raises(SourceError):
         outcome({f"{folders.format('train')}/classes.txt": "cat\ndog\n"})
-
-
-def test_lines_of_retinanet(outcome):
-    """Empty fields are no object, lines of an image are merged, and folders are splits."""
-    files = {
-        "train/_annotations.csv": "a.jpg,4,5,8,10,cat\nb.jpg,,,,,\n\na.jpg,0,0,4,5,dog\n",
-        "valid/_annotations.csv": "c.jpg,4,5,8,10,cat\nd.jpg,4,5,x,9,cat\n",
-        "train/_classes.csv": "dog,0\ncat,1\n",
-    }
-    found = outcome(files, "train/a.jpg", "train/b.jpg", "valid/c.jpg", "valid/d.jpg")
-    assert found.classes == ("dog", "cat")
-    assert found.images == {
-        "train/a.jpg": [*CAT, ("dog", [0, 0, 0.1, 0.25])],
-        "train/b.jpg": [],
-        "valid/c.jpg": CAT,
-    }
-    assert found.splits["valid/c.jpg"] == "eval"
-    assert found.rejected == {"valid/d.jpg": "bad_annotation"}
-
-
-@pytest.mark.parametrize("broken", ["a.jpg,4,5,8,10,ca\0t", 'a.jpg,4,5,8,10,"cat', 'a.jpg,"4"5,8'])
-def test_a_broken_line_of_retinanet_rejects_its_image(broken, outcome):
-    """The image would have a box less; the lines behind it are read."""
-    text = f"a.jpg,4,5,8,10,cat\n{broken}\nb.jpg,4,5,8,10,cat\n"
-    found = outcome({"_annotations.csv": text}, "a.jpg", "b.jpg")
-    assert [(item.uri, item.line) for item in found.rejects] == [("a.jpg", 2)]
-    assert found.images == {"b.jpg": CAT}
 
 
 def test_a_column_of_metadata_names_splits(outcome):

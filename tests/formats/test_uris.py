@@ -114,7 +114,7 @@ def webdataset(names):
 
 # Of each format, the files that name images: (names) → {name of the file: its content}. The source
 # is their folder, or the only file if it is an import file.
-BOXES = ("coco", "pascal_voc", "cvat", "labelme", "create_ml", "via", "yolo_keras")
+BOXES = ("coco", "pascal_voc", "cvat", "labelme", "create_ml", "via")
 DOCUMENTS = {
     **{name: written(name) for name in BOXES},
     "csv": lambda names: {"a.csv": "".join(f"TRAIN,{name},cat\n" for name in names)},
@@ -137,7 +137,6 @@ DOCUMENTS = {
 # Places of URLs that are no images of a class or with boxes.
 OTHERS = {
     "masks": lambda names: {"a.jsonl": jsonl(*map(mask, names))},
-    "retinanet": written("retinanet"),
     "yolo": lambda names: {
         "data.yaml": "train: a.txt\nnames: [cat]\n",
         "a.txt": "".join(f"{name}\n" for name in names),
@@ -152,7 +151,7 @@ OTHERS = {
         "a.csv": "path,label,group\n" + "".join(f"{n},cat,{n}\n" for n in names)
     },
 }
-IMPORT_FILES = ("a.csv", "a.jsonl", "_annotations.csv")
+IMPORT_FILES = ("a.csv", "a.jsonl")
 
 
 def write(folder, files, names=()):

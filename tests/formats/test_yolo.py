@@ -1,7 +1,5 @@
 """YOLO: data.yaml as people write it, labels of all shapes, and what stops a run."""
 
-import json
-
 import pytest
 
 from recordgen.errors import SourceError
@@ -182,65 +180,3 @@ def test_classes_of_one_name_are_reported(outcome):
     assert found.classes == ("cat", "dog")
     assert found.images == {"images/a.jpg": [("dog", [0, 0, 1, 1])]}
     assert "named 'cat'" in "".join(found.skipped)
-
-
-DATASET = {"type": "dataset", "task": "detect", "class_names": {"0": "cat", "1": "dog"}}
-ADDRESS = "https://host.example/a.jpg"
-
-
-def ndjson(*lines, **more):
-    """Return Ultralytics' NDJSON of a data set and its images."""
-    images = ({"type": "image", "split": "train", **line} for line in lines)
-    return "\n".join(map(json.dumps, ({**DATASET, **more}, *images))) + "\n"
-
-
-# the objects of an image, its object
-SHAPES = [
-    ({"boxes": [[1, 0.5, 0.5, 0.2, 0.4]]}, ("dog", [0.4, 0.3, 0.6, 0.7])),
-    ({"segments": [[0, 0.1, 0.2, 0.3, 0.2, 0.2, 0.6]]}, ("cat", [0.1, 0.2, 0.3, 0.6])),
-    ({"pose": [[1, 0.5, 0.5, 0.2, 0.4, 0.5, 0.5, 2]]}, ("dog", [0.4, 0.3, 0.6, 0.7])),
-    (
-        {"obb": [[0, 0.1, 0.2, 0.3, 0.2, 0.3, 0.6, 0.1, 0.6]], "boxes": []},
-        ("cat", [0.1, 0.2, 0.3, 0.6]),
-    ),
-]
-
-
-@pytest.mark.parametrize(("shapes", "expected"), SHAPES)
-@pytest.mark.parametrize("document", ["data.ndjson", ""])
-def test_lines_of_images(shapes, expected, document, outcome):
-    """NDJSON has classes, splits and objects; an image that is not here is at its address."""
-    lines = [
-        {"file": "a.jpg", "annotations": shapes},
-        {"file": "b.jpg", "split": "val"},
-        {"file": "c.jpg", "url": ADDRESS, "annotations": shapes},
-    ]
-    files = {"data.ndjson": ndjson(*lines, kpt_shape=[1, 3])}
-    found = outcome(files, "a.jpg", "images/b.jpg", "d.jpg", document=document)
-    assert found.images == {"a.jpg": [expected], "images/b.jpg": [], ADDRESS: [expected]}
-    assert (found.splits["images/b.jpg"], found.classes) == ("eval", ("cat", "dog"))
-    assert "d.jpg" in found.skipped[0]
-
-
-BAD_IMAGES = [
-    ({"annotations": {"boxes": [[2, 0.5, 0.5, 1, 1]]}}, "bad_annotation"),
-    ({"annotations": {"boxes": [[1, 0.5, 0.5, 1]]}}, "bad_annotation"),
-    ({"annotations": {"boxes": [1]}}, "bad_annotation"),
-    ({"annotations": {"classification": [1]}}, "bad_annotation"),
-    ({"annotations": {"boxes": [[1, 0.5, 0.5, 1, 1]], "obb": [[1]]}}, "bad_annotation"),
-    ({"annotations": []}, None),
-    ({"annotations": [1]}, "bad_annotation"),
-    ({"split": 1}, "bad_annotation"),
-    ({"split": "some"}, "unknown_ml_use"),
-    ({"file": "c.jpg"}, "missing_file"),
-    ({"file": 1}, "bad_annotation"),
-]
-
-
-@pytest.mark.parametrize(("line", "code"), BAD_IMAGES)
-def test_a_bad_line_of_ndjson_rejects_its_image(line, code, outcome):
-    """No label is lost silently, and the other images stay."""
-    text = ndjson({"file": "a.jpg", **line}, {"file": "b.jpg"})
-    found = outcome({"data.ndjson": text}, "a.jpg", "b.jpg", document="data.ndjson")
-    assert found.codes == ([code] if code else [])
-    assert "b.jpg" in found.images

@@ -135,21 +135,6 @@ def _via(folder, names):
     (folder / "via.json").write_text(json.dumps(content))
 
 
-def _yolo_keras(folder, names):
-    boxes = " ".join(f"{','.join(map(str, corners))},{n}" for n, corners in enumerate(CORNERS))
-    (folder / "_annotations.txt").write_text("".join(f"{name} {boxes}\n" for name in names))
-    (folder / "_classes.txt").write_text("\n".join(CLASSES))
-
-
-def _retinanet(folder, names):
-    lines = [
-        f"{name},{','.join(map(str, corners))},{label}\n"
-        for name in names
-        for label, corners in zip(CLASSES, CORNERS, strict=True)
-    ]
-    (folder / "_annotations.csv").write_text("".join(lines))
-
-
 def _dota(folder, names):
     lines = [
         f"{left} {top} {right} {top} {right} {low} {left} {low} {label} 0\n"
@@ -172,8 +157,6 @@ WRITERS = {
     "label_studio": _label_studio,
     "open_images": _open_images,
     "via": _via,
-    "yolo_keras": _yolo_keras,
-    "retinanet": _retinanet,
     "dota": _dota,
 }
 

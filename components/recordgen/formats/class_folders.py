@@ -405,7 +405,9 @@ def _likely_source(
     are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
     if not best or (has_images and not sources[best] and not are_of_splits):
         return "", ""
-    source = storage.join(listing.root, *(("*", base) if are_of_splits else (best,)))
+    if are_of_splits:  # each names the images of its own folder
+        return storage.join(listing.root, "*", base), ""
+    source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
     tokens = (token for row in rows for token in _TOKEN.findall(row))
     return source, folder_of_images((it for it in tokens if _stem(it) in sources[best]), source)

@@ -72,7 +72,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
     text = head.removeprefix(b"\xef\xbb\xbf")
     if RECORDS.is_mine(head):
         return _named("a TFRecord file")
-    if text.lstrip().startswith((b"{", b"[")) or _is_row_of_markup(text):
+    if _is_row_of_markup(text):
         return None
     letters = text.decode("latin-1")
     return next((found for found in foreign_formats() if _begins(found, letters)), None)

@@ -7,12 +7,7 @@
 becomes the picture ``images/train/a.jpg`` of split train with a dog from (0.4, 0.3) to (0.6, 0.7),
 in shares of the image. Rules: Ultralytics' "Object detection datasets overview". Also read are
 Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
-``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits; and
-Ultralytics' NDJSON, with a line for each image::
-
-    {"type": "dataset", "task": "detect", "class_names": {"0": "cat", "1": "dog"}}
-    {"type": "image", "file": "a.jpg", "split": "train",
-     "annotations": {"boxes": [[1, 0.5, 0.5, 0.2, 0.4]]}}
+``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits.
 """
 
 from __future__ import annotations
@@ -27,34 +22,26 @@ from typing import Any, ClassVar, TypeAlias
 
 import yaml
 
-from recordgen import storage
 from recordgen.core.dataset.splits import word_in_folders
-from recordgen.core.limits import FOLDERS, KEYPOINTS, YAML_LEVELS, YOLO_BYTES
+from recordgen.core.limits import FOLDERS, KEYPOINTS, YAML_LEVELS
 from recordgen.errors import SourceError
 from recordgen.formats.dota import is_named
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import (
     Note,
     PictureFormat,
     Problem,
-    image_or_problem,
     notes_about,
     notes_about_twins,
     picture_of_lines,
 )
 from recordgen.formats.pictures import keypoints as known_keypoints
-from recordgen.rejects import RejectCode
 from recordgen.subjects.details import KEYPOINT, Details, Polygons, keypoints_of
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ImageSegmentation, ObjectDetection
-
-# Keys of the objects of an image in NDJSON; each object is one as a line of labels has it.
-_SHAPES = frozenset({"boxes", "segments", "pose", "obb"})
-
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
 
@@ -63,9 +50,6 @@ _Labelled: TypeAlias = Mapping[str, str | None]
 
 #: Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
 IMAGE_FOLDERS = ("images", "JPEGImages")
-
-#: Suffixes of documents with a line for each image, below one for the data set.
-LINES = (".ndjson", ".jsonl")
 
 CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
 
@@ -151,35 +135,16 @@ def _is_config(found: Any) -> bool:
     return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
 
 
-def has_dataset_line(listing: Listing, name: str) -> bool:
-    """Return whether the first line of a document describes a data set of Ultralytics."""
-    return _dataset_line(listing, name).get("type") == "dataset"
-
-
-def _dataset_line(listing: Listing, name: str) -> Mapping[str, Any]:
-    """Return the first line of a document, with the classes as data.yaml has them, or nothing."""
-    first, *_ = listing.head(name).split(b"\n", 1)
-    if b'"class_names"' not in first:
-        return {}
-    try:
-        found = json_value(first)
-    except ValueError:
-        return {}
-    return {**found, "names": found.get("class_names")} if isinstance(found, dict) else {}
-
-
 def read_config(listing: Listing, name: str) -> YoloConfig:
     """Return what the file with the classes says. Raises: SourceError."""
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
-    are_lines = name.lower().endswith(LINES)
     try:
         if is_class_file(name):
             classes = _class_names(_lines(listing, name))
             named_by, lists = _darknet_lists(listing, name)
             return YoloConfig(f"{listing.root}{named_by}", folder, classes, lists)
-        found = _dataset_line(listing, name) if are_lines else read_yaml(listing, name)
-        config = _declared(where, folder, found)
-        if not (config.splits or are_lines):
+        config = _declared(where, folder, read_yaml(listing, name))
+        if not config.splits:
             raise ValueError("no split is named; expected train: and val:, with paths")
     except ValueError as exc:
         raise SourceError(f"{where}: {exc}") from None
@@ -314,7 +279,6 @@ class Yolo(PictureFormat):
         if not listing.only and any(map(is_named, listing.others)):
             return None  # Roboflow writes a data.yaml beside labels of DOTA, too
         configs = configs_in(listing)
-        configs += [name for name in listing.candidates(*LINES) if has_dataset_line(listing, name)]
         if not configs:
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
@@ -328,14 +292,11 @@ class Yolo(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = read_config(listing, document)
-        read = line_pictures if document.lower().endswith(LINES) else _file_pictures
         yield from notes_about_twins(config.classes)
-        yield from read(listing, config, document)
+        yield from _pictures(listing, config)
 
 
-def _file_pictures(
-    listing: Listing, config: YoloConfig, _: str
-) -> Iterator[Picture | Problem | Note]:
+def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Problem | Note]:
     """Yield images with the files of their labels. Raises: SourceError: most images have none."""
     line, parse = 0, partial(parse_object, config=config)
     used, seen = set[str | None](), set[str]()
@@ -474,49 +435,6 @@ def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
 def _has_labels(listing: Listing, folder: str) -> bool:
     """Return whether an image around the folder of class names has labels."""
     return any(_existing_labels(listing, image) for image in _around(listing, folder))
-
-
-def line_pictures(
-    listing: Listing, config: YoloConfig, document: str
-) -> Iterator[Picture | Problem | Note]:
-    """Yield the images of Ultralytics' NDJSON."""
-    seen = set[str]()
-    with listing.open(document) as file:
-        lines = iter(partial(file.readline, YOLO_BYTES.most), b"")
-        for line, raw in enumerate(lines, start=1):
-            if line > 1 and raw.strip():
-                yield (picture := _line_picture(listing, config, document, line, raw))
-                seen.add(picture.uri)
-    prefix = f"{config.folder}/" if config.folder else ""
-    others = [each for each in listing.images if each.startswith(prefix) and each not in seen]
-    yield from notes_about(others, "images are not in it, and were skipped")
-
-
-def _line_picture(
-    listing: Listing, config: YoloConfig, document: str, line: int, raw: bytes
-) -> Picture | Problem:
-    uri: str | Problem = ""
-    try:
-        item = mapping(json_value(raw), "a line")
-        name, split = text(item.get("file"), "file"), item.get("split")
-        if not isinstance(split, str | None):
-            raise ValueError(f"split must be a text (got {split!r:.40})")
-        places = (config.folder, *(posixpath.join(config.folder, place) for place in IMAGE_FOLDERS))
-        uri = image_or_problem(listing, name, *places, line=line, split=split)
-        if isinstance(uri, Problem):
-            url = item.get("url")
-            if uri.code != RejectCode.MISSING_FILE or not storage.is_url(str(url)):
-                return uri
-            uri = str(url)
-        shapes = mapping(item.get("annotations") or {}, "annotations")
-        kinds = [kind for kind in shapes if shapes[kind]]
-        if len(kinds) > 1 or not _SHAPES.issuperset(kinds):
-            raise ValueError(f"expected one of {', '.join(sorted(_SHAPES))} (got {kinds!r:.80})")
-        found = (each for kind in kinds for each in items(shapes[kind], kind))
-        objects = [parse_object([*map(str, items(each, "an object"))], config) for each in found]
-    except ValueError as exc:
-        return Problem(line, f"{document}:{line}: {exc}", uri if isinstance(uri, str) else "")
-    return Picture(line, uri, split, objects=objects)
 
 
 def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
