@@ -107,7 +107,12 @@ _ONE_LABEL = "'object'"
 
 
 def stop(
-    head: Head, problem: str, *, options: Mapping[str, str] | None = None, header: str = ""
+    head: Head,
+    problem: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    header: str = "",
+    kind: str = "",
 ) -> NoReturn:
     """Stop with the first rows and the options that are likely to read them.
 
@@ -116,13 +121,14 @@ def stop(
         problem: the clause that does not fit.
         options: the options, if they are known; otherwise they are made of the rows.
         header: the value of ``--columns header``, if the file itself does not show it.
+        kind: of the payloads of the given task; empty if none is given.
 
     Raises: NotUnderstoodError: always.
     """
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
     names, rows = _named_rows(head, header)
     if options is None:
-        options = propose(names, rows, head.path, header=header)
+        options = propose(names, rows, head.path, header=header, kind=kind)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
@@ -200,7 +206,12 @@ def _numbers_splits(name: str, values: Sequence[str]) -> bool:
 
 
 def propose(
-    names: Sequence[str], rows: Sequence[Sequence[str]], source: str, *, header: str = ""
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    source: str,
+    *,
+    header: str = "",
+    kind: str = "",
 ) -> Mapping[str, str]:
     """Return the options that are likely to read rows, by keyword.
 
@@ -213,6 +224,7 @@ def propose(
         rows: the first rows below the header.
         source: the file; image names without a folder are looked for beside it.
         header: as in :func:`stop`.
+        kind: as in :func:`stop`.
     """
     if header == "no" and len(names) == 1 and (found := _of_list([*chain(*rows)], source)):
         return found
@@ -224,8 +236,10 @@ def propose(
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
+    if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
+        columns.take("text", [at for at in columns.rest if at not in _named_labels(columns)])
     if columns.roles.keys().isdisjoint({"path", "text"}):
-        return _of_table(columns, header)
+        return {} if kind else _of_table(columns, header)
     columns.take("split", _splits(columns))
     _take_boxes(columns)
     has_labels = _take_labels(columns)
