@@ -151,6 +151,7 @@ STOPS = [
     ('a.txt', '{i}.jpg\t0\t4\t3\t3\t2\t2\t1\t0\t3\t0', {}, ''),
     ('a.jsonl', '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}', {}, ''),
     ('a.jsonl', '{{"text": "Anna {i}", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}', {}, ''),
+    ('a.jsonl', '{{"tokens": ["Anna", "flew{i}"], "upos": ["NNP", "VBD"], "label": "pos"}}', {}, ''),
     ('a.csv', '{i}.jpg,0.{i}1,0.25', {}, ''),
     ('a.csv', 'image,breed,split\n{i}.jpg,cat,train', {'columns': 'path=image,split=split,label=breed'}, "image_classification: train | 0.jpg | 'cat'"),
     ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {}, ''),

@@ -288,8 +288,6 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((VideoClassification.uri_key,), (VideoClassification,)),
 )
 
-_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
-
 # The published keys among them.
 _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
@@ -302,13 +300,8 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         for reading in _read_object(record, f"{head.path}:{number}")
     ]
     if head.objects and not readings:
-        _, record = head.objects[0]
-        if pair := _tokens_and_tags(record):
-            way = "write each token and its tag on a line of a CoNLL file"
-            stop(head, f"{' and '.join(pair)} hold tokens and their tags; {way}", options={})
-        if spans := next((key for key in record if _are_spans(record[key])), ""):
-            stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
-        stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
+        keys = ", ".join(_SUBJECT_KEYS)
+        stop(head, f"no line has one of the keys {keys}; CoNLL's files hold tokens and their tags")
     yield from readings
 
 
@@ -347,26 +340,6 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     if len(annotations) > 1:
         return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
     return TextClassification, f"one of {OLDER_KEY}"
-
-
-def _tokens_and_tags(record: Mapping[str, Any]) -> Sequence[str]:
-    """Return two keys with lists of the same length, as tokens and their tags; none without."""
-    lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
-    texts = [key for key, value in lists.items() if all(isinstance(each, str) for each in value)]
-    flat = [key for key, value in lists.items() if isinstance(value[0], str | int)]
-    pairs = ((one, key) for one in texts for key in flat if one != key)
-    return next((pair for pair in pairs if len(lists[pair[0]]) == len(lists[pair[1]]) > 1), ())
-
-
-def _are_spans(value: Any) -> bool:
-    """Return whether a value is spans of a text, as doccano and spaCy write them."""
-    items = value if isinstance(value, list) else []
-    return bool(items) and all(
-        [*map(type, item[:2])] == [int, int] and str in map(type, item)
-        if isinstance(item, list)
-        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
-        for item in items
-    )
 
 
 # --- the unit of offsets -------------------------------------------------------------------------

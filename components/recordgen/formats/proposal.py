@@ -12,6 +12,7 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -226,7 +227,7 @@ def propose(
         header: as in :func:`stop`.
         kind: as in :func:`stop`.
     """
-    if header == "no" and len(names) == 1 and (found := _of_list([*chain(*rows)], source)):
+    if header and (found := _of_list(rows, source)):
         return found
     columns = _Columns(names, rows)
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
@@ -263,17 +264,19 @@ def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
     return _of_table(_Columns(names, rows), "no")
 
 
-def _of_list(lines: Sequence[str], source: str) -> Mapping[str, str]:
+def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     """Return the options of lines with an image and its label behind a blank; none if other.
 
-    ``1000002 Boeing 707``
+    ``1000002 Boeing 707``; the numbers in a file such as ``split1.txt`` may be splits
     """
-    pairs = [line.split(maxsplit=1) for line in lines]
-    if not all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs):
+    pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
+    are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
+    is_whole = are_listed and len(pairs) == len(rows)
+    if not is_whole or "split" in words_of(posixpath.basename(source)):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
-    if not root and not mostly(is_media, paths):
+    if not root and not all(map(is_media, paths)):
         return {}
     return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
@@ -350,7 +353,7 @@ def _are_tags(value: str) -> bool:
 
 
 def _is_nested(value: str) -> bool:
-    return value.lstrip("[ ").startswith("{")
+    return value.startswith("[[") or value.lstrip("[ ").startswith("{")
 
 
 def _is_list(value: str) -> bool:
@@ -420,7 +423,8 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
         target += [*repeat, *_labels(columns, are_words=True), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
-    is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
+    lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
+    is_table = len(columns.names) > 1 and not lists
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
