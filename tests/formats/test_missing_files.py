@@ -54,7 +54,7 @@ def test_two_candidates_are_no_hint(tmp_path):
         (["a/b/1.jpg", "a/c/2.jpg"], ["1.jpg", "2.jpg"], "a/"),
         (["1.jpg"], ["1"], ""),  # beside the import file
         (["my photos/1.jpg"], ["1"], "my photos/"),
-        (["../Img/a/1.jpg"], ["1.jpg"], "../Img/a/"),  # beside the import file's folder
+        (["../Img/a/1.jpg"], ["1.jpg"], None),  # only below the import file's folder
         (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
         (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
         (["a/1.mp4"], ["1.mp4"], None),  # no images

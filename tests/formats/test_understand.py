@@ -151,6 +151,7 @@ STOPS = [
     ('a.txt', '{i}.jpg\t0\t4\t3\t3\t2\t2\t1\t0\t3\t0', {}, ''),
     ('a.jsonl', '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}', {}, ''),
     ('a.jsonl', '{{"text": "Anna {i}", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}', {}, ''),
+    ('a.jsonl', '{{"tokens": ["Anna", "flew{i}"], "upos": ["NNP", "VBD"], "label": "pos"}}', {}, ''),
     ('a.csv', '{i}.jpg,0.{i}1,0.25', {}, ''),
     ('a.csv', 'image,breed,split\n{i}.jpg,cat,train', {'columns': 'path=image,split=split,label=breed'}, "image_classification: train | 0.jpg | 'cat'"),
     ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {}, ''),
@@ -211,6 +212,12 @@ STOPS = [
     ('a.csv', 'category,path,category,label,split\n,0.jpg,cat,owl,TRAIN', {'columns': 'path=path,split=split,label=category'}, ''),
     ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
 ]
+# the lines of a file of texts or images whose task is given, the task, and the proposed options
+GIVEN = [
+    ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
+    ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
+    ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+]
 # fmt: on
 
 
@@ -219,8 +226,7 @@ def written(folder, name, lines):
     if "{i}" in header:
         header, line = "", lines
     repeated = [line.format(i=n, d=n % 3) for n in range(ROWS)] if "{i}" in line else [line]
-    path = folder / "in" / name  # the folder around it is searched for images
-    path.parent.mkdir()
+    path = folder / name
     path.write_text("\n".join([*filter(None, [header]), *repeated]) + "\n", encoding="utf-8")
     return path
 
@@ -252,3 +258,10 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
+
+
+@pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
+def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
+    with pytest.raises(NotUnderstoodError) as caught:
+        first_row(written(tmp_path, "a.csv", lines), task=task)
+    assert caught.value.options == options

@@ -11,10 +11,9 @@ become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only t
 ``--columns`` names the keys of other tools' objects. With ``path=file,label=breed``,
 ``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above without its split.
 
-The keys of the first objects show the task, and their spans the unit of offsets. A tool in
-JavaScript counts an emoji as two: read as code points, its spans after an emoji are shifted, so
-that they cut words or begin with blanks. If most spans do so, and none in another unit, the run
-stops.
+The keys of the first objects show the task, and their spans whether offsets count characters. A
+tool in JavaScript counts an emoji as two: read as code points, its spans after an emoji are
+shifted, so that they cut words. If most of these spans do, the run stops.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
@@ -45,14 +44,7 @@ from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import check_spelling, either
 from recordgen.tasks.object_detection.task import ObjectDetection
-from recordgen.tasks.text_entities.tags import (
-    BYTES,
-    NAMES,
-    UTF16,
-    inner_places,
-    places,
-    tokenize,
-)
+from recordgen.tasks.text_entities.tags import TagError, cut_spans_in
 from recordgen.tasks.text_entities.task import TextEntities, spans_in
 from recordgen.tasks.texts.task import (
     CONTENT_KEY,
@@ -296,8 +288,6 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((VideoClassification.uri_key,), (VideoClassification,)),
 )
 
-_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
-
 # The published keys among them.
 _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
@@ -310,13 +300,8 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         for reading in _read_object(record, f"{head.path}:{number}")
     ]
     if head.objects and not readings:
-        _, record = head.objects[0]
-        if pair := _tokens_and_tags(record):
-            way = "write each token and its tag on a line of a CoNLL file"
-            stop(head, f"{' and '.join(pair)} hold tokens and their tags; {way}", options={})
-        if spans := next((key for key in record if _are_spans(record[key])), ""):
-            stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
-        stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
+        keys = ", ".join(_SUBJECT_KEYS)
+        stop(head, f"no line has one of the keys {keys}; CoNLL's files hold tokens and their tags")
     yield from readings
 
 
@@ -357,30 +342,10 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     return TextClassification, f"one of {OLDER_KEY}"
 
 
-def _tokens_and_tags(record: Mapping[str, Any]) -> Sequence[str]:
-    """Return two keys with lists of the same length, as tokens and their tags; none without."""
-    lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
-    texts = [key for key, value in lists.items() if all(isinstance(each, str) for each in value)]
-    flat = [key for key, value in lists.items() if isinstance(value[0], str | int)]
-    pairs = ((one, key) for one in texts for key in flat if one != key)
-    return next((pair for pair in pairs if len(lists[pair[0]]) == len(lists[pair[1]]) > 1), ())
-
-
-def _are_spans(value: Any) -> bool:
-    """Return whether a value is spans of a text, as doccano and spaCy write them."""
-    items = value if isinstance(value, list) else []
-    return bool(items) and all(
-        [*map(type, item[:2])] == [int, int] and str in map(type, item)
-        if isinstance(item, list)
-        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
-        for item in items
-    )
-
-
 # --- the unit of offsets -------------------------------------------------------------------------
 
-# The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
-_MAY_CUT = 0.05
+# Characters from these on are several UTF-16 code units, or several bytes.
+_LONG_CHARACTERS = ("\U00010000", "\x80")
 
 
 def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
@@ -397,54 +362,29 @@ def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
                 f"{TextEntities.name}, and this source is none; omit it"
             )
         return
-    if not is_spans:
-        return
-    for head in heads:
-        for unit in (UTF16, BYTES):
-            moved = list(_moved_spans(head, unit))
-            cut = [span for span in moved if not span.is_whole]
-            cut_in_unit = sum(not span.is_whole_in_unit for span in moved)
-            if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
-                first = next(span.shown for span in cut if span.is_whole_in_unit)
+    for head in heads if is_spans else ():
+        spans = [*_spans_of(head)]
+        for long in _LONG_CHARACTERS:
+            behind = [shown for before, shown in spans if max(before, default="") >= long]
+            cut = [*filter(None, behind)]
+            if len(cut) * 2 > len(behind):
                 raise UsageError(
-                    f"the offsets of entities seem to count {NAMES[unit]}, not characters: of "
-                    f"{len(moved):,} spans for which it matters, {len(cut):,} cut words if they "
-                    f"count characters, and {cut_in_unit:,} if they count {NAMES[unit]}, such as "
-                    f"{first}; use --columns offsets={unit}, or --columns offsets=codepoints if "
-                    f"they do count characters"
+                    f"offsets of entities may count UTF-16 code units or bytes: of {len(behind):,} "
+                    f"behind characters that are several of these, {len(cut):,} cut words, such as "
+                    f"{cut[0]}; use --columns offsets=utf16 or offsets=bytes, or "
+                    f"offsets=codepoints if they do count characters"
                 )
 
 
-class _MovedSpan(NamedTuple):
-    """A span that is another one in another unit: in which it is whole, and both texts."""
-
-    is_whole: bool
-    is_whole_in_unit: bool
-    shown: str
-
-
-def _moved_spans(head: Head, unit: str) -> Iterator[_MovedSpan]:
-    """Yield the spans of a file that differ between code points and another unit."""
+def _spans_of(head: Head) -> Iterator[tuple[str, str]]:
+    """Yield the text before each span of a file, and what the span marks if it cuts words."""
     for number, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
-            text = TextContent.decode(row_of_line(record, None).annotation).text
-            place_of = places(text or "", unit)
-            if text is None or place_of is None:
-                continue
-            inner = inner_places(tokenize(text))
-            for start, end, _ in spans_in(record):
-                place = place_of.get(start, -1), place_of.get(end, -1)
-                if place != (start, end):
-                    read, meant = text[start:end], text[slice(*place)]
-                    yield _MovedSpan(
-                        _is_whole(text, (start, end), inner),
-                        _is_whole(text, place, inner),
-                        f"{read!r:.60} instead of {meant!r:.60} in {head.path}:{number}",
-                    )
-
-
-def _is_whole(text: str, place: tuple[int, int], inner: Set[int]) -> bool:
-    """Return whether a span is in its text, begins and ends with words, and cuts none."""
-    marked = text[slice(*place)]
-    is_inside = min(place) >= 0 and place[1] <= len(text)
-    return is_inside and marked == marked.strip() != "" and inner.isdisjoint(place)
+            text = TextContent.decode(row_of_line(record, None).annotation).text or ""
+            for span in spans_in(record):
+                try:
+                    is_cut = bool(cut_spans_in(text, [span]))
+                except TagError:
+                    is_cut = True
+                marked = f"{text[span.start : span.end]!r:.60} in {head.path}:{number}"
+                yield text[: span.start], marked if is_cut else ""

@@ -211,9 +211,11 @@ def shown_columns(
         for at in where
         if at not in head.classes
     ]
-    if head.boxes:
-        form, name = head.boxes
-        columns = [pair for pair in columns if pair[1] not in BOX_ROLES] + [(name, form)]
+    if given.boxes and head.has_header and head.columns is not None:
+        form, name = given.boxes
+        shown = [head.names[at] for at in head.columns.boxes]
+        columns = [pair for pair in columns if pair[1] not in BOX_ROLES]
+        columns.append((shown[0] if len(shown) == 1 else name, form))
     if head.classes:
         columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
     return (*columns, *group)

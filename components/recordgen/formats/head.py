@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.formats.column_names import find_split
 from recordgen.formats.field_kinds import kind_of
+from recordgen.formats.header import Header
 from recordgen.formats.label_fields import Classes, separated
 
 
@@ -70,33 +71,39 @@ class Head:
         path: the file.
         where: file and line of the first record.
         rows: all records, including the header.
-        header: the names of the columns, given columns by their role; None if position decides.
+        columns: the columns of a header or of options; None if position decides.
         has_header: whether the first record is a header.
         lines: the records below the header.
         lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with their line numbers.
         delimiter: the separator of a CSV file.
-        classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
         splits_of_objects: the words for the splits of objects.
-        boxes: as in :class:`recordgen.formats.header.Given`.
         in_doubt: whether the first record is neither a header of known names nor like the others.
     """
 
     path: str
     where: str
     rows: Sequence[Sequence[str]] = ()
-    header: Sequence[str] | None = None
+    columns: Header | None = None
     has_header: bool = False
     lines: Sequence[Line] = ()
     lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     delimiter: str = ","
-    classes: Mapping[int, Classes] = field(default_factory=dict)
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()
-    boxes: tuple[str, ...] = ()
     in_doubt: bool = False
+
+    @property
+    def header(self) -> Sequence[str] | None:
+        """The known names of the columns; None if position decides."""
+        return None if self.columns is None else self.columns.known
+
+    @property
+    def classes(self) -> Mapping[int, Classes]:
+        """The classes of one-hot columns, by index."""
+        return {} if self.columns is None else self.columns.classes
 
     @property
     def names(self) -> Sequence[str]:

@@ -10,10 +10,10 @@ Given columns get the known name of their role, so readers of the header need no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.task.annotation import AnnotationError
@@ -42,6 +42,25 @@ from recordgen.tables.roles import (
     TABLE_ROLES,
     Roles,
 )
+
+
+class Header(NamedTuple):
+    """The columns of a file, and what options say of them.
+
+    Attributes:
+        names: as in the header; empty without one.
+        known: the same, but given columns have the known names of their roles, and other columns
+            with a known name of these roles have none.
+        classes: the classes of one-hot columns, by index.
+        group: the index of the column of groups, or :data:`NOWHERE`.
+        boxes: the indices of the columns of :attr:`Given.boxes`.
+    """
+
+    names: Sequence[str]
+    known: Sequence[str]
+    classes: Mapping[int, Classes] = {}
+    group: int = NOWHERE
+    boxes: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,58 +137,48 @@ class Given:
             if number.isdecimal() and 0 < int(number) <= len(fields)
         )
 
-    def rename(self, header: Sequence[str], where: str) -> list[str]:
-        """Return a header in which the given columns have the known names of their roles.
-
-        Other columns with a known name of these roles lose their names.
+    def below(self, header: Sequence[str], where: str) -> Header:
+        """Return the columns below a header, with the given roles.
 
         Raises: UsageError: a given name has no column, or several.
         """
         names = [name.strip() for name in header]
-        if self.group:
-            names = _without_meaning(names, self.find_group(names, where))
-        stripped = [name.strip() for name in header]
-        for place in self.box_places(stripped, where):
-            names[place] = ""  # a box's own width is not that of its image
+        group = self.find_group(names, where)
+        known = names if group == NOWHERE else _without_meaning(names, group)
+        boxes = self.box_places(names, where)
+        # A box's own width is not that of its image.
+        known = ["" if at in boxes else name for at, name in enumerate(known)]
         if LABEL not in self.roles:
-            names = _with_names_of_labels(names)
-        if not self.roles:
-            return names
-        at = {
-            _place(each, stripped, role, where): role
+            known = _with_names_of_labels(known)
+        roles = {
+            _place(each, names, role, where): role
             for role, given in self.roles.items()
             for name in given
-            for each in (one_hot_columns(name, stripped) if role == "label" else [name])
+            for each in (one_hot_columns(name, names) if role == "label" else [name])
         }
-        return [
-            at.get(index) or ("" if self.overrides(name) else name)
-            for index, name in enumerate(names)
+        known = [
+            roles.get(at) or ("" if self.overrides(name) else name) for at, name in enumerate(known)
         ]
+        classes = {
+            _place(name, names, "label", where): classes
+            for name, classes in self.one_hot(names).items()
+        }
+        return Header(names, known, classes, group, boxes)
 
     def overrides(self, name: str) -> bool:
         """Return whether a column has the known name of a role for which another one is given."""
         return any(column_name(name) in _ALSO.get(role, {role}) for role in self.roles)
-
-    def one_hot(self, header: Sequence[str], where: str) -> dict[int, Classes]:
-        """Return the classes of each one-hot column that is given, by its index.
-
-        Raises: UsageError: a given name has no column, or several.
-        """
-        names = [name.strip() for name in header]
-        found = self._one_hot(names).items()
-        return {_place(name, names, "label", where): classes for name, classes in found}
 
     def keys_of(self, role: str) -> tuple[str, ...]:
         """Return the keys of JSON objects that are given for a role."""
         columns = (one_hot_columns(name, ()) for name in self.roles[role])
         return tuple(chain.from_iterable(columns)) if role == "label" else self.roles[role]
 
-    @property
-    def one_hot_keys(self) -> dict[str, Classes]:
-        """The keys of JSON objects that are given as one-hot columns, with their classes."""
-        return self._one_hot(())
+    def one_hot(self, there: Sequence[str]) -> dict[str, Classes]:
+        """Return the one-hot columns that are given, with their classes.
 
-    def _one_hot(self, there: Sequence[str]) -> dict[str, Classes]:
+        ``there`` are the existing columns, as in :func:`one_hot_columns`.
+        """
         found: dict[str, Classes] = {}
         for name in self.roles.get("label", ()):
             if listed := one_hot_list(name, there):
@@ -193,11 +202,6 @@ class Given:
         """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
         return [_place(it, header, self.boxes[0], where) for it in self.box_columns(header)]
 
-    def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
-        """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""
-        places = self.box_places(header, where)
-        return (self.boxes[0], header[places[0]]) if len(places) == 1 else self.boxes
-
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.
 
@@ -220,8 +224,8 @@ class Given:
                         f"fields, which commas, semicolons, tabs or bars separate"
                     )
 
-    def numbered(self, fields: Sequence[str], where: str) -> list[str]:
-        """Return a header made from the given column numbers, for a file without a header.
+    def numbered(self, fields: Sequence[str], where: str) -> Header:
+        """Return the columns with the given numbers, of a file without a header.
 
         Raises:
             UsageError: a column is given by name, or the line has no column of the path, text or
@@ -237,7 +241,7 @@ class Given:
             )
         self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
-        return self.rename(header, where)
+        return self.below(header, where)
 
 
 #: No options about columns.

@@ -15,9 +15,8 @@ letter case::
     labels.csv    1.jpg, 2.jpg, …
     images/       1.JPG, 2.JPG, …   →  "1.jpg may be images/1.JPG"
 
-One listing of the import file's folder answers; if it has none of the files, a listing of the
-folder around it does: ``Anno/list.txt`` beside ``Img/``. The answer is only a hint, with the folder
-for ``--image-root``: a name alone does not show that a file is the right one.
+One listing of the import file's folder answers. The answer is only a hint, with the folder for
+``--image-root``: a name alone does not show that a file is the right one.
 """
 
 from __future__ import annotations
@@ -316,25 +315,15 @@ def folder_of_images(paths: Iterable[str], source: str) -> str:
 
 
 def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
-    """Return the paths that may mean one image, each with that image.
-
-    Images are below the import file's folder, and relative to it; or, if none of the paths means
-    one of these, below the folder around it: ``../Img/1.jpg``.
-    """
-    folder = storage.folder_of(source)
-    for root, way in ((folder, ""), (storage.folder_of(folder), "../")):
-        images = ImageRoot(root)
-        try:
-            images.tree = list_tree(images.root, _FOLDERS)
-        except (OSError, SourceError, StorageError):
-            continue
-        pairs = [(path, images.find(path, source)) for path in paths]
-        there = images.tree.there
-        if found := [
-            (path, way + name) for path, [name, *more] in pairs if name in there and not more
-        ]:
-            return found
-    return []
+    """Return the paths that may mean one image below the import file's folder, with that image."""
+    images = ImageRoot(storage.folder_of(source))
+    try:
+        images.tree = list_tree(images.root, _FOLDERS)
+    except (OSError, SourceError, StorageError):
+        return []
+    pairs = [(path, images.find(path, source)) for path in paths]
+    there = images.tree.there
+    return [(path, name) for path, [name, *more] in pairs if name in there and not more]
 
 
 def _root(source: str, pairs: Sequence[tuple[str, str]]) -> str:

@@ -23,7 +23,6 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.made_columns import with_made_columns
@@ -170,13 +169,12 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         return None
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
-    header: Sequence[str] | None = None
-    classes: Mapping[int, Classes] = {}
+    columns = None
     has_header, in_doubt = _first_line(rows, given)
     if has_header:
-        header, classes = given.rename(first, where), given.one_hot(first, where)
+        columns = given.below(first, where)
     elif given.roles:
-        header = given.numbered(first, where)
+        columns = given.numbered(first, where)
     data = [
         Line.of(
             f"{path}:{record.line}",
@@ -187,7 +185,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         for record in records
         if not has_header or record.fields != first
     ]
-    if header is not None and not has_header and data:
+    if columns is not None and not has_header and data:
         given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
     bad = [item for item in rejects if item.code == RejectCode.BAD_ENCODING.value]
     is_other = len(bad) >= _SEVERAL and len(bad) * _LINES_OF_A_MISTAKE > len(data)
@@ -200,13 +198,11 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         path,
         where,
         rows,
-        header,
+        columns,
         has_header,
         data,
         delimiter=delimiter,
-        classes=classes,
         label_separator=given.label_separator,
-        boxes=given.find_boxes(first, where) if has_header else (),
         in_doubt=in_doubt,
     )
 

@@ -134,19 +134,17 @@ class NamedRecords:
         made = made_below(names, given, source)
         whole = {at for each in made for at in each.places}
         header = [*names, *(name for each in made for name in each.columns)]
-        one_hot = given.one_hot(header, source)
-        renamed = given.rename(header, source)
-        self._columns = self._parser.columns_of(renamed)
+        columns = given.below(header, source)
+        self._columns = self._parser.columns_of(columns.known)
         if not self._has_payload:
             raise NotUnderstoodError(
                 f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})",
                 options=propose(names, (), source),
             )
-        used = {at for places in self._columns.values() for at in places}
-        used |= {given.find_group(header, source)}
-        whole |= {at for at, classes in one_hot.items() if isinstance(classes, tuple)}
+        used = {columns.group, *chain.from_iterable(self._columns.values())}
+        whole |= {at for at, classes in columns.classes.items() if isinstance(classes, tuple)}
         labels = set(self._columns.get("label", ())) if self._parser.takes_labels else set()
-        labels -= one_hot.keys()
+        labels -= columns.classes.keys()
 
         def way(at: int) -> _Way | None:
             if at in whole:
@@ -294,13 +292,11 @@ def named_head(
         source,
         source,
         [first, *rows],
-        given.rename(first, source),
+        given.below(first, source),
         True,
         lines,
         lists,
-        classes=given.one_hot(first, source),
         label_separator=separator,
-        boxes=given.find_boxes(first, source),
     )
 
 

@@ -12,6 +12,7 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -107,7 +108,12 @@ _ONE_LABEL = "'object'"
 
 
 def stop(
-    head: Head, problem: str, *, options: Mapping[str, str] | None = None, header: str = ""
+    head: Head,
+    problem: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    header: str = "",
+    kind: str = "",
 ) -> NoReturn:
     """Stop with the first rows and the options that are likely to read them.
 
@@ -116,13 +122,14 @@ def stop(
         problem: the clause that does not fit.
         options: the options, if they are known; otherwise they are made of the rows.
         header: the value of ``--columns header``, if the file itself does not show it.
+        kind: of the payloads of the given task; empty if none is given.
 
     Raises: NotUnderstoodError: always.
     """
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
     names, rows = _named_rows(head, header)
     if options is None:
-        options = propose(names, rows, head.path, header=header)
+        options = propose(names, rows, head.path, header=header, kind=kind)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
@@ -200,7 +207,12 @@ def _numbers_splits(name: str, values: Sequence[str]) -> bool:
 
 
 def propose(
-    names: Sequence[str], rows: Sequence[Sequence[str]], source: str, *, header: str = ""
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    source: str,
+    *,
+    header: str = "",
+    kind: str = "",
 ) -> Mapping[str, str]:
     """Return the options that are likely to read rows, by keyword.
 
@@ -213,8 +225,9 @@ def propose(
         rows: the first rows below the header.
         source: the file; image names without a folder are looked for beside it.
         header: as in :func:`stop`.
+        kind: as in :func:`stop`.
     """
-    if header == "no" and len(names) == 1 and (found := _of_list([*chain(*rows)], source)):
+    if header and (found := _of_list(rows, source)):
         return found
     columns = _Columns(names, rows)
     tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
@@ -224,8 +237,10 @@ def propose(
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
+    if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
+        columns.take("text", [at for at in columns.rest if at not in _named_labels(columns)])
     if columns.roles.keys().isdisjoint({"path", "text"}):
-        return _of_table(columns, header)
+        return {} if kind else _of_table(columns, header)
     columns.take("split", _splits(columns))
     _take_boxes(columns)
     has_labels = _take_labels(columns)
@@ -249,17 +264,19 @@ def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
     return _of_table(_Columns(names, rows), "no")
 
 
-def _of_list(lines: Sequence[str], source: str) -> Mapping[str, str]:
+def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     """Return the options of lines with an image and its label behind a blank; none if other.
 
-    ``1000002 Boeing 707``
+    ``1000002 Boeing 707``; the numbers in a file such as ``split1.txt`` may be splits
     """
-    pairs = [line.split(maxsplit=1) for line in lines]
-    if not all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs):
+    pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
+    are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
+    is_whole = are_listed and len(pairs) == len(rows)
+    if not is_whole or "split" in words_of(posixpath.basename(source)):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
-    if not root and not mostly(is_media, paths):
+    if not root and not all(map(is_media, paths)):
         return {}
     return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
@@ -336,7 +353,7 @@ def _are_tags(value: str) -> bool:
 
 
 def _is_nested(value: str) -> bool:
-    return value.lstrip("[ ").startswith("{")
+    return value.startswith("[[") or value.lstrip("[ ").startswith("{")
 
 
 def _is_list(value: str) -> bool:
@@ -406,7 +423,8 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
         target += [*repeat, *_labels(columns, are_words=True), *last]
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
-    is_table = len(columns.names) > 1 and not columns.those(_are_numbers)
+    lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
+    is_table = len(columns.names) > 1 and not lists
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}

@@ -316,7 +316,7 @@ def _given_images(given: Given) -> tuple[str, str]:
 def _given_labels(given: Given) -> Sequence[str]:
     """Return the columns of labels, which are no one-hot columns."""
     labels = given.roles.get("label", ())
-    return [name for name in labels if name not in given.one_hot_keys]
+    return [name for name in labels if name not in given.one_hot(())]
 
 
 def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
@@ -28,12 +28,13 @@ from recordgen.formats.field_kinds import field_at, without_padding
 from recordgen.formats.format import CsvParser, OwnColumns
 from recordgen.formats.header import (
     Given,
+    Header,
     begins_with_header,
     check_twice,
     other_header,
     too_many_fields,
 )
-from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
+from recordgen.formats.label_fields import Classes, classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, LABEL_NUMBER, SIZE_COLUMNS
@@ -280,21 +281,19 @@ class RowParser(CsvParser):
         self.label_separator, self.uncertain = given.label_separator, given.uncertain
         if not begins_with_header(fields, given):
             return self._without_header(fields, given, where), False
-        names = given.rename(fields, where)
-        if not self._has_payload(names):
+        columns = given.below(fields, where)
+        if not self._has_payload(columns.known):
             raise UsageError(
                 f"{where}: this line names no column of {'texts' if self.texts else 'paths'} "
                 f"({','.join(fields):.200}); name it, such as --columns "
                 f"{'text' if self.texts else 'path'}=…,label=…"
             )
-        group, classes = given.find_group(fields, where), given.one_hot(fields, where)
-        return self.by_header(names, group=group, classes=classes), True
+        return self.by_header(columns), True
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
         """Return the parser of the lines of a file without a header. Raises: UsageError."""
         if given.roles:
-            header = given.numbered(fields, where)
-            return self.by_header(header, is_whole=False, group=given.find_group(header, where))
+            return self.by_header(given.numbered(fields, where), is_whole=False)
         if given.group:
             raise UsageError(
                 f"{where}: without a header, group_by={given.group} also needs the numbers of the "
@@ -304,19 +303,15 @@ class RowParser(CsvParser):
 
     def unused(self, names: Sequence[str], given: Given, where: str) -> list[str]:
         """Return the columns of a header that have no role. Raises: UsageError: one is missing."""
-        header = given.rename(names, where)
-        columns = self.columns_of(header)
-        used = {at for places in columns.values() for at in places}
-        used |= {
-            *find_columns(header, frozenset({LABEL_NUMBER}).union(*SIZE_COLUMNS.values())),
-            *given.one_hot(names, where),
-        }
-        used |= {given.find_group(names, where), *given.box_places(names, where)}
+        header = given.below(names, where)
+        used = {at for places in self.columns_of(header.known).values() for at in places}
+        sizes = frozenset({LABEL_NUMBER}).union(*SIZE_COLUMNS.values())
+        used |= {*find_columns(header.known, sizes), *header.classes, header.group, *header.boxes}
         named = {*chain.from_iterable(given.roles.values()), *names_in_path(given)}
         named |= {*BOX_ROLES} if given.boxes else set()
         return [
             name
-            for at, name in enumerate(map(str.strip, names))
+            for at, name in enumerate(header.names)
             if name and at not in used and name not in named
         ]
 
@@ -355,30 +350,26 @@ class RowParser(CsvParser):
         named, payloads = {r for r, at in self.columns_of(fields).items() if at}, {"path", "text"}
         return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
 
-    def by_header(
-        self,
-        header: Sequence[str],
-        *,
-        is_whole: bool = True,
-        group: int = NOWHERE,
-        classes: Mapping[int, Classes] = NO_CLASSES,
-    ) -> Parser:
-        """Return the parser of lines below a header in known names.
-
-        ``is_whole``: lines have no columns beyond it; ``classes``: of one-hot columns, by index.
-        """
-        columns = self.columns_of(header)
-        check_twice(header, columns)
+    def by_header(self, header: Header, *, is_whole: bool = True) -> Parser:
+        """Return the parser of lines below a header; ``is_whole``: no line has more columns."""
+        columns = self.columns_of(header.known)
+        check_twice(header.known, columns)
         split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
         annotation = [
             index
             for role in self._task.columns
             for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
         ]
-        places, count = Places(split, path, annotation), len(header) if is_whole else NOWHERE
-        one_hot = [classes.get(at, "") for at in annotation] if classes else ()
+        classes = header.classes
         return ByHeader(
-            self.to_row, self.takes_labels, places, text, count, group, one_hot, self.uncertain
+            self.to_row,
+            self.takes_labels,
+            Places(split, path, annotation),
+            text,
+            len(header.known) if is_whole else NOWHERE,
+            header.group,
+            [classes.get(at, "") for at in annotation] if classes else (),
+            self.uncertain,
         )
 
     def decoded(self, fields: Sequence[str]) -> str | None:

@@ -37,7 +37,7 @@ from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import csv_line, is_number
+from recordgen.tables.csv_fields import csv_line
 
 if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
@@ -53,7 +53,7 @@ _KINDS = {"number": NUMBER, "date": re.compile(DATE), "email": re.compile(r"[^@\
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
-    """Return the columns of import files; the first file begins with a header, or none does.
+    """Return the columns of import files; each begins with the header, or none does.
 
     Raises:
         SourceError: a file is missing or unreadable, or begins with a different header.
@@ -90,8 +90,8 @@ def _read_all(
                     stats = [ColumnStats() for _ in header]
                 elif options.columns.header == "no":
                     _check_width(first, header, where)
-                elif named(without_padding(first.fields)) != header:
-                    _check_first_row(first, header, stats, file.path, header_file)
+                else:
+                    _check_header(first.fields, header, file.path, where, header_file)
             rows = fitted(chain(begin, blocks), len(header))
             if options.columns.header != "no":
                 # The reader of the rows reports repeated headers, so they are not collected here.
@@ -129,32 +129,20 @@ def _check_width(first: Record, names: Sequence[str], where: str) -> None:
         )
 
 
-def _check_first_row(
-    first: Record, header: Sequence[str], stats: list[ColumnStats], path: str, header_file: str
+def _check_header(
+    fields: Sequence[str], header: Sequence[str], path: str, where: str, header_file: str
 ) -> None:
-    """Check that the first line of a later file is a row, since it is not the header."""
-    fields = first.fields
-    named = len(set(fields) & set(header))
-    # Rows usually contain a number and headers do not. If all fields are text, one name is enough.
-    is_header = named * 2 > len(header) or (named > 0 and not any(map(is_number, fields)))
-    misfit = any(
-        item.dtype != "bytes" and text.strip() and not is_number(text)
-        for text, item in zip(fields, stats, strict=False)
+    """Check that a later file begins with the header. Raises: NotUnderstoodError."""
+    if (names := named(without_padding(fields))) == header:
+        return
+    more, lacking = {*names} - {*header, ""}, {*header} - {*names}
+    fullest = path if len(more) > len(lacking) else header_file
+    raise NotUnderstoodError(
+        f"{where}: the first line differs from the header of {header_file}, by "
+        f"{listed(sorted(more | lacking)) or 'the order of its columns'}; repeat that header, or "
+        f"convert tables with other columns separately",
+        source=fullest if len(lacking) < len(header) else "",
     )
-    if is_header and not any(map(is_number, fields)):
-        more, lacking = {*fields} - {*header, ""}, {*header} - {*fields}
-        raise NotUnderstoodError(
-            f"{path}:{first.line}: this header differs from that of {header_file}, by "
-            f"{listed(sorted(more | lacking)) or 'the order of its columns'}",
-            source=path if len(more) > len(lacking) else header_file,
-        )
-    if is_header or misfit or len(fields) != len(header):
-        raise SourceError(
-            f"{path}:{first.line}: the first line is neither the header of the first file nor a "
-            f"row that fits its columns (expected {','.join(header)!r:.200}, got "
-            f"{first.text!r:.200}); convert tables with other columns separately, and repeat the "
-            f"header above a row that looks like another header"
-        )
 
 
 # --- the first line -----------------------------------------------------------------------------

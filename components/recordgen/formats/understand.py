@@ -197,14 +197,18 @@ def _task_of_texts(
     return tasks.TextClassification
 
 
-def _check_first_line(head: Head) -> None:
-    """Check that a file begins with a row, or a header. Raises: NotUnderstoodError."""
+def _check_first_line(head: Head, kind: str = "") -> None:
+    """Check that a file begins with a row, or a header. Raises: NotUnderstoodError.
+
+    ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.proposal.stop`.
+    """
     if head.in_doubt:
         stop(
             head,
             "the first line names no known column of paths or texts, and is no row like those "
             "below it",
             header="yes",
+            kind=kind,
         )
 
 
@@ -222,7 +226,7 @@ def check_columns(
     given, task = Given.of(options), task_for(options)
     for head in _widest_first(heads):
         with _alone(head, heads):
-            _check_first_line(head)
+            _check_first_line(head, task.kind if is_given else "")
             if head.header is None and format_.has_headers:
                 check_lines(head, task, is_given=is_given)
             elif head.lines:

@@ -169,14 +169,9 @@ def are_whole(text: str, spans: Sequence[Span]) -> bool:
     )
 
 
-def inner_places(tokens: Sequence[Token]) -> set[int]:
-    """Return the places within tokens, at which a span cuts a word."""
-    return {place for start, end in tokens for place in range(start + 1, end)}
-
-
 def cut_spans(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
     """Return the spans that begin or end within a token."""
-    inner = inner_places(tokens)
+    inner = {place for start, end in tokens for place in range(start + 1, end)}
     return [span for span in spans if span.start in inner or span.end in inner]
 
 
