@@ -161,7 +161,9 @@ class CocoDocument:
     _numbers: dict[str, int] = field(default_factory=dict)
     _image_of: array[int] = field(default_factory=lambda: array("i"))
     # The packed annotations, in memory while they are few, and where each begins.
-    _packed: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(_IN_MEMORY))
+    _packed: IO[bytes] = field(
+        default_factory=lambda: SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 closed below
+    )
     _starts: array[int] = field(default_factory=lambda: array("q", [0]))
 
     def __post_init__(self) -> None:
@@ -249,9 +251,7 @@ class CocoDocument:
 
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
-        if lost := sum(
-            len(self._places(key)) for key in self._numbers if key not in self._file_of
-        ):
+        if lost := sum(len(self._places(key)) for key in self._numbers if key not in self._file_of):
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
