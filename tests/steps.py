@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from google.protobuf import json_format
 
+from recordgen.kubeflow.execution import StepInput
 from tests.conftest import run_python
 
 #: A value other than the default for every option of a conversion.
@@ -168,6 +169,14 @@ def executor_input(
             "outputFile": str(folder / "outputs/executor_output.json"),
         },
     }
+
+
+def step_input(
+    component: Any, folder: Path, inputs: Mapping[str, Any] | None = None, **values: Any
+) -> StepInput:
+    """Return a step's decoded input; its artifacts go to ``folder``."""
+    found = executor_input(component, str(folder), folder, inputs or {}, values)
+    return StepInput.parse(json.dumps(found))
 
 
 def call(

@@ -7,6 +7,12 @@ import pytest
 import recordgen
 from tests.golden import NEEDED, ROOT, SAMPLES
 
+# All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
+KINDS = (
+    *("image_classification", "object_detection", "raw", "text_entities", "tabular"),
+    *("video_classification", "declared"),
+)
+
 MORE = {"raw": {"encode": "raw"}, "tabular": {"columns": "target=cultivar"}}
 
 

@@ -14,17 +14,7 @@ from recordgen.cli import main
 from recordgen.exports import Output
 from recordgen.exports.croissant import Croissant
 from tests.conftest import encoded, noise
-
-# All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
-KINDS = (
-    "image_classification",
-    "object_detection",
-    "raw",
-    "text_entities",
-    "tabular",
-    "video_classification",
-    "declared",
-)
+from tests.exports.conftest import KINDS
 
 UNKNOWN = ("citeAs", "datePublished", "license", "version")
 

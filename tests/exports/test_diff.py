@@ -265,11 +265,6 @@ def test_rows_of_other_tasks(name, tmp_path):
     assert bool(found.labels) == (options is not PRICES)  # numbers have no shares
 
 
-VIDEO, IMAGES = "video_classification", "image_classification"
-X, Y, Z = (Example("train", "a", label, "a text") for label in "xyz")
-A, B = Example("train", "a", "x", "a"), Example("test", "b", "x", "b")
-
-
 ROWS = st.dictionaries(
     st.sampled_from("abcdefgh"),
     st.tuples(

@@ -8,12 +8,8 @@ from recordgen import convert, read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.tfdv import schema_text
 from recordgen.features import statistics_features
+from tests.exports.conftest import KINDS
 from tests.golden import ROOT
-
-KINDS = (
-    *("image_classification", "object_detection", "raw", "text_entities", "tabular"),
-    *("video_classification", "declared"),
-)
 
 # Old versions of NumPy in TFDV warn about quantiles of infinite times.
 pytestmark = [pytest.mark.inside, pytest.mark.filterwarnings("ignore::RuntimeWarning")]

@@ -18,7 +18,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, LintError, SourceError, UsageError
 from recordgen.kubeflow.__main__ import STEPS as MODULES
 from recordgen.kubeflow.convert import check, run, to_options
-from recordgen.kubeflow.execution import StepInput
 from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
 from tests.conftest import encoded, noise, run_python
@@ -30,6 +29,7 @@ from tests.steps import (
     content,
     executor_input,
     specification,
+    step_input,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -178,8 +178,7 @@ def test_every_input_arrives(name, step, tmp_path):
     """The conversion gets each option as the call gave it, and the defaults of the others."""
     also = {"image_size": "8x8"} if name == "resize" else {}  # which acts on a size alone
     given = {name: OTHER_VALUES[name], **also}
-    invocation = executor_input(step, str(tmp_path), tmp_path, {}, {"source": "a.csv", **given})
-    parameters = StepInput.parse(json.dumps(invocation)).parameters
+    parameters = step_input(step, tmp_path, source="a.csv", **given).parameters
     options = to_options({key: value for key, value in parameters.items() if key in OPTIONS})
     assert options == replace(make_options(given), confined=True)
 
@@ -237,10 +236,9 @@ def test_an_artifact_is_read_as_a_file_or_folder(artifact_step, rows, make_csv, 
 
 def test_other_artifacts_are_refused(artifact_step, tmp_path):
     """An artifact without an import file is an error."""
-    nothing = f"{tmp_path}/nothing"
-    invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
+    given = step_input(artifact_step, tmp_path, {"source": f"{tmp_path}/nothing"})
     with pytest.raises(SourceError):
-        run(StepInput.parse(json.dumps(invocation)))
+        run(given)
 
 
 def test_bad_data_fails_the_step(step, make_csv, tmp_path):
@@ -273,10 +271,9 @@ def test_bad_data_fails_the_step(step, make_csv, tmp_path):
 )
 def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
     """The error names the input and its value."""
-    values = {"source": make_csv(rows), **given}
-    invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
+    found = step_input(step, tmp_path, source=make_csv(rows), **given)
     with pytest.raises(UsageError, match=re.escape(message)):
-        run(StepInput.parse(json.dumps(invocation)))
+        run(found)
 
 
 @pytest.mark.parametrize(
@@ -301,25 +298,20 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
     assert second.done.returncode == 0, second.done.stderr
     labels = read_dataset(second.uris["dataset"]).labels
     assert labels == (*read_dataset(first).labels, "ape")
-    values = {"source": source, "vocabulary": first}
-    given = executor_input(step, str(tmp_path), tmp_path, {"previous": first}, values)
+    given = step_input(step, tmp_path, {"previous": first}, source=source, vocabulary=first)
     with pytest.raises(UsageError, match="vocabulary"):
-        run(StepInput.parse(json.dumps(given)))
+        run(given)
 
 
 # --- check ------------------------------------------------------------------------------------
 
 
-def check_input(folder, **values):
-    """Return the input of the step ``check``."""
-    invocation = executor_input(load_step("check"), str(folder), folder, {}, values)
-    return StepInput.parse(json.dumps(invocation))
-
-
 def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
     """Findings and rejects are written, and no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
-    output = check(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
+    output = check(
+        step_input(load_step("check"), tmp_path / "task", source=source, max_reject_fraction=0.5)
+    )
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
     assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
     assert output.metadata["metrics"]["reject_fraction"] == 0.090909
@@ -334,10 +326,10 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
     """So does a finding that ``fail_on`` names."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match="11"):
-        check(check_input(tmp_path / "task", source=source))
+        check(step_input(load_step("check"), tmp_path / "task", source=source))
     values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
     with pytest.raises(LintError, match=r"fail_on.*FEW_EXAMPLES"):
-        check(check_input(tmp_path / "task", **values))
+        check(step_input(load_step("check"), tmp_path / "task", **values))
 
 
 def test_steps_load_no_kfp():

@@ -30,7 +30,7 @@ from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.preloaded import WITH_TENSORFLOW
-from tests.steps import call, executor_input
+from tests.steps import call, step_input
 
 IMAGE = "recordgen:test"
 
@@ -56,13 +56,6 @@ def trained(digits, tmp_path_factory):
         image_size=[16, 16],
         epochs=12,
         learning_rate=3e-3,
-    )
-
-
-def step_input(component, folder, inputs, **values):
-    """Return a step's decoded input."""
-    return StepInput.parse(
-        json.dumps(executor_input(component, str(folder), folder, inputs, values))
     )
 
 

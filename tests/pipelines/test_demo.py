@@ -129,13 +129,6 @@ def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
         np.testing.assert_allclose(alone[:count], expected[:count], atol=1e-4)
 
 
-def test_a_first_run_uses_no_cache(demo):
-    """Each step of a first run does its work."""
-    _, done = demo
-    assert "from cache" not in done.stdout
-    assert "planned 400 of 400 rows" in done.stdout
-
-
 def test_the_printed_folder_holds_the_model(demo):
     """The printed path is a SavedModel below the workdir."""
     workdir, done = demo

@@ -158,11 +158,6 @@ def test_a_wrong_subcommand_is_told_by_recordgen(engine):
 # --- users and file systems ----------------------------------------------------------------------
 
 
-def test_it_is_not_root(engine):
-    """Its user has the number 1000."""
-    assert inspected(engine)["Config"]["User"] == "1000"
-
-
 @pytest.mark.parametrize("user", [None, NOBODY, "0:0"], ids=["own", "nobody", "root"])
 def test_it_converts_as_any_user_on_a_read_only_system(
     user, engine, tmp_path, make_images, make_csv

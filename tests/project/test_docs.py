@@ -387,11 +387,7 @@ def test_csv_folder_and_frame_give_the_same_examples(run):
     folder = run("docs/tfrecorder.md")
     for name in ("from-csv", "from-folder", "from-df"):
         dataset = recordgen.read_dataset(str(folder / name))
-        assert {name: split.examples for name, split in dataset.splits.items()} == {
-            "train": 2,
-            "eval": 2,
-            "test": 2,
-        }
+        assert [split.examples for split in dataset.splits.values()] == [2, 2, 2]
         assert dataset.labels == ("cat", "goat")
     assert len(list((folder / "seen").iterdir())) == 2
 

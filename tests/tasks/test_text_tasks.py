@@ -172,15 +172,16 @@ def test_equal_texts_are_examples_of_their_own(task, lines, options, kept, tmp_p
     assert recordgen.convert(path, out, resume=True, **options).unchanged
 
 
+def sizes(dataset):
+    return {name: split.examples for name, split in dataset.splits.items()}
+
+
 def test_equal_texts_share_a_split(tmp_path):
     """A copy of a text without a split joins the split that another copy names."""
     path = tmp_path / "a.csv"
     path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
     found = recordgen.check(path, task="text_classification", split="100")
-    assert {name: split.examples for name, split in found.dataset.splits.items()} == {
-        "train": 1,
-        "test": 2,
-    }
+    assert sizes(found.dataset) == {"train": 1, "test": 2}
     assert [(item.line, item.code) for item in found.rejects] == [(3, "conflicting_splits")]
     path.write_text("hello,a\nhello,a\n")
     with pytest.raises(DataError, match=r"a\.csv:2 .*a\.csv:1"):
@@ -194,15 +195,12 @@ def test_equal_texts_stay_in_the_splits_of_their_files(tmp_path):
     dev.write_text("VALIDATION,Yes.,a\nVALIDATION,hello,a\nVALIDATION,bye,b\n")
     options = {"task": "text_classification", "max_reject_fraction": 1.0}
     dataset = recordgen.convert([train, dev], tmp_path / "out", **options).dataset
-    assert {name: split.examples for name, split in dataset.splits.items()} == {
-        "train": 2,
-        "eval": 3,
-    }
+    assert sizes(dataset) == {"train": 2, "eval": 3}
     assert dataset.lint["LEAK"] == 2
     assert not dataset.rows.rejects
     recordgen.convert(train, tmp_path / "more", **options)
     more = recordgen.convert(dev, tmp_path / "more", append=True, **options).dataset
-    assert {name: split.examples for name, split in more.splits.items()} == {"train": 2, "eval": 3}
+    assert sizes(more) == {"train": 2, "eval": 3}
 
 
 def test_only_accepted_answers_of_prodigy_give_labels(tmp_path):

@@ -63,6 +63,11 @@ def label_features(
     return dict(zip(names, (texts, numbers), strict=True)) if numbered else {}
 
 
+def too_many_fields(message: str) -> AnnotationError:
+    """Return the error of a line that has more fields than its task."""
+    return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
+
+
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
     """Return the uri under ``key`` in a line of JSONL. Raises: AnnotationError: it is missing."""
     uri = record.get(key)

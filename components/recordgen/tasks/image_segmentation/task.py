@@ -31,7 +31,6 @@ from recordgen.core.records.example import FeatureValue, parse_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
-    AnnotationError,
     RowContent,
     bad_annotation,
     check_label,
@@ -46,7 +45,7 @@ from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.picture import Marked, Picture, is_number
 from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
-from recordgen.tasks.lines import display_name, either, stored_uri
+from recordgen.tasks.lines import display_name, either, stored_uri, too_many_fields
 
 # The key of an exported line; published lines for the import have several names for the uri.
 _EXPORTED = "maskAnnotation"
@@ -92,8 +91,7 @@ class ImageSegmentation(ImageTask):
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if len(fields) > 1:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS,
+            raise too_many_fields(
                 f"expected {self.expected}, one mask per image (got {len(fields)} fields after "
                 f"the path)",
             )

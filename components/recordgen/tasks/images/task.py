@@ -32,7 +32,6 @@ from recordgen.core.records.example import FeatureValue, parse_example, serializ
 from recordgen.core.rows.row import Adjustments, requested_uris
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
-    AnnotationError,
     Merged,
     RowContent,
     bad_annotation,
@@ -41,7 +40,6 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, FetchedRow, Task, each_row
 from recordgen.messages import listed
-from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.lines import (
     add_up,
@@ -49,6 +47,7 @@ from recordgen.tasks.lines import (
     display_names,
     label_features,
     stored_uri,
+    too_many_fields,
     uri_in,
 )
 
@@ -231,8 +230,7 @@ class ImageClassification(LabelledImage):
         if not fields:
             return None
         if len(fields) > 1:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS,
+            raise too_many_fields(
                 f"expected {self.expected}, one label per image (got {len(fields)} after the "
                 f"path); quote a field that holds a comma; for several labels per image, use "
                 f"--task image_multi_label",

@@ -67,6 +67,7 @@ from recordgen.tasks.lines import (
     either,
     label_features,
     stored_uri,
+    too_many_fields,
 )
 
 if TYPE_CHECKING:
@@ -343,8 +344,7 @@ class OneLabel(LabelledText):
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = list(labels)
         if len(found) > 1:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS,
+            raise too_many_fields(
                 f"expected {self.expected} (got {len(found)} fields after the text); quote a text "
                 f"that holds a comma",
             )
@@ -389,8 +389,7 @@ class TextMultiLabel(LabelledText):
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = super().check_labels(labels)
         if len(found) > _MAX_LABELS:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS,
+            raise too_many_fields(
                 f"a text must have at most {_MAX_LABELS} labels (got {len(found)}); quote a text "
                 f"that holds commas",
             )

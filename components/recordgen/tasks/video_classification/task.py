@@ -33,7 +33,7 @@ from recordgen.core.task.task import ONE, BuiltExample, FetchedRow, Sizes, Task,
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import check_spelling, display_name, uri_in
+from recordgen.tasks.lines import check_spelling, display_name, too_many_fields, uri_in
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -119,8 +119,7 @@ class VideoClassification(Task):
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if len(fields) > 3:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS,
+            raise too_many_fields(
                 f"expected {self.expected} (got {len(fields)} fields after the path); quote a "
                 f"field that holds a comma",
             )
