@@ -128,6 +128,7 @@ REJECTED = [
     (task([region(), {"type": "choices", "value": {"choices": 5}}]), "bad_annotation"),
     (task([region(), {"type": "choices", "value": {"choices": "dog"}}]), "bad_annotation"),
     (task([5]), "bad_annotation"),
+    (task([choices("cat"), choices("sharp", question="quality")]), "bad_annotation"),
 ]
 
 
@@ -167,15 +168,6 @@ def test_choices_are_labels(answers, name, outcome):
     assert found.task == name
     assert found.images == dict(zip(images, answers, strict=True))
     assert set(found.splits.values()) == {"train"}
-
-
-def test_choices_of_two_questions_are_unclear(outcome):
-    tasks = [
-        task([choices("cat"), choices("sharp", question="quality")]),
-        task([choices("cat")], image="b.png"),
-    ]
-    found = outcome({"p.json": json.dumps(tasks)}, "a.png", "b.png")
-    assert found.rejected == {"a.png": "bad_annotation"}
 
 
 @pytest.mark.parametrize(

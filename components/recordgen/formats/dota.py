@@ -14,22 +14,15 @@ too, which the option ``layout`` names.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
+from recordgen.formats import pictures
 from recordgen.formats.field_kinds import NUMBER
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    notes_about,
-    picture_of_lines,
-)
 from recordgen.formats.shapes import outlined
 from recordgen.subjects.details import Details, flagged
 from recordgen.subjects.picture import Marked, Picture
@@ -41,7 +34,7 @@ HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
 _PROBED = 3
 
 
-class Dota(PictureFormat):
+class Dota(pictures.PictureFormat):
     """Text files with the four corners of each object, in a folder ``labelTxt``."""
 
     name = "dota"
@@ -56,7 +49,7 @@ class Dota(PictureFormat):
             return None
         return Evidence(f"{found[0]} has the corners of objects", self.tasks[0])
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         used: dict[str, str] = {}
         for line, name in enumerate(_documents(listing), start=1):
             item = _picture(listing, line, name)
@@ -68,7 +61,9 @@ class Dota(PictureFormat):
             used[item.uri] = name
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        yield from notes_about(others, f"images have no file in {_FOLDER}, and were skipped")
+        yield from pictures.notes_about(
+            others, f"images have no file in {_FOLDER}, and were skipped"
+        )
 
 
 def is_named(name: str) -> bool:
@@ -93,16 +88,16 @@ def _corners(fields: Sequence[str]) -> bool:
     return is_like and NUMBER.fullmatch(fields[8]) is None
 
 
-def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
+def _picture(listing: Listing, line: int, name: str) -> Picture | pictures.Problem:
     folder, base = posixpath.split(posixpath.splitext(name)[0])
     twin = ["images" if part.startswith(_FOLDER) else part for part in folder.split("/")]
     places = ("/".join(twin), posixpath.dirname(folder), folder)
     found = (listing.tree.by_stem.get(posixpath.join(place, base), ()) for place in places)
     beside = next((images[0] for images in found if images), f"{base}.png")
-    image = image_or_problem(listing, beside, line=line)
-    if isinstance(image, Problem):
+    image = pictures.image_or_problem(listing, beside, line=line)
+    if isinstance(image, pictures.Problem):
         return image._replace(message=f"{name}: {image.message}")
-    return picture_of_lines(listing, line, image, name, object_of_dota, HEADERS)
+    return pictures.picture_of_lines(listing, line, image, name, object_of_dota, HEADERS)
 
 
 def object_of_dota(fields: Sequence[str]) -> Marked:

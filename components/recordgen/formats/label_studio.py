@@ -14,32 +14,20 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from recordgen import storage
 from recordgen.core.limits import REGION_LABELS
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats import pictures
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    items_of,
-    size_of,
-)
+from recordgen.formats.objects import TASKS_OF_IMAGES
 from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
 from recordgen.subjects.picture import Marked, Picture, are_numbers
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ImageSegmentation,
-    ObjectDetection,
-)
 
 #: Name in ``rows.adjusted``: images whose annotators disagree; the first one's labels are stored.
 ANNOTATORS_DIFFER = "annotators_differ"
@@ -55,21 +43,18 @@ _SPAN_KEYS = (b'"start"', b'"end"', b'"labels"')
 _UPLOADS, _LOCAL = "/data/upload/", "/data/local-files/"
 
 
-class LabelStudio(PictureFormat):
+class LabelStudio(pictures.PictureFormat):
     """Label Studio's JSON of images with rectangles, polygons, ellipses or choices."""
 
     name = "label_studio"
-    tasks: ClassVar = (
-        *(ObjectDetection.name, ImageMultiLabel.name, ImageClassification.name),
-        ImageSegmentation.name,
-    )
+    tasks = TASKS_OF_IMAGES
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [name for name in listing.candidates(".json") if _is_mine(listing.head(name))]
         if not found:
             return None
         head = listing.head(found[0])
-        boxes, several, one, _ = self.tasks
+        one, several, boxes, _ = self.tasks
         if any(f'"{kind}"'.encode() in head for kind in (*_AREAS, *_BRUSHES)):
             task, what = boxes, "regions"
         elif b'"choices"' in head:
@@ -84,21 +69,25 @@ class LabelStudio(PictureFormat):
             )
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         folder = posixpath.dirname(document)
         unlabelled = 0
-        for number, item in items_of(listing, document):
-            image: str | Problem = ""
+        for number, item in pictures.items_of(listing, document):
+            image: str | pictures.Problem = ""
             try:
                 if results := list(_results(mapping(item, "a task"))):
                     image = _image(listing, _written(item.get("data")), folder, number)
-                    yield image if isinstance(image, Problem) else _picture(number, image, results)
+                    yield (
+                        image
+                        if isinstance(image, pictures.Problem)
+                        else _picture(number, image, results)
+                    )
                 else:
                     unlabelled += 1
             except ValueError as exc:
-                yield Problem(number, str(exc), str(image))
+                yield pictures.Problem(number, str(exc), str(image))
         if unlabelled:
-            yield Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
+            yield pictures.Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
 
 
 def _is_mine(head: bytes) -> bool:
@@ -151,16 +140,16 @@ def _path_of(written: str) -> str:
     return unquote(parts.path)
 
 
-def _image(listing: Listing, written: str, folder: str, number: int) -> str | Problem:
+def _image(listing: Listing, written: str, folder: str, number: int) -> str | pictures.Problem:
     parts = urlsplit(written)
     if parts.netloc and not parts.path.startswith((_UPLOADS, _LOCAL)):
         return written  # gs://bucket/a.jpg
     path = _path_of(written).removeprefix("/data/")
-    found = image_or_problem(listing, path, folder, "images", line=number)
+    found = pictures.image_or_problem(listing, path, folder, "images", line=number)
     name = posixpath.basename(path)
-    if isinstance(found, Problem) and _UPLOADED.match(name):
+    if isinstance(found, pictures.Problem) and _UPLOADED.match(name):
         name = _UPLOADED.sub("", name, count=1)
-        return image_or_problem(listing, name, folder, line=number)
+        return pictures.image_or_problem(listing, name, folder, line=number)
     return found
 
 
@@ -172,7 +161,10 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
     choices: dict[str, list[str]] = {}
     dropped: list[str] = []
     rotated = 0
-    sizes = (size_of(item.get("original_width"), item.get("original_height")) for item in results)
+    sizes = (
+        pictures.size_of(item.get("original_width"), item.get("original_height"))
+        for item in results
+    )
     size = next(filter(None, sizes), None)
     for item in results:
         kind, value = str(item.get("type")), mapping(item.get("value") or {}, "a value")

@@ -23,30 +23,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen.core.image_settings import Limits
 from recordgen.core.limits import LABELME_BYTES
 from recordgen.errors import PayloadError
+from recordgen.formats import pictures
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import json_value, key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    notes_about,
-    size_of,
-)
+from recordgen.formats.objects import TASKS_OF_IMAGES
 from recordgen.formats.shapes import around, ellipse, mask_of, outlined, runs_below, shape_notes
 from recordgen.subjects.details import NO_POLYGONS, Details, Polygons
 from recordgen.subjects.picture import Corners, Marked, Picture, is_number
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ImageSegmentation,
-    ObjectDetection,
-)
 
 if TYPE_CHECKING:
     from recordgen.formats.shapes import Runs
 
+_SINGLE, _SEVERAL, _BOXES, _MASKS = TASKS_OF_IMAGES
 _PROBED = 3
 _AREAS = ("rectangle", "polygon", "circle", "oriented_rectangle", "mask")
 # Shapes without an area, which are dropped, as those with the label that stands for no class.
@@ -57,14 +46,11 @@ _FLAGS = re.compile(rb'"flags"\s*:\s*\{([^{}]*)\}')
 _TRUE = re.compile(rb":\s*true")
 
 
-class LabelMe(PictureFormat):
+class LabelMe(pictures.PictureFormat):
     """A folder of images with LabelMe's JSON beside each."""
 
     name = "labelme"
-    tasks: ClassVar = (
-        *(ObjectDetection.name, ImageClassification.name, ImageMultiLabel.name),
-        ImageSegmentation.name,
-    )
+    tasks: ClassVar = (_BOXES, _SINGLE, _SEVERAL, _MASKS)
     names_files = True
     in_pixels = True
     has_sizes = True
@@ -74,23 +60,22 @@ class LabelMe(PictureFormat):
         found = [name for name in documents[:_PROBED] if _is_mine(listing.head(name))]
         if not found:
             return None
-        boxes, single, several, _ = self.tasks
         flags = [_true_flags(listing.head(name)) for name in found]
-        task = boxes if not all(flags) else single if max(flags) == 1 else several
-        reason = f"{found[0]} has the {'shapes in' if task == boxes else 'flags of'} an image"
+        task = _BOXES if not all(flags) else _SINGLE if max(flags) == 1 else _SEVERAL
+        reason = f"{found[0]} has the {'shapes in' if task == _BOXES else 'flags of'} an image"
         return Evidence(reason, task, found if listing.only else ("",))
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         used = set()
         for line, name in enumerate(listing.candidates(".json"), start=1):
             if not _is_mine(listing.head(name)):
-                yield Note(line, f"{name} has no shapes; it was skipped")
+                yield pictures.Note(line, f"{name} has no shapes; it was skipped")
                 continue
             item = picture_of(listing, line, name)
             used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        yield from notes_about(others, "images have no JSON, and were skipped")
+        yield from pictures.notes_about(others, "images have no JSON, and were skipped")
 
 
 def _is_mine(head: bytes) -> bool:
@@ -104,7 +89,9 @@ def _true_flags(head: bytes) -> int:
     return len(_TRUE.findall(flags[1])) if flags else 0
 
 
-def picture_of(listing: Listing, line: int, name: str, beside: str = "") -> Picture | Problem:
+def picture_of(
+    listing: Listing, line: int, name: str, beside: str = ""
+) -> Picture | pictures.Problem:
     """Return the picture of a document, or its problem.
 
     ``beside``: the image that it describes; empty if its own name or the document says it.
@@ -116,7 +103,7 @@ def picture_of(listing: Listing, line: int, name: str, beside: str = "") -> Pict
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]
-        size = size_of(found.get("imageWidth"), found.get("imageHeight"))
+        size = pictures.size_of(found.get("imageWidth"), found.get("imageHeight"))
         parts = [
             _part(shape, kind, size)
             for shape, kind in zip(found["shapes"], kinds, strict=True)
@@ -124,12 +111,12 @@ def picture_of(listing: Listing, line: int, name: str, beside: str = "") -> Pict
         ]
         objects = list(_objects(parts, size))
     except ValueError as exc:
-        return Problem(line, f"{name}: {exc}", beside)
-    image: str | Problem = beside
+        return pictures.Problem(line, f"{name}: {exc}", beside)
+    image: str | pictures.Problem = beside
     if not beside:
         said = str(found.get("imagePath") or f"{stem}.jpg")
-        image = image_or_problem(listing, said, posixpath.dirname(name), line=line)
-    if isinstance(image, Problem):
+        image = pictures.image_or_problem(listing, said, posixpath.dirname(name), line=line)
+    if isinstance(image, pictures.Problem):
         return image._replace(message=f"{name}: {image.message}")
     notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
     flags = found.get("flags")

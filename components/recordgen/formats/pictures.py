@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
@@ -76,6 +76,10 @@ class Note(NamedTuple):
     code: str = SKIPPED
 
 
+#: What a document says of its images, and what is odd in it.
+Pictures: TypeAlias = Iterator[Picture | Problem | Note]
+
+
 def notes_about(names: Sequence[str], what: str) -> Iterator[Note]:
     """Yield a note about files, of which it names the first ones; nothing if there are none.
 
@@ -120,7 +124,7 @@ class PictureFormat(Format):
         return task.name in self.tasks
 
     @abstractmethod
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         """Yield the images of one document of :attr:`Evidence.documents`.
 
         Raises: SourceError: the document cannot be read as a whole; StorageError: storage failed.

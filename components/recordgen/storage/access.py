@@ -35,6 +35,9 @@ from recordgen.storage.terms import UrlPolicy
 _KNOWN_SCHEMES = (*paths.OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", "memory")
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_AMBIGUOUS = (
+    "a path with '..' or an ambiguous URL cannot be compared with --allow; write it plainly"
+)
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
 
 
@@ -156,10 +159,7 @@ class Access:
             return None
         place = paths.place_of(path)
         if place is None:
-            return (
-                "a path with '..' or an ambiguous URL cannot be compared with --allow; write "
-                "it plainly"
-            )
+            return _AMBIGUOUS
         if any(place[: len(root)] == root for root in self._roots):
             return None
         return (
@@ -176,10 +176,7 @@ class Access:
             return self._scheme_refusal(path, source)
         place = paths.place_of(path)
         if place is None:
-            return (
-                "a path with '..' or an ambiguous URL cannot be compared with what rows may reach"
-                "; write it plainly"
-            )
+            return _AMBIGUOUS
         own = paths.own_places(source)
         if any(place[: len(root)] == root for root in (*own, *self._roots)):
             return None

@@ -24,13 +24,7 @@ from enum import Enum
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from recordgen.errors import (
-    RecordgenError,
-    ResponseError,
-    StorageError,
-    UnreachableError,
-    UsageError,
-)
+from recordgen import errors
 from recordgen.messages.masking import masked
 from recordgen.rejects import RejectCode
 from recordgen.storage.paths import is_http
@@ -97,7 +91,7 @@ _BY_NAME = {
 
 # Meanings of Python's classes. No plain ValueError: it may come from a wrong setting.
 _BY_CLASS: dict[type, Meaning] = {
-    RecordgenError: Meaning.LASTING,
+    errors.RecordgenError: Meaning.LASTING,
     TransientFailure: Meaning.TRANSIENT,
     FileNotFoundError: Meaning.MISSING,
     IsADirectoryError: Meaning.NO_FILE,
@@ -270,7 +264,7 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
 
     ``tried`` describes the attempts made; it is empty for a single attempt.
     """
-    if isinstance(exc, RecordgenError):
+    if isinstance(exc, errors.RecordgenError):
         return exc
     status = status_of(exc)
     detail = f"HTTP {status}" if status else ""
@@ -290,10 +284,10 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if tried:
         text = f"{text}; {tried}"
     if found in (Meaning.TRANSIENT, Meaning.UNTRUSTED):
-        return UnreachableError(text)
+        return errors.UnreachableError(text)
     if found in _RESPONSE_CODES:
-        return ResponseError(text, _RESPONSE_CODES[found].value)
-    return StorageError(text)
+        return errors.ResponseError(text, _RESPONSE_CODES[found].value)
+    return errors.StorageError(text)
 
 
 def _quotes_server(exc: BaseException) -> bool:
@@ -322,7 +316,7 @@ def named_errors(path: str) -> Iterator[None]:
     """Map what a library raises by :func:`to_error`."""
     try:
         yield
-    except RecordgenError:
+    except errors.RecordgenError:
         raise
     except Exception as exc:  # noqa: BLE001 -- whatever a library raises is mapped
         raise to_error(exc, path, "") from shown_cause(exc)
@@ -361,7 +355,7 @@ class RetryPolicy:
                 try:
                     values[item.name] = type(getattr(cls(), item.name))(text)
                 except ValueError as exc:
-                    raise UsageError(f"{variable} must be a number (got {text!r})") from exc
+                    raise errors.UsageError(f"{variable} must be a number (got {text!r})") from exc
         return cls(**values)
 
 
