@@ -281,7 +281,7 @@ def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
 
 # Kills a command as soon as it has finished a shard, like a preempted machine.
 KILLED = """
-finished() { set -- "$OUT"/.recordgen-staging/*/results/*.json; [ -e "$1" ]; }
+finished() { set -- "$OUT"/.recordgen-staging/*/results/*.result; [ -e "$1" ]; }
 "$@" & while ! finished; do kill -0 $! || exit 1; sleep 0.01; done
 kill -9 $!
 wait $!
