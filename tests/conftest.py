@@ -287,7 +287,7 @@ def slow_source(tmp_path_factory: pytest.TempPathFactory) -> str:
 def wait_for_first_shard(output: Path) -> None:
     """Wait until a running conversion has finished its first shard."""
     deadline = time.monotonic() + 120
-    while not any(output.glob(".recordgen-staging/*/results/*.json")):
+    while not any(output.glob(".recordgen-staging/*/results/*.result")):
         assert time.monotonic() < deadline, "no shard was finished"
         time.sleep(0.002)
 

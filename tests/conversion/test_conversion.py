@@ -247,7 +247,7 @@ def test_a_missing_shard_is_noticed(slow_source, tmp_path):
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            for path in output.rglob("results/*.json"):
+            for path in output.rglob("results/*.result"):
                 path.unlink()
 
     with pytest.raises(RunnerError, match=r" \d+ of \d+ shards"):

@@ -307,12 +307,13 @@ def test_a_plan_that_was_changed_is_refused(door, name, request):
 def test_a_result_that_was_changed_is_named(written):
     """A changed result of a shard is an error that names its file, or the same as before."""
     staging = find_planned(str(written))
-    [path] = written.glob(f"{STAGING}/*/results/train-00000.json")
-    values = json.loads(path.read_text())
+    [path] = written.glob(f"{STAGING}/*/results/train-00000.result")
+    line, rest = path.read_bytes().split(b"\n", 1)
+    values = json.loads(line)
     others = [json.dumps(changed(values, *change)).encode() for change in changes(values)]
     errors = []
     for content in [*WHOLE, *others]:
-        path.write_bytes(content)
+        path.write_bytes(content + b"\n" + rest)
         try:
             staging.read_results()
         except RunnerError as exc:
@@ -320,7 +321,7 @@ def test_a_result_that_was_changed_is_named(written):
     assert len(errors) > len(others) // 2
     assert all(text.startswith(f"{path}: ") for text in errors)
     outside = changed(values, ("shard", "file"), "../../x/data_tfrecord-00000-of-00001")
-    path.write_text(json.dumps(outside))
+    path.write_bytes(json.dumps(outside).encode() + b"\n" + rest)
     with pytest.raises(RunnerError, match="x/data_tfrecord"):
         parts.commit(written)
 
@@ -332,9 +333,9 @@ DAMAGES = (
 )
 
 
-@pytest.mark.parametrize("kind", ["between", "facts", "Split-train"])
+@pytest.mark.parametrize("kind", ["between", "results", "Split-train"])
 def test_files_of_a_run_that_were_changed_are_an_error(kind, request):
-    """Damaged rows or shards of a plan stop a worker, damaged facts and shards the commit."""
+    """Damaged rows or shards of a plan stop a worker, damaged results and shards the commit."""
     output = request.getfixturevalue("planned" if kind == "between" else "written")
     whole = {path: path.read_bytes() for path in output.glob(f"{STAGING}/*/{kind}/*")}
     assert whole

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import recordgen
@@ -151,6 +152,7 @@ def test_help_loads_next_to_nothing():
     } & set(loaded)
 
 
+@pytest.mark.skipif(pa.__version__.startswith("10."), reason="asks for pandas at every array")
 def test_a_command_loads_no_pandas(make_images, tmp_path):
     """Arrow imports no pandas for a command; other code in its process still has it."""
     (tmp_path / "labels.csv").write_text("".join(f"TRAIN,{it},cat\n" for it in make_images(2)))

@@ -45,16 +45,22 @@ def start_main(module: str) -> subprocess.Popen[bytes]:
 # Modules between the code that makes an array and the import.
 _BETWEEN = (__name__, "traceback", "pyarrow.", "importlib._bootstrap", "_frozen_importlib")
 
+# How often Arrow asks for pandas in a process; PyArrow 10 asks at every array.
+_ASKED = 2
+
 
 class _Importer:
     """Finds no pandas for Arrow that works for this package; other code imports what it names."""
 
-    @staticmethod
-    def find_spec(name: str, *_: object) -> ModuleSpec | None:
-        if name == "pandas":
+    def __init__(self) -> None:
+        self._refused = 0
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if name == "pandas" and self._refused < _ASKED:
             callers = map(itemgetter(0), walk_stack(None))
             asking = next(it for it in callers if not _module(it).startswith(_BETWEEN))
             if _module(asking).startswith("recordgen.") and name not in asking.f_code.co_names:
+                self._refused += 1
                 raise ModuleNotFoundError("this command has no DataFrames", name=name)
         return None
 
@@ -66,7 +72,7 @@ def _module(frame: FrameType) -> str:
 def spare_pandas() -> None:
     """Keep Arrow from importing pandas, which takes a process 0.2 s; a command has no DataFrames.
 
-    Arrow tries it before it makes its first array, to learn whether it was given a Series.
+    Arrow tries it before it makes its first array, to learn whether it was given a Series. It hides
+    an interrupt that comes meanwhile, so a version that goes on asking gets pandas.
     """
-    if _Importer not in sys.meta_path:
-        sys.meta_path.insert(0, _Importer)
+    sys.meta_path.insert(0, _Importer())

@@ -32,6 +32,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import watching
 from recordgen.core.progress import Pace
 from recordgen.core.runs import counters
+from recordgen.core.runs.staging import ROWS as PLANNING
 from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
@@ -292,7 +293,7 @@ def test_planning_leaves_heartbeats(mixed_source, tmp_path):
     runner = LocalRunner()
     graph.plan_rows(runner, source, conversion_of(DECIDED), folder)
     runner.run(folder)
-    assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
+    assert folder.read_heartbeats({}, PLANNING) == (9, 6, 2)
 
 
 def test_heartbeats_are_rare(tmp_path):
@@ -302,12 +303,12 @@ def test_heartbeats_are_rare(tmp_path):
         heartbeat = folder.planning_heartbeat()
         for _ in range(1000):
             heartbeat.add(10_000, 0, 1)
-        assert folder.read_heartbeats({}, "planning") == (0, 0, 0)
+        assert folder.read_heartbeats({}, PLANNING) == (0, 0, 0)
     assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
 
 
 def test_heartbeats_never_end_a_run(tmp_path):
-    (tmp_path / "planning").write_text("a file where a folder should be")
+    (tmp_path / "progress").write_text("a file where a folder should be")
     Staging(str(tmp_path), heartbeat_seconds=0).planning_heartbeat().add(10_000, 0, 0)
 
 

@@ -361,9 +361,10 @@ def _other_shard(shard, result):
     """Replace the first shard with whole records of the next, and adapt the size in its result."""
     other = sorted(shard.parent.iterdir())[1]
     shutil.copy(other, shard)
-    said = json.loads(result.read_text())
+    line, rest = result.read_bytes().split(b"\n", 1)
+    said = json.loads(line)
     said["shard"]["bytes"] = other.stat().st_size
-    result.write_text(json.dumps(said))
+    result.write_bytes(json.dumps(said).encode() + b"\n" + rest)
 
 
 # Damages of the first shards or of their results, one each.
@@ -389,7 +390,7 @@ def test_damaged_shards_are_written_again(compression, damages, source, left_by,
     [left] = output.glob(f"{STAGING}/*")
     shards = sorted(left.glob("Split-train/*"))
     for number, damage in enumerate(damages):
-        damage(shards[number], left / f"results/train-{number:05d}.json")
+        damage(shards[number], left / f"results/train-{number:05d}.result")
     result = resume(source, output, compression=compression)
     assert result.kept_shards == shards_of(result) - len(damages)
     if compression == "gzip":
@@ -407,10 +408,10 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
     more = {"max_reject_fraction": 0.5}
     killed(WHEN_ALL_IS_WRITTEN, source, output, **more)
     [left] = output.glob(f"{STAGING}/*")
-    for path in left.glob("results/*.json"):
-        text = path.read_text()
-        if str(images[20]) in text:
-            path.write_text(text.replace("not_an_image", "permission_denied"))
+    for path in left.glob("results/*.result"):
+        data = path.read_bytes()
+        if str(images[20]).encode() in data:
+            path.write_bytes(data.replace(b"not_an_image", b"permission_denied"))
     _shift_lines(images, Path(source))
     convert(source, expected, **more)
     result = resume(source, output, **more)

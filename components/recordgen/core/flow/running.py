@@ -26,7 +26,7 @@ from recordgen.core.progress import (
     Progress,
     Snapshot,
 )
-from recordgen.core.runs.staging import StagedPlan, Staging
+from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
 from recordgen.errors import RecordgenError
 from recordgen.storage.hosts import forget_failures
 
@@ -106,7 +106,7 @@ def _watch(staging: Staging, progress: Progress, noun: str, done: threading.Even
             plan = plan or staging.read_plan()
             if plan is None:
                 if isinstance(progress, PlanningProgress):
-                    read, planned, rejected = staging.read_heartbeats({}, "planning")
+                    read, planned, rejected = staging.read_heartbeats({}, ROWS)
                     progress.planning_rows(
                         Snapshot(
                             rows=planned,

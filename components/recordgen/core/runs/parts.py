@@ -1,8 +1,8 @@
 """A run in parts: its plan stays in the staging folder until all parts are written and committed.
 
     OUT/.recordgen-staging/RUN/parts.json         what the run does; it marks a planned run
-                               done/00000         all shards of the part are written
                                workers/….json     leases of its workers
+                               workers/00000.done all shards of the part are written
 
 A planned run is not dead, though no process holds its lease: its workers may wait in a queue. So
 another run may take it over only with ``resume``, and only while none of its workers is alive.
@@ -26,7 +26,7 @@ from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError
 from recordgen.version import __version__
 
-_FILE, _DONE, _WORKERS = "parts.json", "done", "workers"
+_FILE, _WORKERS, _DONE = "parts.json", "workers", ".done"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +128,14 @@ def withdraw(staging: Staging) -> None:
 
 def finish_part(staging: Staging, part: int) -> None:
     """Record that all shards of a part are written. Raises: StorageError."""
-    storage.write_text(staging.path(_DONE, f"{part:05d}"), "\n")
+    storage.write_text(staging.path(_WORKERS, f"{part:05d}{_DONE}"), "\n")
 
 
 def finished_parts(staging: Staging) -> set[int]:
     """Return the parts whose shards are all written. Raises: StorageError."""
     # Results do not tell: a worker that keeps a shard writes its result before it moves the file.
-    return {int(name) for name, _ in storage.list_dir(staging.path(_DONE)) if name.isdecimal()}
+    names = (name for name, _ in storage.list_dir(staging.path(_WORKERS)))
+    return {int(name.removesuffix(_DONE)) for name in names if name.endswith(_DONE)}
 
 
 def worker_lease(staging: Staging, part: int) -> str:

@@ -3,15 +3,15 @@
     OUT/.recordgen-staging/RUN/run.json                the lease, :mod:`recordgen.core.runs.lease`
                                plan.json               the plan, which names files in between/
                                Split-train/…           finished shards
-                               results/train-00000.json   one ShardResult per finished shard
-                               facts/train-00000       facts of its rows, lengths of its records
+                               results/train-00000.result  a finished shard: its ShardResult in a
+                                                       line, lengths of its records, facts
                                between/…               what a step leaves for later ones: rejects,
                                                        changes in rows, settled and planned rows,
                                                        shards of a part, keys, findings; little of
                                                        it travels in the message instead
                                found.json              what the checks have found
-                               planning/….json         heartbeat of a worker that reads or plans
-                               progress/train-00000.json  heartbeat of a worker on a shard
+                               progress/train-00000.shard  heartbeat of a worker on a shard
+                               progress/….rows         of one that reads or plans rows
                                error.json              error of a worker
                                moving                  the dataset in OUT is being replaced
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import math
 import socket
@@ -32,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.counts import Shard
@@ -68,6 +69,11 @@ _PLAN, _FOUND, _ERROR = "plan.json", "found.json", "error.json"
 
 # The number of bytes of the lengths of records, which come before the facts about their rows.
 _SIZE_BYTES = 8
+
+_RESULT = ".result"
+
+#: Kinds of heartbeats: of workers on shards, and of those that read or plan rows.
+SHARDS, ROWS = ".shard", ".rows"
 
 # What a step leaves in at most so many bytes is its name, after this word: two requests less.
 _IN_NAME, _DATA = 8 << 10, "data:"
@@ -172,11 +178,13 @@ class Staging:
         if len(content) <= _REMEMBERED_BYTES and len(self._written) < _REMEMBERED:
             self._written[path] = content
 
-    def _read(self, path: str, length: int | None = None) -> bytes:
-        """Read a file, or its first bytes. Raises: FileNotFoundError."""
-        if (content := self._written.get(path)) is not None:
-            return content[:length]
-        return storage.read_bytes(path) if length is None else storage.read_range(path, 0, length)
+    def _read(self, path: str) -> bytes:
+        content = self._written.get(path)
+        return storage.read_bytes(path) if content is None else content
+
+    def _open(self, path: str) -> IO[bytes]:
+        content = self._written.get(path)
+        return storage.open_read(path) if content is None else io.BytesIO(content)
 
     def read_json(self, name: str, decode: Callable[[Any], _T]) -> _T:
         """Return what a JSON file of the folder holds.
@@ -318,23 +326,21 @@ class Staging:
             return PlannedRows(planned_rows(outline, contents))
 
     def write_result(self, result: ShardResult, index: int) -> None:
-        """Write the facts of a shard and the lengths of its records, then its result."""
-        facts, size = (
-            packed(without_empty(result.facts)),
-            len(result.lengths).to_bytes(_SIZE_BYTES, "little"),
-        )
-        content = b"".join((size, result.lengths, facts))
-        self._write(self._facts_path(result.split, index), content)
-        self._write(self.path(_result_name(result.split, index)), result.to_json().encode())
+        """Write the result of a shard, the lengths of its records, and the facts of its rows."""
+        size = len(result.lengths).to_bytes(_SIZE_BYTES, "little")
+        facts = packed(without_empty(result.facts))
+        content = b"".join((result.to_json().encode(), b"\n", size, result.lengths, facts))
+        self._write(self.path(_result_name(result.split, index)), content)
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
+        name = _result_name(split, index)
         try:
             # Another version of Recordgen may have written another kind of result.
-            found = self.read_json(_result_name(split, index), ShardResult.of)
+            found = self._read_result(name)
             if found.fingerprint != fingerprint:
                 return None
-            lengths, facts = self._read_facts(split, index)
+            lengths, facts = self._read_facts(name)
         except (OSError, RunnerError, StorageError, ValueError):
             return None  # a crash of the machine may leave an empty file
         found = replace(found, facts=whole(facts), lengths=lengths)
@@ -343,7 +349,7 @@ class Staging:
     def shard_facts(self, file: str) -> Columns:
         """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
         split, index = _numbered(file)
-        return of_shard(split, file, self._read_facts(split, index)[1])
+        return of_shard(split, file, self._read_facts(_result_name(split, index))[1])
 
     def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
         """Return the function that reads the lengths of the records of one of these shards.
@@ -353,19 +359,25 @@ class Staging:
         sizes = {shard.file: 4 * shard.examples for shard in shards}
 
         def lengths(file: str) -> bytes:
-            path, size = self._facts_path(*_numbered(file)), sizes[file]
-            data = _read_shared(partial(self._read, length=_SIZE_BYTES + size), path)
-            with decoding(path):
-                if int.from_bytes(data[:_SIZE_BYTES], "little") != size:
+            path, size = self.path(_result_name(*_numbered(file))), sizes[file]
+            with _read_shared(self._open, path) as content, decoding(path):
+                content.readline()
+                is_size = int.from_bytes(content.read(_SIZE_BYTES), "little") == size
+                if not is_size or len(found := content.read(size)) != size:
                     raise ValueError(f"it does not hold lengths of {size:,} bytes")
-            return data[_SIZE_BYTES:]
+            return found
 
         return lengths
 
-    def _read_facts(self, split: str, index: int) -> tuple[bytes, Columns]:
+    def _read_result(self, name: str) -> ShardResult:
+        path = self.path(name)
+        with _read_shared(self._open, path) as content, decoding(path):
+            return ShardResult.of(parsed_json(content.readline()))
+
+    def _read_facts(self, name: str) -> tuple[bytes, Columns]:
         """Return the lengths of the records of a shard, and the facts about its rows."""
-        path = self._facts_path(split, index)
-        data = memoryview(_read_shared(self._read, path))
+        path = self.path(name)
+        data = memoryview(_read_shared(self._read, path).partition(b"\n")[2])
         end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
         return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
 
@@ -385,9 +397,6 @@ class Staging:
         """Return what the steps of the checks have found: nothing if no step examined anything."""
         return self.read_json(_FOUND, partial(built, Found)) if self._has(_FOUND) else Found()
 
-    def _facts_path(self, split: str, index: int) -> str:
-        return self.path("facts", f"{split}-{index:05d}")
-
     def count_results(self) -> int:
         """Return the number of finished shards."""
         return len(self._result_names())
@@ -398,12 +407,11 @@ class Staging:
         Raises: RunnerError: one was changed.
         """
         names = [f"results/{name}" for name in self._result_names()]
-        read = partial(self.read_json, decode=ShardResult.of)
-        return summed(map_in_order(read, names, threads=STORAGE_THREADS))
+        return summed(map_in_order(self._read_result, names, threads=STORAGE_THREADS))
 
     def _result_names(self) -> list[str]:
         names = (name for name, _ in storage.list_dir(self.path("results")))
-        return [name for name in names if name.endswith(".json")]
+        return [name for name in names if name.endswith(_RESULT)]
 
     def start_moving(self) -> None:
         """Record that from now on the output holds parts of an older dataset, or of this run."""
@@ -430,23 +438,26 @@ class Staging:
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
-        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"), self.heartbeat_seconds)
+        return self._heartbeat(f"{split}-{index:05d}{SHARDS}")
 
     def planning_heartbeat(self) -> Heartbeat:
         """Return the heartbeat of another worker that reads or plans rows."""
-        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
+        return self._heartbeat(f"{uuid.uuid4().hex}{ROWS}")
+
+    def _heartbeat(self, name: str) -> Heartbeat:
+        return Heartbeat(self.path("progress", name), self.heartbeat_seconds)
 
     def read_heartbeats(
-        self, finished: dict[str, tuple[int, ...]], folder: str = "progress"
+        self, finished: dict[str, tuple[int, ...]], kind: str = SHARDS
     ) -> tuple[int, ...]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
-        Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice.
+        For `SHARDS`, they are examples, rejects and payload bytes; for `ROWS`, rows read, planned
+        and rejected, where work that a runner repeats counts twice.
         """
-        listed = (name for name, _ in storage.list_dir(self.path(folder)))
-        names = [name for name in listed if name not in finished and name.endswith(".json")]
-        paths = [self.path(folder, name) for name in names]
+        listed = (name for name, _ in storage.list_dir(self.path("progress")))
+        names = [name for name in listed if name not in finished and name.endswith(kind)]
+        paths = [self.path("progress", name) for name in names]
         latest = dict(finished)
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         for name, text in zip(names, texts, strict=True):
@@ -458,7 +469,7 @@ class Staging:
 
 
 def _result_name(split: str, index: int) -> str:
-    return f"results/{split}-{index:05d}.json"
+    return f"results/{split}-{index:05d}{_RESULT}"
 
 
 def _numbered(file: str) -> tuple[str, int]:
