@@ -13,7 +13,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -44,7 +44,6 @@ from recordgen.exports.diff.differences import (
 )
 from recordgen.exports.output import Output, annotating_task
 from recordgen.messages.masking import without_secrets
-from recordgen.subjects.details import Details
 from recordgen.tasks import Task
 
 #: Indices of rows of one dataset; pairs of indices of OLD and NEW.
@@ -424,8 +423,6 @@ def _is_near(one: Any, other: Any) -> bool:
     """Return whether two details are the same but for the rounding of numbers."""
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_is_near, one, other))
-    if isinstance(one, Details) and isinstance(other, Details):
-        return all(_is_near(getattr(one, it.name), getattr(other, it.name)) for it in fields(one))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED)
     return bool(one == other)
