@@ -33,7 +33,6 @@ from recordgen.formats.pictures import (
     keypoints,
     notes_about,
     places_of,
-    size_of,
 )
 from recordgen.subjects.picture import Picture
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
@@ -108,8 +107,8 @@ class Coco(PictureFormat):
         yield from parsed.notes()
         folders = _folders(document)
         seen: Counter[str] = Counter()
-        for line, (image, boxes) in enumerate(parsed.pictures(), start=1):
-            name = image.file_name
+        for line, image in enumerate(parsed.images, start=1):
+            name, boxes = image.file_name, parsed.annotations(image.id)
             if not isinstance(name, str) or not name.strip():
                 yield Problem(line, f"the image {image.id!r:.40} has no file_name or coco_url")
                 continue
@@ -132,8 +131,7 @@ class Coco(PictureFormat):
                 yield found
                 continue
             seen[found] += 1
-            size = size_of(image.width, image.height)
-            yield parsed.picture(line, found, size, boxes)
+            yield parsed.picture(line, found, image, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))

@@ -11,22 +11,20 @@ import marshal
 import math
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple
 from weakref import finalize
-
-import numpy as np
-import numpy.typing as npt
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, Problem, notes_about_twins
+from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.picture import (
     Corners,
@@ -120,20 +118,19 @@ class Annotation(NamedTuple):
             self.area,
             Polygons(self.sizes, self.points),
             None if self.mask is None else Mask(*self.mask),
-            self._keypoints(count),
+            self._keypoints(count) if self.keypoints else (),
         )
 
     def _keypoints(self, count: int) -> Points:
         found = tuple(array("f", self.keypoints))
-        if found:
-            KEYPOINTS.check(count)
+        KEYPOINTS.check(count)
         missing = KEYPOINT * count - len(found)
         if len(found) % KEYPOINT or missing < 0:
             raise ValueError(
                 f"keypoints need x, y and visibility of each of {count} names (got {len(found)} "
                 f"numbers)"
             )
-        return found + (0.0,) * missing if found else ()
+        return found + (0.0,) * missing
 
 
 @dataclass
@@ -157,14 +154,11 @@ class CocoDocument:
     has_annotations: bool = False
     has_shapes: bool = False
     _most_keypoints: int = 0
-    # The number of each image that annotations name, by its id; that of each annotation's image.
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _image_of: array[int] = field(default_factory=lambda: array("i"))
-    # The packed annotations, in memory while they are few, and where each begins.
-    _packed: IO[bytes] = field(
-        default_factory=lambda: SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 closed below
-    )
-    _starts: array[int] = field(default_factory=lambda: array("q", [0]))
+    # The packed annotations, in memory while they are few; and the start and size of each, by the
+    # id of their image.
+    _packed: IO[bytes] = field(default_factory=partial(SpooledTemporaryFile, _IN_MEMORY))
+    _places: dict[str, array[int]] = field(default_factory=lambda: defaultdict(partial(array, "q")))
+    _size: int = 0
 
     def __post_init__(self) -> None:
         finalize(self, self._packed.close)
@@ -176,9 +170,8 @@ class CocoDocument:
             return
         if key == "images":
             file_name = item.get("file_name") or _name_in(item.get("coco_url"))
-            self.images.append(
-                Image(item.get("id"), file_name, item.get("width"), item.get("height"))
-            )
+            size = item.get("width"), item.get("height")
+            self.images.append(Image(item.get("id"), file_name, *size))
         elif key == "annotations":
             self._add_annotation(item)
         elif key == "categories":
@@ -186,15 +179,14 @@ class CocoDocument:
 
     def _add_annotation(self, item: Mapping[str, Any]) -> None:
         found = Annotation.of(item)
-        self.used.add(_key(found.category))
+        self.used.add(str(found.category))
         self.has_shapes = self.has_shapes or not _SHAPES.isdisjoint(item)
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
-        if count <= KEYPOINTS.most:
-            self._most_keypoints = max(self._most_keypoints, count)
-        number = self._numbers.setdefault(_key(item.get("image_id")), len(self._numbers))
-        self._image_of.append(number)
+        if self._most_keypoints < count <= KEYPOINTS.most:
+            self._most_keypoints = count
         size = self._packed.write(marshal.dumps(tuple(found)))
-        self._starts.append(self._starts[-1] + size)
+        self._places[_key(item.get("image_id"))].extend((self._size, size))
+        self._size += size
 
     def _add_category(self, item: Mapping[str, Any]) -> None:
         own, label = _key(item.get("id")), item.get("name")
@@ -215,7 +207,7 @@ class CocoDocument:
             )
         if not self.has_annotations:
             raise ValueError("this COCO document has only images; pass one with annotations")
-        if self._file_of.keys().isdisjoint(self._numbers):
+        if self._file_of.keys().isdisjoint(self._places):
             raise ValueError(
                 "no annotation has the image_id of an image; expected a list of annotations, each "
                 "with the id of its image"
@@ -240,8 +232,8 @@ class CocoDocument:
             return ObjectDetection.name, ImageSegmentation.name
         labels = ImageClassification.name, ImageMultiLabel.name
         is_single = all(
-            len({annotation.category for annotation in self._annotations(key)}) == 1
-            for key in self._numbers
+            len({annotation.category for annotation in self.annotations(key)}) == 1
+            for key in self._places
         )
         return labels if is_single else labels[1:]
 
@@ -251,45 +243,23 @@ class CocoDocument:
 
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
-        if lost := sum(len(self._places(key)) for key in self._numbers if key not in self._file_of):
+        places = [mine for key, mine in self._places.items() if key not in self._file_of]
+        if lost := sum(map(len, places)) // 2:
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
         yield from notes_about_twins([*self.names.values()])
 
-    def pictures(self) -> Iterator[tuple[Image, Sequence[Annotation]]]:
-        """Yield each image with its annotations."""
-        for image in self.images:
-            yield image, self._annotations(_key(image.id))
-
-    @cached_property
-    def _by_image(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The places of all annotations, sorted by the number of their image, and its end there."""
-        ends = np.bincount(self._image_of, minlength=len(self._numbers)).cumsum()
-        return np.argsort(self._image_of, kind="stable"), ends
-
-    def _places(self, key: str) -> Sequence[int]:
-        """Return the places of the annotations of the image with an id."""
-        if (number := self._numbers.get(key)) is None:
-            return ()
-        places, ends = self._by_image
-        return places[ends[number - 1] if number else 0 : ends[number]].tolist()
-
-    def _annotations(self, key: str) -> Sequence[Annotation]:
+    def annotations(self, image_id: Any) -> Sequence[Annotation]:
         """Return the annotations of the image with an id."""
-        return [self._annotation(place) for place in self._places(key)]
-
-    def _annotation(self, place: int) -> Annotation:
-        start, end = self._starts[place : place + 2]
-        self._packed.seek(start)
-        return Annotation(*marshal.loads(self._packed.read(end - start)))
+        numbers, found = iter(self._places.get(_key(image_id), ())), []
+        for start, size in zip(numbers, numbers, strict=True):
+            self._packed.seek(start)
+            found.append(Annotation(*marshal.loads(self._packed.read(size))))
+        return found
 
     def picture(
-        self,
-        line: int,
-        uri: str,
-        size: tuple[int, int] | None,
-        annotations: Sequence[Annotation],
+        self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]
     ) -> Picture | Problem:
         """Return an image with its boxes or labels, or the problem with one of them."""
         try:
@@ -298,16 +268,16 @@ class CocoDocument:
             objects = list(map(self._marked, annotations))
         except ValueError as exc:
             return Problem(line, str(exc), uri)
+        size = size_of(image.width, image.height)
         if not self.has_shapes:
             return Picture(line, uri, size=size, labels=[each.label for each in objects])
         return Picture(line, uri, size=size, objects=objects)
 
     def _marked(self, annotation: Annotation) -> Marked:
         """Return an object. Raises: ValueError: it has no class, no box or damaged shapes."""
-        what = f"the annotation {annotation.id} of this image"
         label = self.names.get(annotation.category) if annotation.category is not None else None
-        corners = annotation.corners
-        if corners is None and self.has_shapes:
+        what = f"the annotation {annotation.id} of this image"
+        if annotation.corners is None and self.has_shapes:
             raise ValueError(f"{what} has no usable bbox")
         if label is None:
             raise ValueError(f"{what} has a category that is not listed")
@@ -315,7 +285,7 @@ class CocoDocument:
             details = annotation.details(len(self.keypoints))
         except ValueError as exc:
             raise ValueError(f"{what}: {exc}") from exc
-        return Marked(label, corners or _NO_CORNERS, details)
+        return Marked(label, annotation.corners or _NO_CORNERS, details)
 
 
 def parse_document(listing: Listing, name: str) -> CocoDocument:
@@ -344,8 +314,10 @@ def _name_in(url: Any) -> str | None:
 
 def _key(value: Any) -> str:
     """Return an id that can be compared: 7, 7.0 and "7" are the same."""
-    found = str(int(value) if isinstance(value, float) and value.is_integer() else value)
-    return sys.intern(found)  # in memory once, though several dictionaries have it
+    is_whole = isinstance(value, float) and value.is_integer()
+    return sys.intern(
+        str(int(value) if is_whole else value)
+    )  # in memory once, though several dictionaries have it
 
 
 def _corners_of(
@@ -387,17 +359,12 @@ def mask_in(shape: Any) -> Mask | None:
     if not isinstance(shape, dict):
         return None
     size, counts = shape.get("size"), shape.get("counts")
-    if not (are_numbers(size) and len(size) == 2):
+    if not (are_numbers(size) and len(size) == 2 and is_size((int(size[0]), int(size[1])))):
         raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
     height, width = map(int, size)
-    if not is_size((width, height)):
-        raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
     MASK_PIXELS.check(height * width)
-    if isinstance(counts, list) and all(isinstance(count, int) for count in counts):
-        runs = counts
-    elif isinstance(counts, str):
-        runs = runs_of(counts)
-    else:
+    runs = runs_of(counts) if isinstance(counts, str) else counts
+    if not (isinstance(runs, list) and all(isinstance(count, int) for count in runs)):
         raise ValueError(f"the counts of a mask must be runs (got {counts!r:.40})")
     MASK_RUNS.check(len(runs))
     if sum(runs) != height * width or min(runs, default=0) < 0:

@@ -17,6 +17,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import IO, Any
 
 from recordgen.core.limits import JSON_DEPTH, JSON_ITEM_CHARACTERS
@@ -115,7 +116,7 @@ def top_items(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
         if window.peek() != "[":
             yield key, window.value()
         else:
-            yield from ((key, item) for item in _items(window, key))
+            yield from zip(repeat(key), _items(window))
         if window.peek() == "}":
             return
         window.take(",")
@@ -123,17 +124,15 @@ def top_items(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
 
 def list_items(file: IO[bytes]) -> Iterator[Any]:
     """Yield each item of a JSON list. Raises: as :func:`top_items`."""
-    yield from _items(_Window(file), "the list")
+    yield from _items(_Window(file))
 
 
-def _items(window: _Window, where: str) -> Iterator[Any]:
+def _items(window: _Window) -> Iterator[Any]:
     window.take("[")
     while window.peek() != "]":
         yield from window.values()
-        if window.peek() == ",":
+        if window.peek() != "]":
             window.take(",")
-        elif window.peek() != "]":
-            raise ValueError(f"a comma is missing in {where}")
     window.take("]")
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import IO, Any
 
@@ -289,17 +289,22 @@ class Listing:
             return ()
         path = posixpath.normpath(name).lstrip("/")
         parts = [part for part in path.split("/") if part not in ("..", ".")]
-        places = [posixpath.normpath(folder) for folder in folders or ("",)]
-        prefixes = ["" if place == "." else f"{place}/" for place in places]
         for start in range(len(parts)):
             rest = "/".join(parts[start:])
-            for prefix in prefixes:
+            for prefix in _prefixes(folders or ("",)):
                 if (tried := f"{prefix}{rest}") in self.tree.there:
                     return tried
         same = self.tree.by_base.get(parts[-1] if parts else "", ())
         if split:
             same = [each for each in same if not _is_of_another(each, split)]
         return same[0] if len(same) == 1 else same
+
+
+@lru_cache
+def _prefixes(folders: tuple[str, ...]) -> Sequence[str]:
+    """Return what comes before a path in each of some folders."""
+    places = map(posixpath.normpath, folders)
+    return ["" if place == "." else f"{place}/" for place in places]
 
 
 def _is_of_another(image: str, split: str) -> bool:

@@ -18,6 +18,7 @@ import posixpath
 import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -59,6 +60,7 @@ def splits_in_paths(paths: Sequence[str]) -> list[str | None]:
     ]
 
 
+@lru_cache
 def split_in_path(path: str) -> str | None:
     """Return the split in the name of a file, or else of its folder; None if there is none.
 

@@ -72,17 +72,12 @@ class Polygons:
 
     def arrays(self) -> Sequence[Array]:
         """Return the points of each polygon, float64 [points, 2]."""
-        points = self.points
+        points = points_of([self])
         return [points[start:end] for start, end in pairwise(accumulate(self.sizes, initial=0))]
-
-    @property
-    def points(self) -> Array:
-        """All points, float64 [n, 2]."""
-        return points_of([self])
 
     def mapped(self, change: Callable[[Array], Array]) -> Polygons:
         """Return the polygons with all points changed, given and returned as float64 [n, 2]."""
-        return Polygons(self.sizes, change(self.points).tobytes()) if self.sizes else self
+        return Polygons(self.sizes, change(points_of([self])).tobytes()) if self.sizes else self
 
     def to_json(self) -> Sequence[Any]:
         """Return the sizes, and the points in Base64."""
@@ -187,13 +182,14 @@ class Details(NamedTuple):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Details:
         """Return the inverse of :meth:`to_json`."""
+        get = data.get
         return cls(
-            frozenset(data.get("flags", ())),
-            data.get("area"),
+            frozenset(get("flags", ())),
+            get("area"),
             Polygons.from_json(data["polygons"]) if "polygons" in data else NO_POLYGONS,
             Mask(*data["mask"]) if "mask" in data else None,
-            tuple(data.get("keypoints", ())),
-            data.get("digest", ""),
+            tuple(get("keypoints", ())),
+            get("digest", ""),
         )
 
 

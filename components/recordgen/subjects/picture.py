@@ -26,11 +26,9 @@ def is_number(value: Any) -> bool:
 
 def are_numbers(values: Any) -> TypeGuard[list[float]]:
     """Return whether these are a list of numbers that coordinates may have."""
-    if not isinstance(values, list):
+    if not (isinstance(values, list) and _KINDS.issuperset(map(type, values))):
         return False
-    if _KINDS.issuperset(map(type, values)):
-        return not [value for value in values if not -_MAX_NUMBER < value < _MAX_NUMBER]
-    return all(map(is_number, values))
+    return not [value for value in values if not -_MAX_NUMBER < value < _MAX_NUMBER]
 
 
 def is_size(size: tuple[int, int]) -> bool:

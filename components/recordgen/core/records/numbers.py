@@ -5,11 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+from typing import Any
 
 _EXPONENT = r"[eE](-[0-9]+|\+?0*([0-9]|[12][0-9]|3[0-7]))"
 
@@ -70,14 +66,6 @@ def as_float32(value: float) -> float:
     """
     _FLOAT32.pack(value)
     return float(str(_float32()(value)))
-
-
-def all_as_float32(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return an array of numbers that :func:`as_float32` accepts with all of them changed so."""
-    import numpy as np  # as below
-
-    texts = map(str, values.astype(np.float32).ravel())
-    return np.fromiter(map(float, texts), np.float64, values.size).reshape(values.shape)
 
 
 def is_exact(value: int) -> bool:

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
@@ -69,6 +69,8 @@ class ImageSize(NamedTuple):
         return skew <= max(*self, *other)
 
 
+Pairs: TypeAlias = "Iterable[tuple[Box, Details]]"
+
 #: The size of an image that its row does not say, although its boxes are in pixels.
 UNKNOWN_SIZE = ImageSize(0, 0)
 
@@ -111,7 +113,7 @@ class Boxes:
         return cls(boxes, size, tuple(found[box] for box in boxes) if any(found.values()) else ())
 
     @classmethod
-    def merged(cls, pairs: Iterable[tuple[Box, Details]], size: ImageSize | None = None) -> Boxes:
+    def merged(cls, pairs: Pairs, size: ImageSize | None = None) -> Boxes:
         """Return boxes and details with the precision of records; equal boxes are merged."""
         found: dict[Box, Details] = {}
         for box, details in pairs:
@@ -152,17 +154,7 @@ class Boxes:
         return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
 
 
-def boxes_in(annotation: str) -> Sequence[Box]:
-    """Return the boxes of an annotation, without decoding what else is known of them."""
-    return [Box(*box) for box in _values(annotation)]
-
-
-def labels_in(annotation: str) -> Sequence[str]:
-    """Return the labels of an annotation, each once, without decoding its boxes."""
-    return sorted({label for label, *_ in _values(annotation)})
-
-
-def _values(annotation: str) -> Sequence[Sequence[Any]]:
+def values_in(annotation: str) -> Sequence[Sequence[Any]]:
     """Return the boxes as JSON: they come first, and the outlines behind them are not decoded."""
     value, _ = _decode(annotation, len(_BOXES) if annotation.startswith(_BOXES) else 0)
     return value["boxes"] if isinstance(value, Mapping) else value
@@ -309,11 +301,7 @@ def parse_number(value: Any, what: str) -> float:
 
 
 def usable_boxes(
-    boxes: Iterable[tuple[Box, Details]],
-    bad_boxes: str,
-    adjusted: Adjustments,
-    *,
-    are_stored: bool = False,
+    boxes: Pairs, bad_boxes: str, adjusted: Adjustments, are_stored: bool = False
 ) -> dict[Box, Details]:
     """Return boxes within the image, and record the changes.
 

@@ -298,7 +298,7 @@ def as_stored(
             _keypoints_inside(details.keypoints, size),
             details.digest,
         )
-        if details or area is not None
+        if area is not None or details
         else details
         for details, area, polygons in zip(found, areas, outlines, strict=True)
     ]

@@ -20,18 +20,15 @@ Corners may be pixels, of the width and height in their row, or else of the imag
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from recordgen import features
 from recordgen.core.facts import BOXES
-from recordgen.core.records.numbers import all_as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -57,13 +54,12 @@ from recordgen.tasks.object_detection.annotation import (
     Boxes,
     BoxUnit,
     ImageSize,
-    boxes_in,
     divided,
-    labels_in,
     nearly_coincide,
     parse_number,
     shown,
     usable_boxes,
+    values_in,
     without_shapes,
     without_size,
 )
@@ -87,7 +83,6 @@ _HAS_SHAPE = '"details":'
 # The end of annotations with an unknown size.
 _LACKS_SIZE = '],"size":[0,0]}'
 
-_FLOATS = {float}
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
@@ -266,22 +261,24 @@ class ObjectDetection(ImageTask):
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         size = None if picture.size is None else ImageSize(*picture.size)
         width, height = size or (1, 1)
-        for label, corners, _ in picture.objects:
+        labels = [each.label for each in picture.objects]
+        for label in dict.fromkeys(labels):
             if not label:
+                corners = picture.objects[labels.index(label)].corners
                 raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
-        for label in dict.fromkeys(each.label for each in picture.objects):
             check_label(label)
-        numbers = list(chain.from_iterable([each.corners for each in picture.objects]))
-        if {*map(type, numbers)} != _FLOATS or not math.isfinite(sum(numbers)):
-            numbers = [parse_number(value, "a coordinate") for value in numbers]
-        shares = np.reshape(numbers, (-1, 4)) / (width, height, width, height)
+        places = np.array([each.corners for each in picture.objects], np.float64).reshape(-1, 4)
+        for value in places[~np.isfinite(places)].tolist():
+            parse_number(value, "a coordinate")
+        shares = places / (width, height, width, height)
         given = [each.details for each in picture.objects]
         stored = as_stored(given, areas_of(shares, given, width * height), (width, height))
-        are_inside = bool(numbers) and shares.min() >= 0 and shares.max() <= 1
-        columns = (all_as_float32(shares) if are_inside else shares).T.tolist()
-        boxes = map(Box, [each.label for each in picture.objects], *columns)
-        pairs = zip(boxes, stored, strict=True)
-        usable = usable_boxes(pairs, self.bad_boxes, adjusted, are_stored=are_inside)
+        are_stored = bool(shares.size and shares.min() >= 0 and shares.max() <= 1)
+        if are_stored:
+            numbers = [float(str(value)) for value in shares.astype(np.float32).ravel()]
+            shares = np.reshape(numbers, (-1, 4))
+        pairs = zip(map(Box, labels, *shares.T.tolist()), stored, strict=True)
+        usable = usable_boxes(pairs, self.bad_boxes, adjusted, are_stored)
         annotation = Boxes.of(usable, size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
 
@@ -304,7 +301,7 @@ class ObjectDetection(ImageTask):
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
-        return boxes_in(annotation)
+        return [Box(*box) for box in values_in(annotation)]
 
     def details(self, annotation: str) -> Sequence[Any]:
         row = Boxes.from_json(annotation)
@@ -318,7 +315,7 @@ class ObjectDetection(ImageTask):
         ]
 
     def labels(self, annotation: str) -> Sequence[str]:
-        return labels_in(annotation)
+        return sorted({label for label, *_ in values_in(annotation)})
 
     def described(self, annotation: str, stored: StoredImage) -> Described:
         given = Boxes.from_json(annotation)
