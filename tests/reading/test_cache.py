@@ -1,4 +1,3 @@
-import math
 import os
 import shutil
 from dataclasses import replace
@@ -7,13 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from PIL import Image
 
-from recordgen import convert, eval_dataset, read, train_dataset
+from recordgen import eval_dataset, read, train_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
 from recordgen.storage.memory import free_memory, memory_limit
-from tests.conftest import encoded, noise
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
@@ -106,46 +103,6 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
     whole = len(list(eval_dataset(pets, **options)))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     assert len(list(eval_dataset(pets, **options))) == whole
-
-
-@pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
-def test_crops_of_cached_pictures_equal_crops_without_a_cache(pets, tmp_path, how):
-    crops = dict(resize="random_crop", seed=1, **LARGE)
-    exact, large = (Tuning(decoder="exact", cache_bytes=n) for n in (None, 1_000_000))
-    plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, tuning=exact, **crops)]
-    if how["cache"] == "file":
-        how = dict(cache=str(tmp_path / "kept"))
-    kept = eval_dataset(pets, epochs=2, tuning=large, **crops, **how)
-    found = [images.numpy() for images, _ in kept]
-    assert all(np.abs(a - b).max() < 0.5 / 255 for a, b in zip(plain, found, strict=True))
-
-
-def test_kept_pictures_are_reduced(tmp_path):
-    """The largest crops of pictures are `crop_margin` times the size, and crops look the same."""
-    image = noise(8, 6, 1).resize((160, 120), Image.Resampling.BICUBIC)
-    data = encoded(image, "PNG")
-    (tmp_path / "a.png").write_bytes(data)
-    (tmp_path / "a.csv").write_text("TRAIN,a.png,x\n")
-    convert(str(tmp_path / "a.csv"), str(tmp_path / "out"))
-    crops = dict(resize="random_crop", image_size=(20, 20), seed=1, split="train", epochs=20)
-    plain = [images.numpy() for images, _ in eval_dataset(tmp_path / "out", **crops)]
-    for margin, side, difference in ((1, 20, 0.05), (3, 60, 0.02)):
-        room = 3 * side * math.ceil(side * 160 / 120)
-        options = dict(cache="memory", **crops)
-        tuning, less = (Tuning(crop_margin=margin, cache_bytes=room - n) for n in range(2))
-        plan = reading_plan(tmp_path / "out", tuning=tuning, **options)
-        assert (plan.cache.stage, plan.cache.bytes) == ("pictures", room)
-        kept = eval_dataset(tmp_path / "out", tuning=tuning, **options)
-        differences = [np.abs(a - b[0]).mean() for a, b in zip(plain, kept, strict=True)]
-        assert np.mean(differences) < difference
-        smaller = reading_plan(tmp_path / "out", tuning=less, **options)
-        assert smaller.cache.stage != "pictures"
-
-
-def test_with_a_seed_free_memory_does_not_affect_the_result(pets):
-    options = dict(cache="memory", resize="random_crop", **LARGE)
-    assert reading_plan(pets, **options).cache.stage == "pictures"
-    assert reading_plan(pets, seed=1, **options).cache.stage == "records"
 
 
 def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_path):

@@ -21,7 +21,7 @@ from recordgen.reading import (
     steps_per_epoch,
     train_dataset,
 )
-from tests.conftest import noise
+from tests.conftest import noise, run_python
 from tests.reading.conftest import case_name, ids
 
 TRAIN = [n for n in range(200) if n % 5]
@@ -192,6 +192,17 @@ def test_load_returns_all_splits_with_training_shuffled(pets):
         load(pets, batchsize=16)
     with pytest.raises(SourceError, match=r"dataset\.json"):
         load("nowhere")
+
+
+def test_the_first_batch_needs_no_keras(pets):
+    """Keras is imported when a program uses it, by any of its names."""
+    code = (
+        f"import sys, recordgen; next(iter(recordgen.load({str(pets)!r})['train']))\n"
+        "print('keras.src' in sys.modules)\n"
+        "from tensorflow.keras import layers; import keras, tensorflow as tf\n"
+        "print(layers.Dense is keras.layers.Dense is tf.keras.layers.Dense)"
+    )
+    assert run_python("-c", code).stdout.split() == ["False", "True"]
 
 
 @pytest.mark.parametrize("name", ["val", "VALIDATION"])

@@ -81,8 +81,8 @@ OPTIONS = dict(
 PLACES = [
     *(("mixed", {"resize": resize}) for resize in ("stretch", "fit", "center_crop", "random_crop")),
     ("mixed", {"resize": "random_crop", "tuning": Tuning(decoder="exact")}),
-    # crops of cached pictures
-    ("mixed", {"resize": "random_crop", "cache": "memory", "tuning": Tuning(cache_bytes=10**7)}),
+    ("mixed", {"resize": "random_crop", "cache": "memory"}),
+    ("mixed", {"resize": "center_crop", "cache": "memory", "augment": {"flip": True, "crop": 0.5}}),
     # boxes move by the sizes that the images have
     ("unchecked", {"resize": "fit"}),
     ("unchecked", {"resize": "random_crop"}),

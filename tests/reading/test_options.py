@@ -104,7 +104,6 @@ def test_values_that_do_not_go_together():
         ("autotune", 1),
         ("drop_remainder", "no"),
         ("cache_bytes", 0),
-        ("crop_margin", 0.9),
         ("decoder", "quick"),
     ],
 )

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from recordgen.access.shards import ShardFile, ShardSet
-from recordgen.core.dataset.counts import ImageStats, Split
+from recordgen.core.dataset.counts import Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes
-from recordgen.reading.memory import image_bytes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, Tuning
 from recordgen.reading.plan import plan_reading, plan_records
 from tests.datasets import dataset_of
@@ -126,9 +125,7 @@ CACHES = [
     (12_000_000, dict(only=["cat", "dog"]), ("images", 12_000_000)),
     (8_000_000, dict(only=["cat"]), ("records", 3_000_000)),
     (6_000_000, dict(shard=(0, 2)), ("images", 6_000_000)),
-    # Pictures of unknown size count as 3:2 photos.
-    (400 * 59_512, dict(resize="random_crop"), ("pictures", 400 * 59_512)),
-    (4_000_000, dict(resize="random_crop"), ("records", 4_000_000)),
+    (99_000_000, dict(resize="random_crop"), ("records", 4_000_000)),
 ]
 
 
@@ -141,28 +138,6 @@ def test_images_are_cached_if_all_fit_else_records(path, room, options, expected
     )
     cache = plan_reading(ours(), ReadOptions(**options)).cache
     assert (cache.stage, cache.bytes, cache.path) == (*expected, path)
-
-
-def test_unchecked_images_are_kept_if_they_are_not_cropped():
-    """Unchecked pictures to be cropped are cached as records, because some may not decode."""
-    options = ReadOptions(image_size=(10, 10), cache="memory")
-    assert plan_reading(ours(check="none"), options).cache.stage == "images"
-    options = ReadOptions(image_size=(10, 10), cache="memory", resize="random_crop")
-    assert plan_reading(ours(check="none"), options).cache.stage == "records"
-
-
-def test_the_size_of_pictures():
-    """The size is exact for pictures of one size, else that of 3:2 photos; at most their own."""
-    options = ReadOptions(
-        image_size=(100, 100), resize="random_crop", tuning=Tuning(crop_margin=1.2)
-    )
-    sizes = {(200, 400): 120 * 240, (50, 60): 50 * 60, (480, 360): 160 * 120}
-    for (height, width), pixels in sizes.items():
-        same = ImageStats({"jpeg": 1}, (height, height), (width, width))
-        assert image_bytes(options, same) == 3 * pixels
-    assert image_bytes(options, ImageStats({"jpeg": 2}, (100, 400), (90, 300))) == 3 * 21_600
-    assert image_bytes(options, ImageStats({"jpeg": 2}, (30, 40), (50, 60))) == 3 * 40 * 60
-    assert image_bytes(options, None) == 3 * 21_600
 
 
 def test_a_printed_plan_has_files_examples_buffer_and_cache():

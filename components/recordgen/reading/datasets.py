@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -90,7 +90,7 @@ def input_fn(
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
         batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
     given = given_options(options, batch_size, image_size)
-    return dataset_of(find_shards(source, split), given, trains=_trains(split))
+    return prepared(find_shards(source, split), given, trains=_trains(split)).build()
 
 
 @takes(ReadKeywords, *_OPTIONS, shuffle=True)
@@ -126,7 +126,7 @@ def train_dataset(
     Raises: UsageError: ``drop_remainder`` leaves no batch; RecordgenError: as :func:`input_fn`.
     """
     given = given_options(options, batch_size, image_size)
-    return dataset_of(find_shards(source, split), given, trains=True)
+    return prepared(find_shards(source, split), given, trains=True).build()
 
 
 @takes(ReadKeywords, *_OPTIONS)
@@ -143,7 +143,7 @@ def eval_dataset(
     Arguments, batches and errors are as in :func:`train_dataset`.
     """
     given = given_options(options, batch_size, image_size)
-    return dataset_of(find_shards(source, split), given, trains=False)
+    return prepared(find_shards(source, split), given, trains=False).build()
 
 
 @takes_options
@@ -224,19 +224,38 @@ def _per_replica(batch_size: int, replicas: int) -> int:
     return whole // replicas
 
 
-def dataset_of(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.data.Dataset:
-    """Return the dataset of shards, for training or in order. Raises: as :func:`input_fn`."""
+class Prepared(NamedTuple):
+    """A dataset that was planned and checked, and is built when it is needed.
+
+    Building traces functions, which takes most of the time before the first batch.
+
+    Attributes:
+        class_names: the classes in the order of their numbers.
+        build: returns the dataset.
+    """
+
+    class_names: Sequence[str]
+    build: Callable[[], tf.data.Dataset]
+
+
+def prepared(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> Prepared:
+    """Prepare the dataset of shards, for training or in order. Raises: as :func:`input_fn`."""
     kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
     if plan.cache is not None:
         level = logging.WARNING if plan.cache.stage == NOTHING else logging.INFO
         _log.log(level, "cache: %s", plan.cache)
     reading = kind.reading(shards, plan, decoded)
-    search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
-    found = searchable(reading.dataset(), search)
-    # The same attribute as in Keras's image_dataset_from_directory.
-    found.class_names = _class_names(shards, plan)
-    return found
+    names = _class_names(shards, plan)
+
+    def build() -> tf.data.Dataset:
+        search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
+        found = searchable(reading.dataset(), search)
+        # The same attribute as in Keras's image_dataset_from_directory.
+        found.class_names = names
+        return found
+
+    return Prepared(names, build)
 
 
 def _class_names(shards: ShardSet, plan: ReadPlan) -> list[str]:

@@ -31,7 +31,6 @@ from recordgen.reading.windows import (
     crop_view,
     fit_view,
     fitted_window,
-    floats,
     random_window,
     scaled_window,
 )
@@ -124,7 +123,9 @@ class ImageDecoder:
             return self._ready(encoded, changes)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
-        items = _items(encoded, sizes, seed, is_raw)
+        count = tf.shape(encoded)[0]
+        known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
+        items = (encoded, known, _draws(count, seed), *([] if is_raw is None else [is_raw]))
         return self._each(lambda item: decode(*item), items, changes, self._dtype)
 
     @as_written
@@ -241,61 +242,6 @@ class ImageDecoder:
         """Decode one JPEG of known size at a known scale."""
         window = self._window(tf.cast(size, tf.int32), draw)
         return self._resized(self._jpeg(data, window, ratio))
-
-    def pictures(
-        self, encoded: tf.Tensor, sizes: tf.Tensor, is_raw: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Decode whole pictures that will be cropped, no larger than the size requires.
-
-        It takes the arguments of :meth:`decode`.
-
-        Returns:
-            Serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
-            widths (int32 [batch, 2]): the smallest with which a picture covers this decoder's size.
-            Smaller pictures keep their size.
-        """
-
-        def picture(item: tuple[tf.Tensor, ...]) -> Any:
-            covering = self._covering(tf.cast(item[1], tf.int32))
-            data, size, draw, is_raw = item if len(item) > 3 else (*item, None)
-            pixels = to_uint8(self._resize(self._decoded(data, size, is_raw, draw), covering))
-            # Serialise: batching copies ragged tensors pixel by pixel.
-            return tf.io.serialize_tensor(pixels), covering
-
-        pixels, covering = tf.map_fn(
-            picture,
-            _items(encoded, sizes, None, is_raw),
-            fn_output_signature=(tf.TensorSpec((), tf.string), tf.TensorSpec((2,), tf.int32)),
-        )
-        return pixels, covering
-
-    def _covering(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the smallest size (int32 [2]) at which an image covers the decoder's size."""
-        scale = tf.reduce_max(tf.constant(self.image_size, tf.float32) / floats(size))
-        scaled = tf.cast(tf.math.ceil(floats(size) * tf.minimum(scale, 1.0)), tf.int32)
-        return tf.minimum(scaled, size)
-
-    @as_written
-    def crops(
-        self,
-        pictures: tf.Tensor,
-        sizes: tf.Tensor,
-        seed: tf.Tensor,
-        changes: Changes | None = None,
-    ) -> tf.Tensor:
-        """Cut a random window out of each of the :meth:`pictures`; return what decode returns."""
-        windows = self.windows(sizes, seed)
-
-        def crop(item: tuple[tf.Tensor, ...]) -> tf.Tensor:
-            picture, window = item
-            pixels = tf.ensure_shape(tf.io.parse_tensor(picture, tf.uint8), (None, None, 3))
-            return self._resized(_cut(pixels, window))
-
-        return self._each(crop, (pictures, windows), changes, self._dtype)
-
-    def windows(self, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """Return the windows that :meth:`crops` cuts out, int32 [batch, 4]."""
-        return random_window(sizes, self.image_size, _draws(tf.shape(sizes)[0], seed))
 
     def views(
         self,
@@ -517,19 +463,6 @@ def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
         return image
     top, left, height, width = tf.unstack(window)
     return image[top : top + height, left : left + width]
-
-
-def _items(
-    encoded: tf.Tensor,
-    sizes: tf.Tensor | None,
-    seed: tf.Tensor | None,
-    is_raw: tf.Tensor | None,
-) -> tuple[tf.Tensor, ...]:
-    """Return bytes, sizes (0 if unknown), four random numbers and ``is_raw`` unless it is None."""
-    count = tf.shape(encoded)[0]
-    known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
-    items = (encoded, known, _draws(count, seed))
-    return items if is_raw is None else (*items, is_raw)
 
 
 def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:

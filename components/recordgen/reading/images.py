@@ -8,7 +8,6 @@ cache                                     prefetch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -22,7 +21,7 @@ from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, st
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
-from recordgen.reading.memory import DECODED, picture_size
+from recordgen.reading.memory import IMAGES
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parse_named, parsing_spec
@@ -38,11 +37,9 @@ from recordgen.reading.records import (
     without_errors,
 )
 from recordgen.reading.targets import Targets
-from recordgen.reading.windows import crop_view
 
 # The parts of a batch between the stages.
 _IMAGE, _LABEL, _EXTRAS = "image", "label", "extras"
-_SIZE = "size"  # of a cached picture
 
 
 class ImageReading:
@@ -103,7 +100,7 @@ class ImageReading:
         plan, options = self.plan, self.options
         parallel = parallel_calls(options)
         records = read_records(plan, options, self.keep)
-        if plan.cache is not None and plan.cache.stage in DECODED:
+        if plan.cache is not None and plan.cache.stage == IMAGES:
             # Cache before augmenting: otherwise every epoch would see the same changes.
             kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
             change = as_written(lambda kept, seed: self._elements(self._changed(kept, seed)))
@@ -122,7 +119,7 @@ class ImageReading:
         return finished(images, plan, options)
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
-        """Decode records, in batches, to single images or pictures for the cache."""
+        """Decode records, in batches, to single images for the cache."""
         batched = records.batch(1 if may_fail(self.plan, self.options) else self.options.batch_size)
         images = batched.map(self._kept_images, **parallel_calls(self.options))
         return without_errors(images, self.plan, self.options).unbatch()
@@ -195,30 +192,19 @@ class ImageReading:
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into uint8 images, or pictures to be cropped."""
-        if not self.options.draws_pixels:
-            decoded = self._pixels(records, tf.constant(0, tf.int64), None)
-            return decoded | {_IMAGE: to_uint8(decoded[_IMAGE])}
-        found, parsed = self._parsed(records)
-        whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
-        encoded = parsed[features.IMAGE_ENCODED]
-        pictures, sizes = whole.pictures(encoded, *self._sizes(parsed))
-        return {**found, _IMAGE: pictures, _SIZE: sizes}
+        """Turn records (string [batch]) into uint8 images, labels and extras."""
+        decoded = self._pixels(records, tf.constant(0, tf.int64), None)
+        return decoded | {_IMAGE: to_uint8(decoded[_IMAGE])}
 
     def _changed(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
-        """Cut random windows out of cached pictures; then apply the changes."""
-        images, parts = kept[_IMAGE], kept.get(_LABEL)
-        changes = self._changes(tf.shape(images)[0], seed)
-        if _SIZE in kept:
-            sizes, crop_seed = kept[_SIZE], tf.stack([seed, 0])
-            images = self.decoder.crops(images, sizes, crop_seed, changes)
-            if isinstance(parts, Boxes | Masks):
-                parts = parts.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
-        elif changes:
-            images = self.decoder.changed(images, changes)
-        if not isinstance(parts, Boxes | Masks):
-            return {**kept, _IMAGE: images}
-        return {**kept, _IMAGE: images, _LABEL: self._moved(parts, changes)}
+        """Apply the changes to cached images."""
+        changes, parts = self._changes(tf.shape(kept[_IMAGE])[0], seed), kept.get(_LABEL)
+        if changes is None:
+            return kept
+        found = {**kept, _IMAGE: self.decoder.changed(kept[_IMAGE], changes)}
+        if isinstance(parts, Boxes | Masks):
+            found[_LABEL] = self._moved(parts, changes)
+        return found
 
     @as_written
     def _elements(self, decoded: dict[str, Any]) -> Any:

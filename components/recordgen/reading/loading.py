@@ -22,7 +22,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.task.task import ONE, SEVERAL
 from recordgen.errors import UsageError
-from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
+from recordgen.reading.datasets import ImageSize, Prepared, given_options, prepared, takes_options
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import kind_for
@@ -44,28 +44,28 @@ class Splits(Mapping[str, tf.data.Dataset]):
         class_names: the classes, in the order of their numbers.
     """
 
-    def __init__(
-        self,
-        source: str,
-        datasets: Mapping[str, tf.data.Dataset],
-        class_names: Sequence[str],
-    ) -> None:
-        self.class_names = list(class_names)
+    def __init__(self, source: str, known: Mapping[str, Prepared]) -> None:
+        # Not the manifest's names: ``vocabulary`` may have changed their order.
+        self.class_names = next((list(each.class_names) for each in known.values()), [])
         self._source = source
-        self._datasets = dict(datasets)
+        self._known = known
+        self._built: dict[str, tf.data.Dataset] = {}
 
     def __getitem__(self, split: str) -> tf.data.Dataset:
         """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
-        return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
+        name = splits.find_split(self._source, split, list(self._known))
+        if name not in self._built:
+            self._built[name] = self._known[name].build()
+        return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._datasets)
+        return iter(self._known)
 
     def __len__(self) -> int:
-        return len(self._datasets)
+        return len(self._known)
 
     def __repr__(self) -> str:
-        return f"Splits({self._datasets})"
+        return f"Splits({dict(self)})"
 
 
 @takes_options
@@ -108,7 +108,7 @@ def load(
         is_training = name == splits.TRAIN
         if not has_task:
             order = {"shuffle": is_training, **options}
-            found[name] = read_features(shards, None, batch_size, order)
+            found[name] = _built(read_features(shards, None, batch_size, order))
         elif shards.dataset is not None and not _has_labels(shards.dataset, name, given):
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
@@ -117,10 +117,12 @@ def load(
             )
         else:
             own = given if is_training else {k: v for k, v in given.items() if k not in _TRAINING}
-            found[name] = dataset_of(shards, own, trains=is_training)
-    # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
-    names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(str(source), found, names)
+            found[name] = prepared(shards, own, trains=is_training)
+    return Splits(str(source), found)
+
+
+def _built(dataset: tf.data.Dataset) -> Prepared:
+    return Prepared((), lambda: dataset)
 
 
 def _shards_of(source: Place) -> dict[str, ShardSet]:

@@ -1,7 +1,7 @@
 """What a reading holds: open files, bytes read ahead, records to shuffle, and a cache.
 
-A cache has decoded images, if all of them fit; else stored records, if they fit, which are decoded
-in each epoch; else nothing.
+A cache has decoded images, if all of them fit and are not cropped at random; else stored records,
+if they fit, which are decoded in each epoch; else nothing.
 """
 
 from __future__ import annotations
@@ -13,26 +13,17 @@ from dataclasses import dataclass
 
 from recordgen import storage
 from recordgen.access.shards import ShardFile
-from recordgen.core.dataset.counts import ImageStats
 from recordgen.messages import megabytes
 from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 from recordgen.storage.memory import free_memory
 
 #: The stages that can be kept.
-RECORDS, IMAGES, PICTURES, NOTHING = "records", "images", "pictures", "nothing"
-
-#: The stages after decoding.
-DECODED = (IMAGES, PICTURES)
+RECORDS, IMAGES, NOTHING = "records", "images", "nothing"
 
 _WHAT = {
     RECORDS: "records as stored, before they are decoded",
     IMAGES: "decoded images (uint8), before they are augmented",
-    PICTURES: "decoded pictures (uint8), before they are cropped",
 }
-
-# Assumed for pictures of unknown or different sizes: their area, relative to the part with the
-# returned images' shape. It is true for 3:2 photos and a square image size.
-_SHAPE = 1.5
 
 # Memory that shuffling may take. Recordgen's shards are already shuffled, others may be sorted.
 _SHUFFLE_BYTES = 64_000_000
@@ -64,8 +55,8 @@ class CachePlan:
     """A cache of the examples of one plan.
 
     Attributes:
-        stage: ``records`` as stored; decoded ``images`` of the returned size; decoded ``pictures``,
-            from which crops are cut; ``nothing``, because nothing fits.
+        stage: ``records`` as stored; decoded ``images`` of the returned size, unless crops are
+            random; ``nothing``, because nothing fits.
         path: the file; "" for memory.
         bytes: the size of the cache; None if unknown. With ``nothing``: the size of the records.
         room: how many bytes the cache may take.
@@ -84,12 +75,7 @@ class CachePlan:
 
 
 def plan_cache(
-    options: RecordOptions,
-    images: ImageStats | None,
-    examples: int | None,
-    record_bytes: float | None,
-    *,
-    is_checked: bool,
+    options: RecordOptions, examples: int | None, record_bytes: float | None
 ) -> CachePlan | None:
     """Plan a cache; what is None is unknown. Returns: None without a cache."""
     if options.cache is None:
@@ -98,36 +84,12 @@ def plan_cache(
     # Do not plan by a disk's free space: it changes while the cache is written, and a different
     # plan would need a different file. The model and the shuffle buffer need half of the memory.
     room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)
-    if isinstance(options, ReadOptions) and examples is not None:
-        decoded = examples * image_bytes(options, images)
-        # A seed promises the same batches, so crops must not depend on the free memory.
-        is_free = options.seed is None or options.tuning.cache_bytes is not None
-        if decoded <= room and (not options.draws_pixels or (is_checked and is_free)):
-            stage = PICTURES if options.draws_pixels else IMAGES
-            return CachePlan(stage, path, decoded, room)
+    if isinstance(options, ReadOptions) and examples is not None and not options.draws_pixels:
+        decoded = examples * 3 * math.prod(options.image_size)
+        if decoded <= room:
+            return CachePlan(IMAGES, path, decoded, room)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
     return CachePlan(RECORDS if stored is None or stored <= room else NOTHING, path, stored, room)
-
-
-def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
-    """Return the bytes of a decoded image; for pictures to be cropped, an estimate."""
-    if not options.draws_pixels:
-        height, width = options.image_size
-        return 3 * height * width
-    height, width = picture_size(options)
-    if images is None:
-        return int(3 * _SHAPE * height * width)
-    (low, high), (narrow, wide) = images.height, images.width
-    if (low, narrow) == (high, wide):
-        scale = min(1.0, max(height / low, width / narrow))
-        return 3 * math.ceil(scale * low) * math.ceil(scale * narrow)
-    return int(3 * min(high * wide, _SHAPE * height * width))
-
-
-def picture_size(options: ReadOptions) -> tuple[int, int]:
-    """Return the height and width that a cached picture covers, unless the picture is smaller."""
-    height, width = (math.ceil(side * options.tuning.crop_margin) for side in options.image_size)
-    return height, width
 
 
 def record_bytes_of(files: Sequence[ShardFile]) -> float | None:
@@ -175,7 +137,7 @@ def shuffle_buffer_of(
     if cache is not None and examples is not None and cache.stage != NOTHING:
         if not cache.path:
             return examples  # they are in memory anyway, so the buffer only holds references
-        if cache.stage in DECODED and cache.bytes is not None:
+        if cache.stage == IMAGES and cache.bytes is not None:
             each = cache.bytes / examples
     room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
     fitting = int(room / each)

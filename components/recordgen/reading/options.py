@@ -94,8 +94,6 @@ class Tuning:
         cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
             in a file. Images are kept decoded if all of them fit, see
             :mod:`recordgen.reading.memory`.
-        crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
-            crops are this times ``image_size``, unless a picture is smaller; 1..16.
         decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
             the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
             every pixel and resizes with antialiasing, in floats.
@@ -110,7 +108,6 @@ class Tuning:
     deterministic: bool | None = None
     drop_remainder: bool = False
     cache_bytes: int | None = None
-    crop_margin: float = 1.15
     decoder: str = "fast"
 
     def __post_init__(self) -> None:
@@ -126,7 +123,6 @@ class Tuning:
         check_type(
             bool, "True or False", autotune=self.autotune, drop_remainder=self.drop_remainder
         )
-        check_range("crop_margin", self.crop_margin, 1, 16)
         if self.deterministic is not None:
             check_type(bool, "True, False or None", deterministic=self.deterministic)
         check_one_of("decoder", self.decoder, DECODERS)

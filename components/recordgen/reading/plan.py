@@ -186,7 +186,7 @@ def _plan(
         )
     record_bytes = record_bytes_of(mine)
     is_mixed = shards.dataset is not None and not by_label
-    cache = plan_cache(options, shards.images, examples, record_bytes, is_checked=is_checked)
+    cache = plan_cache(options, examples, record_bytes)
     return ReadPlan(
         files=tuple(file.path for file in mine),
         pieces=pieces,

@@ -16,7 +16,7 @@ from recordgen import storage
 from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.files import DamagedFiles, end_quietly, read_file, read_piece, slices_of
-from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
+from recordgen.reading.memory import IMAGES, NOTHING, CachePlan
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
@@ -126,11 +126,9 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, LabelOptions):
         parts.append(tuple(options.extras))
-    if isinstance(options, ReadOptions) and cache.stage in DECODED:
+    if isinstance(options, ReadOptions) and cache.stage == IMAGES:
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
     parts.append(options.skips)
-    if isinstance(options, ReadOptions) and cache.stage == PICTURES:
-        parts.append(options.tuning.crop_margin)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
