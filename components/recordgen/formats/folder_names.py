@@ -182,12 +182,11 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
         return True  # images_001, images_002
     others = [folder for folder in folders if folder not in general]
     are_masks = bool(others) and not any(map(ANNOTATIONS.isdisjoint, map(words_of, others)))
-    wrong = [folder for folder in general if are_masks or words[folder] & _SURELY_NO_CLASS]
-    if wrong:
-        beside = next(folder for folder in folders if folder != wrong[0])
-        raise ValueError(
-            f"{wrong[0]!r} and {beside!r} are side by side, and {wrong[0]!r} is no class"
-        )
+    for folder in general:
+        if are_masks or words[folder] & _SURELY_NO_CLASS:
+            raise ValueError(
+                f"{' and '.join(folders[:2])} are side by side, {folder!r} is no class"
+            )
     return False
 
 
