@@ -184,9 +184,8 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
     are_masks = bool(others) and not any(map(ANNOTATIONS.isdisjoint, map(words_of, others)))
     for folder in general:
         if are_masks or words[folder] & _SURELY_NO_CLASS:
-            raise ValueError(
-                f"{' and '.join(folders[:2])} are side by side, {folder!r} is no class"
-            )
+            beside = next(each for each in folders if each != folder)
+            raise ValueError(f"{folder!r} and {beside!r} are side by side, {folder!r} is no class")
     return False
 
 
