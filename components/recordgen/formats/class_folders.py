@@ -24,7 +24,7 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
@@ -138,7 +138,9 @@ class TextFolder(_ClassFolders):
     how_to_label = "put the texts of each class into a folder of its name, or write a CSV"
 
     def detect(self, listing: Listing) -> Evidence | None:
-        if listing.only or storage.is_http(listing.root) or not _may_hold_texts(listing):
+        if listing.only or storage.is_http(listing.root) or listing.images:
+            return None
+        if any(names_sentences(it) or it.lower().endswith(_BESIDE_TEXTS) for it in listing.others):
             return None
         found = self.files(listing)
         is_mine = len(found.classes) > 1 and len(found.placed) >= len(found.others)
@@ -164,13 +166,6 @@ class TextFolder(_ClassFolders):
                 labelled[at] = item._replace(label=None)
         taken = {item.name for item in labelled}
         return ClassFiles(labelled, [name for name in listing.others if name not in taken], roles)
-
-
-def _may_hold_texts(listing: Listing) -> bool:
-    """Return whether the names of files may be those of texts by label, and of nothing else."""
-    if listing.images or any(map(names_sentences, listing.others)):
-        return False
-    return not any(name.lower().endswith(_BESIDE_TEXTS) for name in listing.others)
 
 
 class ImageFolder(_ClassFolders):
@@ -357,35 +352,33 @@ def _check_documents(
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
     ]
-    classes = layout_of_classes(images) if are_twins or found else ""
-    remedy = f"; if folders are classes, --layout '{classes}' reads them alone" if classes else ""
+    if not (are_twins or found):
+        return
+    classes = layout_of_classes(images)
+    layout, problem, source = "", "", ("", "")
     if are_twins:
+        found = twins
         layout, problem = _layout_of_twins(listing, images, twins)
-        raise _refusal_of_documents(listing, twins, layout, problem + remedy)
-    labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
-    sources = {
-        name: named[name]
-        for name in found
-        if (_is_table(name) and not has_classes and "submission" not in words_of(name))
-        or (_is_list(listing, name, stems) and named[name] - labelled)
-    }
-    if sources or not all(_is_table(name) and not _is_annotation(name) for name in found):
-        classes = ""  # lists of splits and labels seldom contradict folders, but annotations do
-    if found:
+    else:
+        labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
+        sources = {
+            name: named[name]
+            for name in found
+            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+            or (_is_list(listing, name, stems) and named[name] - labelled)
+        }
+        if not sources and all(_is_table(name) and not _is_annotation(name) for name in found):
+            layout = classes  # lists of splits and labels seldom contradict folders
         source = _likely_source(listing, sources, bool(images))
-        raise _refusal_of_documents(listing, found, classes, remedy, *source)
-
-
-def _refusal_of_documents(
-    listing: Listing, found: Sequence[str], layout: str, problem: str, *source: str
-) -> NotUnderstoodError:
+    if classes:
+        problem += f"; if folders are classes, --layout '{classes}' reads them alone"
+    if listing.archive is not None:
+        problem, source = f"{problem}; unpack the archive, and pass such a file", ("", "")
     reason = (
         f"these files may hold labels, boxes or splits of the images, which the folders do not "
         f"say: {', '.join(found[:_SHOWN])}{problem}"
     )
-    if listing.archive is not None:
-        return refusal(listing, f"{reason}; unpack the archive, and pass such a file", layout)
-    return refusal(listing, reason, layout, *source)
+    raise refusal(listing, reason, layout, *source)
 
 
 def _likely_source(

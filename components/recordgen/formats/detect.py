@@ -117,21 +117,18 @@ def detect(
     samples = samples or Samples(options.encoding)
     source = find_format(files, options, samples)
     files = source.files
-    options = replace(source.options, format=source.format.name)
-    options, reason = _with_given_task(options)
+    options, reason = _with_given_task(replace(source.options, format=source.format.name))
     heads = source.format.heads(files, options, samples)
     if (found := with_one_hot(heads, options)) is not options:
         options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
-        if source.evidence.task:
-            reading = Candidate(source.evidence.task, source.evidence.reason)
-        else:
-            reading = decide(heads, options, source.format)
+        known = Candidate(source.evidence.task, source.evidence.reason)
+        reading = known if known.task else decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(source.format, options)
     _check_offsets(heads, options)
-    task, format_ = TASKS[options.task], source.format
-    if heads and own_columns(task) is None:
+    format_, own = source.format, own_columns(TASKS[options.task])
+    if heads and own is None:
         check_columns(heads, options, format_, is_given=not reason or source.are_own)
     check_image_root(options)
     header, delimiter = None, None
@@ -139,11 +136,10 @@ def detect(
         header = heads[0].has_header if heads else None
         path = files[0].path
         delimiter = heads[0].delimiter if heads else read_separator(samples.lines(path), path)[0]
-    if (own := own_columns(task)) is not None:
-        known = list(map(samples.whole, files))
-        options, columns, header = format_.layout(own, known, options)
+    if own is not None:
+        options, columns, header = format_.layout(own, [*map(samples.whole, files)], options)
     else:
-        begun = list(map(samples.begun, files))
+        begun = [*map(samples.begun, files)]
         columns = shown_columns(heads, options, format_, begun)
         format_.check(begun, options)
     named_files = with_names(files, heads, options, are_own=source.are_own)

@@ -9,7 +9,7 @@ an import file beside the documents of one names their images, nothing is guesse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,40 +70,40 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         SourceError: a file is unreadable, or has not the given format.
         StorageError: storage failed.
     """
+    access = options.access if options.confined else None
     files = [_opened(file, options, samples) for file in files]
-    listings = [_listing(file.path, options, samples) for file in files]
+    listings = [samples.listing(file.path, access) for file in files]
     said = [*map(_said, listings)]
     options = _with_own(said, options)
     files = [file._replace(layout=options.layout) for file in files]
-    found = _formats_of(files, listings, said, options)
+    found = [_format_of(*each, options) for each in zip(files, listings, said, strict=True)]
     places = (options.image_root, *(each.root for each in listings))
     is_local = all(each.only for each in listings) and all(map(storage.is_local, places))
-    if options.image_root and is_local and not found[0][1][0].has_columns:
+    if options.image_root and is_local and not found[0][0].has_columns:
         # The images that documents name are below the folder of both.
-        listings = [_listing(file.path, options, samples, options.image_root) for file in files]
+        listings = [samples.listing(file.path, access, options.image_root) for file in files]
         options = replace(options, image_root="")
-        found = _formats_of(files, listings, said, options)
-    names = {format_.name: file.path for file, (format_, _) in reversed(found)}
+        found = [_format_of(*each, options) for each in zip(files, listings, said, strict=True)]
+    names = {each.name: file.path for file, (each, _) in zip(files, found, strict=True)}
     if len(names) > 1:
-        read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
+        read = " and ".join(f"{path} as {name}" for name, path in names.items())
         raise UsageError(
             f"import files must have the same format (got {read}); convert them separately"
         )
-    format_, evidence = found[0][1]
+    format_, evidence = found[0]
     documents = [
         item
-        for listing, (file, (_, each)) in zip(listings, found, strict=True)
+        for file, listing, (_, each) in zip(files, listings, found, strict=True)
         for item in _documents(listing, file, each)
     ]
-    classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
-    _check_classes(classes, files[0].path)
+    classes = dict.fromkeys(name for _, each in found for name in each.classes)
+    for name in classes:  # which dataset.json and text files hold
+        try:
+            check_text(name)
+        except AnnotationError as exc:
+            raise SourceError(f"{files[0].path}: the class {printable(name)!s:.80}: {exc}") from exc
     evidence = evidence._replace(classes=tuple(classes))
     return Found(format_, documents, evidence, options, are_own=all(said))
-
-
-def _listing(path: str, options: ConvertOptions, samples: Samples, image_root: str = "") -> Listing:
-    access = options.access if options.confined else None
-    return samples.listing(path, access, image_root)
 
 
 def _said(listing: Listing) -> Mapping[str, Any]:
@@ -146,15 +146,6 @@ def _with_own(said: Sequence[Mapping[str, Any]], options: ConvertOptions) -> Con
     return replace(options, **first) if first and is_open and is_same else options
 
 
-def _check_classes(classes: Iterable[str], path: str) -> None:
-    """Check that declared classes can be written to a text file. Raises: SourceError."""
-    for name in classes:
-        try:
-            check_text(name)
-        except AnnotationError as exc:
-            raise SourceError(f"{path}: the class {printable(name)!s:.80}: {exc}") from exc
-
-
 def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> ImportFile:
     """Return a ZIP or tar archive as a folder, unless a format reads the archive itself."""
     if not is_archive(file.path):
@@ -164,9 +155,8 @@ def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> Impo
     listing = samples.listing(file.path)
     formats = _possible(listing) if options.format == AUTO else [FORMATS[options.format]()]
     evidence = (found.detect(listing) for found in formats)
-    if any(item is not None and not item.is_weak for item in evidence):
-        return file
-    return file._replace(path=f"{file.path}/", bytes=None)
+    is_read = any(item is not None and not item.is_weak for item in evidence)
+    return file if is_read else file._replace(path=f"{file.path}/", bytes=None)
 
 
 def _possible(listing: Listing) -> list[Format]:
@@ -176,23 +166,14 @@ def _possible(listing: Listing) -> list[Format]:
     return [FORMATS[each]() for each in names]
 
 
-def _formats_of(
-    files: Sequence[ImportFile],
-    listings: Sequence[Listing],
-    said: Sequence[Mapping[str, Any]],
-    options: ConvertOptions,
-) -> list[tuple[ImportFile, tuple[Format, Evidence]]]:
-    """Return each file with its format. Raises: as :func:`find_format`."""
-    return [
-        (file, _format_of(listing, copied, file.path, options))
-        for file, listing, copied in zip(files, listings, said, strict=True)
-    ]
-
-
 def _format_of(
-    listing: Listing, said: Mapping[str, Any], path: str, options: ConvertOptions
+    file: ImportFile, listing: Listing, said: Mapping[str, Any], options: ConvertOptions
 ) -> tuple[Format, Evidence]:
-    format_, evidence = _found_in(listing, path, options)
+    """Return the format of a file, as far as options and an output's own words leave it open.
+
+    Raises: as :func:`find_format`.
+    """
+    format_, evidence = _found_in(listing, file.path, options)
     if said:
         evidence = evidence._replace(
             task=evidence.task or (said["task"] if said["task"] in TASKS else ""),
@@ -231,32 +212,30 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
     if given.are_declared:
         formats = [it for it in formats if it.accepts(TASKS[options.task])] or formats
     evidence = ((item, item.detect_given(listing, given)) for item in formats)
-    all_found = [(item, found) for item, found in evidence if found is not None]
-    certain = [item for item in all_found if not item[1].is_weak]
-    all_found = certain or all_found
+    known = [(item, found) for item, found in evidence if found is not None]
+    certain = [item for item in known if not item[1].is_weak]
+    known = certain or known
     if options.task != AUTO:
         # The task rules formats out; the error about a task without any comes later.
-        task = TASKS[options.task]
-        all_found = [item for item in all_found if item[0].accepts(task)] or all_found
-        certain = [item for item in certain if item in all_found]
-    if len(certain) > 1:
-        shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
+        known = [item for item in known if item[0].accepts(TASKS[options.task])] or known
+    if not known:
+        raise SourceError(
+            f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
+        )
+    if certain and len(known) > 1:
+        shown = "; ".join(f"{item.name}: {found.reason}" for item, found in known)
         choices = " or ".join(
             f"--format {item.name}" + f" for {found.task}" * bool(found.task)
-            for item, found in certain
+            for item, found in known
         )
         raise NotUnderstoodError(
             f"{path}: the source may have more than one format ({shown}); choose {choices}, or "
             f"pass the document itself",
-            options={"format": certain[0][0].name},
+            options={"format": known[0][0].name},
         )
     if certain and not listing.only:
-        _check_import_files(listing, *certain[0])
-    if not all_found:
-        raise SourceError(
-            f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
-        )
-    return all_found[0]
+        _check_import_files(listing, *known[0])
+    return known[0]
 
 
 def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:
@@ -278,22 +257,16 @@ def check_task(format_: Format, task: str) -> None:
     """Check that rows of a format can be rows of a task. Raises: UsageError."""
     if format_.accepts(TASKS[task]):
         return
-    tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
     if not format_.has_columns:
+        tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
         raise UsageError(
             f"rows of the format {format_.name} are those of {' or '.join(tasks)} (got {task})"
         )
+    formats = [name for name, found in FORMATS.items() if found().accepts(TASKS[task])]
     hint = "; if it lists other files, pass those files instead" if format_.has_headers else ""
     raise UsageError(
-        f"{task} needs the format {' or '.join(formats_of(task))} (got the format "
-        f"{format_.name}){hint}"
+        f"{task} needs the format {' or '.join(formats)} (got the format {format_.name}){hint}"
     )
-
-
-def formats_of(task: str) -> tuple[str, ...]:
-    """Return the import formats of a task."""
-    made = TASKS[task]
-    return tuple(name for name, found in FORMATS.items() if found().accepts(made))
 
 
 def _without_evidence(format_: Format, path: str) -> Evidence:

@@ -25,28 +25,30 @@ from recordgen.formats.field_kinds import words_of
 from recordgen.formats.listing import Listing
 from recordgen.tables.path_layout import PathLayout
 
-# Words for images in general, which no class has.
-_IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
-_FORMATS = frozenset({"jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"})
-_STAGES = frozenset(
+#: Words for images in general, which no class has.
+IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
+_INSIDE_A_CLASS = IMAGES | frozenset(
+    {"jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"}
+)
+_SURELY_NO_CLASS = _INSIDE_A_CLASS | frozenset(
     {"data", "dataset", "datasets", "raw", "processed", "resized", "original", "originals"}
 )
-# A class may have one of these names, such as photos beside drawings.
-_MAYBE_A_CLASS = frozenset(
-    {"photos", "photo", "pictures", "picture", "pics", "frames", "files", "input", "inputs", "all"}
-)
-_SURELY_NO_CLASS = _IMAGES | _FORMATS | _STAGES
-_CONTAINERS = _SURELY_NO_CLASS | _MAYBE_A_CLASS | {"set"}
-_INSIDE_A_CLASS = _IMAGES | _FORMATS
-
-# Words for annotations as images. Only beside a folder of images are they no classes.
-ANNOTATIONS = frozenset(
-    {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt"}
-    | {"segmentation", "segmentations", "segmentationclass", "segmentationobject"}
-    | {"trimaps", "depth", "depths", "truth"}
+# A class may have one of the other names, such as photos beside drawings.
+_CONTAINERS = _SURELY_NO_CLASS | frozenset(
+    {"photos", "photo", "pictures", "picture", "pics", "frames", "files", "all", "set"}
+    | {"input", "inputs"}
 )
 
-# Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
+#: Words for images of the classes of pixels.
+MASKS = frozenset(
+    {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt", "truth"}
+    | {"segmentation", "segmentations", "segmentationclass", "trimaps"}
+)
+
+#: Words for annotations as images. Only beside a folder of images are they no classes.
+ANNOTATIONS = MASKS | {"segmentationobject", "depth", "depths"}
+
+#: Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
 PAIRED = ANNOTATIONS | frozenset(
     {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
     | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
@@ -180,12 +182,10 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
         return True  # images_001, images_002
     others = [folder for folder in folders if folder not in general]
     are_masks = bool(others) and not any(map(ANNOTATIONS.isdisjoint, map(words_of, others)))
-    wrong = [folder for folder in general if are_masks or words[folder] & _SURELY_NO_CLASS]
-    if wrong:
-        beside = next(folder for folder in folders if folder != wrong[0])
-        raise ValueError(
-            f"{wrong[0]!r} and {beside!r} are side by side, and {wrong[0]!r} is no class"
-        )
+    for folder in general:
+        if are_masks or words[folder] & _SURELY_NO_CLASS:
+            beside = next(each for each in folders if each != folder)
+            raise ValueError(f"{folder!r} and {beside!r} are side by side, {folder!r} is no class")
     return False
 
 

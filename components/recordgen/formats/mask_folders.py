@@ -25,7 +25,7 @@ from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.folder_names import layout_of_pairs, refusal
+from recordgen.formats.folder_names import IMAGES, MASKS, layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing
@@ -39,13 +39,7 @@ from recordgen.tasks import ImageSegmentation
 #: Name in ``rows.adjusted``: masks whose white was read as a class.
 MASKS_OF_TWO_LEVELS = "masks_of_two_levels"
 
-_IMAGES = ("images", "image", "imgs", "img", "photos", "jpegimages", "rgb", "inputs")
-_VOC = "segmentationclass"
-_MASKS = (
-    *("masks", "mask", "labels", "label", "annotations", "annotation", "segmentations", "gt"),
-    *("segmentation", "targets", "groundtruth", "ground_truth", _VOC, "segmentationclasspng"),
-    "trimaps",
-)
+_NO_KEYS = MASKS | IMAGES | {"photos", "rgb"}
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
 
@@ -70,7 +64,7 @@ class MaskFolders(PictureFormat):
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only:
             return None
-        images, masks = _images_by_key(listing), list(filter(_is_mask, listing.images))
+        images, masks = _images_and_masks(listing)
         pairs = [(mask, found) for mask in masks if (found := images.get(_key(mask)))]
         if not pairs or len(pairs) * 2 < len(masks):
             return None
@@ -79,11 +73,11 @@ class MaskFolders(PictureFormat):
             layout = layout_of_pairs(listing.images)
             raise refusal(listing, reason, layout)
         mask, [image, *_] = pairs[0]
-        classes = mask_classes(listing)
-        return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)
+        classes = mask_classes(listing).names
+        return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        images, masks = _images_by_key(listing), list(filter(_is_mask, listing.images))
+        images, masks = _images_and_masks(listing)
         colours, notes = colours_of(listing, masks)
         sets = splits_in_sets(listing, _VOC_SETS)
         used = set()
@@ -99,23 +93,10 @@ class MaskFolders(PictureFormat):
             if splits and stem not in splits:
                 yield Note(line, f"{mask} is in no list of {_VOC_SETS}; it was skipped")
                 continue
-            yield Picture(
-                line,
-                image,
-                splits.get(stem),
-                notes=notes,
-                mask=mask,
-                colours=colours,
-            )
-        others = [name for name in listing.images if name not in used and not _is_mask(name)]
+            split = splits.get(stem)
+            yield Picture(line, image, split, notes=notes, mask=mask, colours=colours)
+        others = [name for some in images.values() for name in some if name not in used]
         yield from notes_about(others, "images have no mask, and were skipped")
-
-
-def mask_classes(listing: Listing) -> MaskClasses:
-    """Return the classes that a file names, or those of VOC, whose lists of images are there."""
-    found = classes_in(listing)
-    is_voc = f"/{_VOC_SETS}/".lower() in "".join(f"/{name}\n" for name in listing.others).lower()
-    return found if found.file or not is_voc else MaskClasses(names=_VOC_CLASSES)
 
 
 def colours_of(
@@ -137,7 +118,7 @@ def _is_mask(name: str) -> bool:
     """Return whether the name of a file or of one of its folders is that of masks."""
     *folders, base = name.lower().split("/")
     stem = posixpath.splitext(base)[0]
-    is_named = _SUFFIX.search(stem) is not None or not set(folders).isdisjoint(_MASKS)
+    is_named = _SUFFIX.search(stem) is not None or not MASKS.isdisjoint(folders)
     return is_named and _EXACT.search(base) is not None
 
 
@@ -148,16 +129,16 @@ def _key(name: str) -> str:
     """
     *folders, base = name.lower().split("/")
     stem = _SUFFIX.sub("", posixpath.splitext(base)[0])
-    return "/".join([*(each for each in folders if each not in (*_IMAGES, *_MASKS)), stem])
+    return "/".join([*(each for each in folders if each not in _NO_KEYS), stem])
 
 
-def _images_by_key(listing: Listing) -> Mapping[str, Sequence[str]]:
-    """Return the images that are no masks."""
-    found: dict[str, list[str]] = {}
+def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Return the images that are no masks, by their keys, and the masks."""
+    images: dict[str, list[str]] = {}
+    masks: list[str] = []
     for name in listing.images:
-        if not _is_mask(name):
-            found.setdefault(_key(name), []).append(name)
-    return found
+        (masks if _is_mask(name) else images.setdefault(_key(name), [])).append(name)
+    return images, masks
 
 
 def _unpaired(line: int, mask: str, found: Sequence[str]) -> Problem:
@@ -192,18 +173,18 @@ class MaskClasses(NamedTuple):
     """The classes of masks.
 
     Attributes:
-        file: the file that names them; empty if there is none.
         names: their names, by number.
         colours: the class of each colour, such as ``#ff0000``; empty if pixels are numbers.
     """
 
-    file: str = ""
     names: Sequence[str] = ()
     colours: Mapping[str, str] = {}
 
 
-def classes_in(listing: Listing) -> MaskClasses:
+def mask_classes(listing: Listing) -> MaskClasses:
     """Return the classes that a file below a folder names; the outermost one counts.
+
+    Without one, they are those of VOC if its lists of images are there.
 
     Raises: SourceError: a line of it cannot be used.
     """
@@ -214,20 +195,21 @@ def classes_in(listing: Listing) -> MaskClasses:
         text = listing.head(name).decode("utf-8-sig", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         try:
-            return _parsed(name, base, lines)
+            return _parsed(base, lines)
         except (ValueError, csv.Error) as exc:
             raise SourceError(f"{listing.root}{name}: {exc}") from None
-    return MaskClasses()
+    is_voc = any(f"/{_VOC_SETS}/".lower() in f"/{name}".lower() for name in listing.others)
+    return MaskClasses(_VOC_CLASSES if is_voc else ())
 
 
-def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
+def _parsed(base: str, lines: Sequence[str]) -> MaskClasses:
     if base in _LISTS:
-        return MaskClasses(name, lines)
+        return MaskClasses(lines)
     if base == _NUMBERED:
         numbers = {int(number): label.strip() for number, label in read_fields(lines[1:])}
         if sorted(numbers) != list(range(len(numbers))):
             raise ValueError(f"the numbers of classes must be 0, 1, … (got {sorted(numbers)})")
-        return MaskClasses(name, [numbers[at] for at in range(len(numbers))])
+        return MaskClasses([numbers[at] for at in range(len(numbers))])
     if base == _COLOURED:
         rows = [(label, rest) for label, *rest in read_fields(lines[1:])]
     elif base == _META:
@@ -235,7 +217,7 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
         labels = [str(label) for label in mapping(meta.get("label_map"), "label_map").values()]
         levels = items(meta.get("segmentation_colors"), "segmentation_colors")
         if not levels:
-            return MaskClasses(name, labels)
+            return MaskClasses(labels)
         rows = list(zip(labels, ([*items(each, "a colour")] for each in levels), strict=True))
     elif base == _COLOUR_FIRST:
         rows = [(label, colour) for *colour, label in (line.split(None, 3) for line in lines)]
@@ -243,7 +225,7 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
         parts = [line.split(":") for line in lines if not line.startswith("#")]
         rows = [(label, colour.split(",")) for label, colour, *_ in parts]
     colours = {_colour(levels): label.strip() for label, levels in rows}
-    return MaskClasses(name, list(dict.fromkeys(colours.values())), colours)
+    return MaskClasses(list(dict.fromkeys(colours.values())), colours)
 
 
 def _colour(levels: Iterable[str]) -> str:
