@@ -37,8 +37,6 @@ from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single
 from recordgen.formats.proposal import stop
 from recordgen.formats.row_parser import note_unused
-from recordgen.options import AUTO, ConvertOptions
-from recordgen.registry import FORMATS, TASKS
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
@@ -348,21 +346,9 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
 _LONG_CHARACTERS = ("\U00010000", "\x80")
 
 
-def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
-    """Check the unit of offsets. Raises: UsageError: the spans show another, or there are none."""
-    is_spans = (
-        bool(heads)
-        and TASKS[options.task].kind == "entities"
-        and FORMATS[options.format].has_columns
-    )
-    if options.columns.offsets != AUTO:
-        if not is_spans:
-            raise UsageError(
-                f"columns: offsets={options.columns.offsets} is for JSONL files of "
-                f"{TextEntities.name}, and this source is none; omit it"
-            )
-        return
-    for head in heads if is_spans else ():
+def check_offsets(heads: Iterable[Head]) -> None:
+    """Check that offsets of entities count characters. Raises: UsageError."""
+    for head in heads:
         spans = [*_spans_of(head)]
         for long in _LONG_CHARACTERS:
             behind = [shown for before, shown in spans if max(before, default="") >= long]

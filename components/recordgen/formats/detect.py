@@ -35,6 +35,7 @@ from recordgen.formats.understand import (
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import FORMATS
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
@@ -218,10 +219,19 @@ def shown_columns(
 
 
 def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
-    if options.columns.offsets != AUTO or (heads and TASKS[options.task].kind == "entities"):
+    """Check the unit of offsets. Raises: UsageError: the spans show another, or there are none."""
+    unit = options.columns.offsets
+    has_spans = bool(heads) and TASKS[options.task].kind == "entities"
+    has_spans = has_spans and FORMATS[options.format].has_columns
+    if unit != AUTO and not has_spans:
+        raise UsageError(
+            f"columns: offsets={unit} is for JSONL files of entities, and this source is none; "
+            f"omit it"
+        )
+    if has_spans and unit == AUTO:
         from recordgen.formats.automl_jsonl import check_offsets  # most rows have no spans
 
-        check_offsets(heads, options)
+        check_offsets(heads)
 
 
 def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:

@@ -26,9 +26,6 @@ BETWEEN_ITEMS = "\x1f"
 #: The class of a one-hot column, or those of a column of one-hot lists, in the order of the list.
 Classes: TypeAlias = "str | tuple[str, ...]"
 
-#: No column is one-hot.
-NO_CLASSES: Mapping[int, Classes] = {}
-
 #: The contents of one-hot columns, in lower case; ``pandas.get_dummies`` writes ``True``.
 IS_CLASS: Mapping[str, bool] = {
     "0": False,

@@ -297,7 +297,6 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     texts = [at for at in texts if not mostly(_is_list, columns.filled[at])]
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
-    keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
     paths = [*files, *roots] or ([] if texts else addresses)
     if columns.take("path", paths):
@@ -390,10 +389,6 @@ def _flags(columns: _Columns) -> Sequence[int]:
     flags = max(found, key=len)
     are_varied = sum(map(columns.is_varied, flags)) * 2 >= len(flags)
     return flags if len(flags) > 1 and are_varied else ()
-
-
-def _is_fraction(value: str) -> bool:
-    return "." in value and NUMBER.fullmatch(value) is not None
 
 
 def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

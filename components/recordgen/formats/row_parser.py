@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -34,7 +34,7 @@ from recordgen.formats.header import (
     other_header,
     too_many_fields,
 )
-from recordgen.formats.label_fields import Classes, classes_of, separated
+from recordgen.formats.label_fields import classes_of, separated
 from recordgen.formats.made_columns import names_in_path, with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, LABEL_NUMBER, SIZE_COLUMNS
@@ -74,30 +74,33 @@ class Places(NamedTuple):
     annotation: Sequence[int]
 
 
-@dataclass(frozen=True)
 class ByHeader:
     """Parses lines whose columns a header names.
 
     Attributes:
-        to_row: makes rows of the columns' contents, see
-            :meth:`recordgen.formats.row_parser.RowParser.to_row`.
-        takes_labels: an annotation consists only of labels.
         places: the indices of the columns.
-        text: the index of the column of texts.
         count: the largest number of fields of a line.
         group: the index of the column of groups.
-        classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
-        uncertain: see :class:`recordgen.tables.roles.Columns`.
     """
 
-    to_row: Callable[..., Row | Reject]
-    takes_labels: bool
-    places: Places
-    text: int
-    count: int
-    group: int = NOWHERE
-    classes: Sequence[Classes] = ()
-    uncertain: str = AUTO
+    def __init__(self, parser: RowParser, header: Header, *, is_whole: bool = True) -> None:
+        """Find the columns of a task; ``is_whole``: no line has more columns than the header."""
+        columns = parser.columns_of(header.known)
+        check_twice(header.known, columns)
+        split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
+        self._takes_labels = parser.takes_labels
+        annotation = [
+            at
+            for role in parser.roles
+            for at in (columns[role] if self._takes_labels else (*columns[role], NOWHERE)[:1])
+        ]
+        self.places = Places(split, path, annotation)
+        self.count = len(header.known) if is_whole else NOWHERE
+        self.group = header.group
+        self._text = text
+        self._to_row = parser.to_row
+        self._uncertain = parser.uncertain
+        self._classes = [header.classes.get(at, "") for at in annotation if header.classes]
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""
@@ -105,23 +108,23 @@ class ByHeader:
         if len(row) > self.count and any(field.strip() for field in row[self.count :]):
             return too_many_fields(self.count, len(row)).reject(source, line, field_at(row, path))
         annotation = [field_at(row, index) for index in annotation_at]
-        if self.takes_labels:
+        if self._takes_labels:
             try:
                 annotation = self.labels(annotation)
             except AnnotationError as exc:
                 return exc.reject(source, line, field_at(row, path))
-        text = row[self.text] if self.text < len(row) else ""
+        text = row[self._text] if self._text < len(row) else ""
         ml_use, uri = field_at(row, split), field_at(row, path)
-        made = self.to_row(ml_use, uri, text, annotation, source, line)
+        made = self._to_row(ml_use, uri, text, annotation, source, line)
         if self.group == NOWHERE or isinstance(made, Reject):
             return made
         return made._replace(group=field_at(row, self.group) or None)
 
     def labels(self, fields: Sequence[str]) -> list[str]:
         """Return the labels in the columns of the annotation. Raises: AnnotationError."""
-        if not self.classes:
+        if not self._classes:
             return list(filter(None, fields))
-        return classes_of(fields, self.classes, self.uncertain)
+        return classes_of(fields, self._classes, self._uncertain)
 
 
 class RowParser(CsvParser):
@@ -288,12 +291,12 @@ class RowParser(CsvParser):
                 f"({','.join(fields):.200}); name it, such as --columns "
                 f"{'text' if self.texts else 'path'}=…,label=…"
             )
-        return self.by_header(columns), True
+        return ByHeader(self, columns), True
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
         """Return the parser of the lines of a file without a header. Raises: UsageError."""
         if given.roles:
-            return self.by_header(given.numbered(fields, where), is_whole=False)
+            return ByHeader(self, given.numbered(fields, where), is_whole=False)
         if given.group:
             raise UsageError(
                 f"{where}: without a header, group_by={given.group} also needs the numbers of the "
@@ -350,33 +353,16 @@ class RowParser(CsvParser):
         named, payloads = {r for r, at in self.columns_of(fields).items() if at}, {"path", "text"}
         return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
 
-    def by_header(self, header: Header, *, is_whole: bool = True) -> Parser:
-        """Return the parser of lines below a header; ``is_whole``: no line has more columns."""
-        columns = self.columns_of(header.known)
-        check_twice(header.known, columns)
-        split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
-        annotation = [
-            index
-            for role in self._task.columns
-            for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
-        ]
-        classes = header.classes
-        return ByHeader(
-            self.to_row,
-            self.takes_labels,
-            Places(split, path, annotation),
-            text,
-            len(header.known) if is_whole else NOWHERE,
-            header.group,
-            [classes.get(at, "") for at in annotation] if classes else (),
-            self.uncertain,
-        )
-
     def decoded(self, fields: Sequence[str]) -> str | None:
         """Return the annotation of fields that hold labels or boxes. Raises: AnnotationError."""
         if self.takes_labels:
             fields = separated(fields, self.label_separator)
         return self._task.from_fields(fields, self._adjusted)
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """The roles of the columns of an annotation, in the task's order."""
+        return tuple(self._task.columns)
 
     @property
     def takes_labels(self) -> bool:

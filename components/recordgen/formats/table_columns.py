@@ -23,7 +23,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from recordgen.core.limits import TABLE_COLUMNS
-from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -48,8 +47,7 @@ _ROWS_BELOW = 100
 
 _WORDS_OF_A_NAME = 2
 
-# Patterns of fields that are hardly ever names; others are compared with the fields below them.
-_KINDS = {"number": NUMBER, "date": re.compile(DATE), "email": re.compile(r"[^@\s]+@[^@\s]+\.\w+")}
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
@@ -241,9 +239,7 @@ def _is_like(field: str, values: Sequence[str]) -> bool:
 
 
 def _kind(field: str) -> str:
-    text = field.strip()
-    found = (kind for kind, pattern in _KINDS.items() if pattern.fullmatch(text))
-    return next(found, "") or kind_of(text)
+    return "email" if _EMAIL.fullmatch(field.strip()) else kind_of(field.strip())
 
 
 def named(header: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.tables.roles import LABEL_COLUMNS, Columns
-from recordgen.tables.types import Ignored, Weight
+from recordgen.tables.types import ColumnType, Ignored, Weight
 
 #: The name that pandas gives to a column without one, which is the index of a frame.
 INDEX = "Unnamed: 0"
@@ -52,24 +52,25 @@ def decide_table(
         raise UsageError(
             f"columns: split, target and weight must be different columns (got {', '.join(used)})"
         )
-    columns = tuple(
-        Column.of(
-            name, types.get(name) or ("bytes" if name == split else _dtype(name, item, options))
-        )
+    dtypes = {
+        name: types.get(name) or ("bytes" if name == split else _dtype(name, item, options))
         for name, item in found.items()
-    )
-    dtypes = {column.name: column.dtype for column in columns}
+    }
+    if weight is not None and dtypes[weight] == "bytes":
+        odd = found[weight].odd
+        raise UsageError(
+            f"the weight {weight!r} must hold numbers"
+            + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
+        )
     has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
-    if has_index:
-        columns = tuple(Column(c.name, Ignored) if c.name == INDEX else c for c in columns)
-    if weight is not None:
-        if dtypes[weight] == "bytes":
-            odd = found[weight].odd
-            raise UsageError(
-                f"the weight {weight!r} must hold numbers"
-                + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
-            )
-        columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
+    own_types: dict[str | None, ColumnType] = {
+        weight: Weight,
+        **({INDEX: Ignored} if has_index else {}),
+    }
+    columns = tuple(
+        Column(name, own_types[name]) if name in own_types else Column.of(name, dtype)
+        for name, dtype in dtypes.items()
+    )
     prediction, kind = None, ""
     if target is not None:
         if options.columns.prediction == AUTO and dtypes[target] == "bytes":
