@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +18,7 @@ from tfx.types import standard_component_specs as specs
 from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.errors import UsageError, check_names
 from recordgen.examplegen import driver, executor, parameters
-from recordgen.options import AUTO, OptionValues, make_options, option_text
+from recordgen.options import AUTO, OPTIONS, OptionValues, make_options, option_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,6 +39,7 @@ class AutoMLExampleGenSpec(component_spec.ComponentSpec):
         specs.OUTPUT_CONFIG_KEY: _Parameter(type=example_gen_pb2.Output, optional=True),
         parameters.DATASET_VERSION_KEY: _Parameter(type=str, optional=True),
         parameters.FINGERPRINT_IMAGES_KEY: _Parameter(type=int, optional=True),
+        parameters.DEFAULTS_KEY: _Parameter(type=str, optional=True),
         **{
             name: _Parameter(type=kind, optional=True)
             for name, kind in parameters.OPTION_TYPES.items()
@@ -144,11 +146,18 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         if isinstance(input_config, example_gen_pb2.Input):
             known = output_config if isinstance(output_config, example_gen_pb2.Output) else None
             parameters.check_splits(input_config, known)
+        # A later version may have lost an option: it then ignores it at this default.
+        defaults = {
+            name: _as_property(option_text(name, OPTIONS[name].default), kind)
+            for name, kind in parameters.OPTION_TYPES.items()
+            if name in given
+        } | {"fail_on": NO_EVAL}
         optional = {
             specs.OUTPUT_CONFIG_KEY: output_config,
             specs.RANGE_CONFIG_KEY: range_config,
             parameters.DATASET_VERSION_KEY: dataset_version,
             **given,
+            parameters.DEFAULTS_KEY: json.dumps(defaults),
             parameters.PREVIOUS_KEY: previous,
         }
         spec = AutoMLExampleGenSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,15 +18,29 @@ from recordgen import storage
 from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
+from recordgen.options import (
+    OPTIONS,
+    ConvertOptions,
+    check_gone,
+    make_options,
+    without_unset,
+)
 
 DATASET_VERSION_KEY = "dataset_version"
 PREVIOUS_KEY = "previous"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
+DEFAULTS_KEY = "option_defaults"  # JSON: the given options' defaults when the pipeline was compiled
 DEFAULT_PATTERN = "*.csv"
 
 #: The options, which are execution parameters, with their types.
 OPTION_TYPES: Mapping[str, type] = {name: option.kind for name, option in OPTIONS.items()}
+
+_KNOWN = (
+    *specs.FileBasedExampleGenSpec.PARAMETERS,
+    *(example_gen.SPAN_PROPERTY_NAME, example_gen.VERSION_PROPERTY_NAME),
+    *(example_gen.FINGERPRINT_PROPERTY_NAME, DATASET_VERSION_KEY, FINGERPRINT_IMAGES_KEY),
+    *(DEFAULTS_KEY, *OPTION_TYPES),
+)
 
 
 def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions | None:
@@ -195,13 +210,14 @@ class ExampleGenParameters:
 
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
-    """Return the options of an execution; rows only reach allowed files. Raises: UsageError."""
+    """Return the options of an execution; rows only reach allowed files.
+
+    Raises: UsageError: a value is not allowed, or its option has gone; see :func:`check_gone`.
+    """
+    is_set = {name: value for name, value in properties.items() if value is not None}
+    check_gone(is_set, _KNOWN, json.loads(properties.get(DEFAULTS_KEY) or "{}"))
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
-    given = {
-        name: kind(properties[name])
-        for name, kind in OPTION_TYPES.items()
-        if properties.get(name) is not None
-    }
+    given = {name: kind(is_set[name]) for name, kind in OPTION_TYPES.items() if name in is_set}
     return replace(make_options(without_unset(given, OPTIONS)), confined=True)
 
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.version import __version__
+from recordgen.options import check_gone
 
 #: Where convert reads and writes: at the uri itself (uri), in the launcher's folder (path), or at
 #: one of them by the uri's scheme (auto).
@@ -99,18 +99,11 @@ class StepInput:
     def values(self, *known: str) -> dict[str, Any]:
         """Return the parameters that this version knows.
 
-        A compiled pipeline passes a value for every input that the step had then. An input that has
-        gone since is ignored at its default.
+        A compiled pipeline passes a value for every input that the step had then.
 
         Raises: UsageError: another input has gone.
         """
-        for name in sorted(self.parameters.keys() - known):
-            if self.parameters[name] != self.defaults.get(name):
-                raise UsageError(
-                    f"{name} is no input of this step in version {__version__} (got "
-                    f"{self.parameters[name]!r:.80}); omit it, or run the step in the image of the "
-                    f"version that it was compiled with"
-                )
+        check_gone(self.parameters, known, self.defaults)
         return {name: self.parameters[name] for name in known if name in self.parameters}
 
     def paths(self, *names: str) -> list[str]:
