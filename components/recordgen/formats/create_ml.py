@@ -10,13 +10,12 @@ object detector data source"; ``MLObjectDetector.DataSource`` names the older ke
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, items_of
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, items_of
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
@@ -39,7 +38,7 @@ class CreateMl(PictureFormat):
         reason = f"{found[0]} lists images and boxes with coordinates"
         return Evidence(reason, self.tasks[0], found)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         for number, item in items_of(listing, document):
             yield _picture(listing, posixpath.dirname(document), number, item)
 

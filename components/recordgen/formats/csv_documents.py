@@ -7,7 +7,7 @@ never loses a box in silence.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from recordgen.errors import SourceError
@@ -49,11 +49,11 @@ def rows_of(listing: Listing, document: str) -> Iterator[Record | Problem]:
 
 
 def columns_of(
-    listing: Listing, document: str, *needed: str
+    listing: Listing, document: str, *needed: str, named: Callable[[str], str] = str
 ) -> Iterator[tuple[int, Mapping[str, str]] | Problem]:
     """Yield the line and the fields of each record below the header, by the names in it.
 
-    Blanks, and the # of a comment, do not belong to a name.
+    Blanks, and the # of a comment, do not belong to a name, which ``named`` may change.
 
     Raises: as :func:`records_of`; SourceError: the header has not the needed names.
     """
@@ -64,7 +64,7 @@ def columns_of(
         elif header:
             yield item.line, dict(zip(header, item.fields, strict=True))
         else:
-            header = [field.strip().lstrip("#") for field in item.fields]
+            header = [named(field.strip().lstrip("#")) for field in item.fields]
             if not {*needed} <= {*header}:
                 raise SourceError(
                     f"{listing.root}{document}:{item.line}: the header must name "

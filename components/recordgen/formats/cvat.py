@@ -21,7 +21,7 @@ from recordgen.features import OCCLUDED
 from recordgen.formats import shapes
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, size_of
 from recordgen.formats.xml_elements import elements, parse
 from recordgen.subjects.details import NOTHING, Details, flagged
 from recordgen.subjects.picture import Corners, Marked, Picture, is_number
@@ -57,7 +57,7 @@ class Cvat(PictureFormat):
         reason = f"{found[0]} is CVAT's XML for images"
         return Evidence(reason, task, found, classes)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         folder = posixpath.dirname(document)
         images = posixpath.join(folder, "images")
         for number, element in enumerate(_elements(listing, document, "image"), start=1):

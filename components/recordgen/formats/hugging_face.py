@@ -28,7 +28,7 @@ from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, objects_in, read_objects
 from recordgen.formats.parquet import classes_of, table_rows
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, notes_about
 from recordgen.formats.split_names import names_split, numbered_split
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
@@ -73,7 +73,7 @@ class HuggingFace(PictureFormat):
         classes = classes_of(listing, found[0], label)
         return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         where = f"{listing.root}{document}"
         label = _label_of(where, _first(listing, document))
         names = classes_of(listing, document, label)

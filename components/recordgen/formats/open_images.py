@@ -52,8 +52,7 @@ class OpenImages(PictureFormat):
     has_lines = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        documents = listing.candidates(".csv")
-        headers = {name: {*map(str.lower, _header(listing, name))} for name in documents}
+        headers = {name: _header(listing, name) for name in listing.candidates(".csv")}
         boxes = [name for name, header in headers.items() if _OF_BOXES.issubset(header)]
         # Labels often lie beside the boxes.
         labels = [name for name, header in headers.items() if _OF_LABELS.issubset(header)]
@@ -67,7 +66,8 @@ class OpenImages(PictureFormat):
         names, folders = _names(listing, document), _folders(document)
         used = missing = 0
         unnamed: dict[str, None] = {}
-        for image, group in groupby(_lines(listing, document), key=_image_of):
+        rows = columns_of(listing, document, _IMAGE, _LABEL, named=str.lower)
+        for image, group in groupby(rows, key=_image_of):
             items = list(group)
             yield from (item for item in items if isinstance(item, Problem))
             if not (lines := [item for item in items if not isinstance(item, Problem)]):
@@ -81,8 +81,8 @@ class OpenImages(PictureFormat):
             if isinstance(found, Problem):
                 yield found
                 continue
-            codes = (fields[_LABEL] for _, fields in lines if fields[_LABEL].startswith(_CODES))
-            unnamed.update((code, None) for code in codes if code not in names)
+            codes = (fields[_LABEL].strip() for _, fields in lines)
+            unnamed.update((it, None) for it in codes if it.startswith(_CODES) and it not in names)
             yield _picture(found, lines, names)
         if not used:
             raise SourceError(
@@ -101,25 +101,16 @@ class OpenImages(PictureFormat):
 
 def _header(listing: Listing, name: str) -> Sequence[str]:
     first = listing.head(name).partition(b"\n")[0].decode("utf-8-sig", "replace")
-    return [field.strip() for field in first.split(",")]
+    return [field.strip().lower() for field in first.split(",")]
 
 
 def _image_of(line: _Line | Problem) -> str:
-    return line.uri if isinstance(line, Problem) else line[1][_IMAGE]
-
-
-def _lines(listing: Listing, name: str) -> Iterator[_Line | Problem]:
-    """Yield the lines below the header, and a problem for each that cannot be read."""
-    for item in columns_of(listing, name, *_header(listing, name)):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield item[0], {name.lower(): text.strip() for name, text in item[1].items()}
+    return line.uri if isinstance(line, Problem) else line[1][_IMAGE].strip()
 
 
 def _details(fields: Mapping[str, str]) -> Details:
     """Return what flags say: a box around a group is one around a crowd."""
-    flags = {flag for flag, column in _FLAGS.items() if fields.get(column) == "1"}
+    flags = {flag for flag, column in _FLAGS.items() if fields.get(column, "").strip() == "1"}
     if not flags:
         return NOTHING
     return Details(frozenset(flags | ({IS_CROWD} if GROUP_OF in flags else set())))
@@ -149,9 +140,9 @@ def _folders(document: str) -> Sequence[str]:
 def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Picture | Problem:
     labels, objects = [], []
     for number, fields in lines:
-        label = names.get(fields[_LABEL], fields[_LABEL])
+        code, confidence = fields[_LABEL].strip(), fields.get(_CONFIDENCE, "").strip() or "1"
+        label = names.get(code, code)
         texts = [fields[side] for side in _SIDES] if fields.keys() >= _OF_BOXES else []
-        confidence = fields.get(_CONFIDENCE) or "1"
         try:
             if float(confidence) == 0:
                 continue  # verified: the image does not show this class

@@ -38,7 +38,7 @@ from recordgen.formats.objects import (
     names_beside,
     read_objects,
 )
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
@@ -208,7 +208,7 @@ class Parquet(PictureFormat):
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, columns.names)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         columns = columns_of(listing, document)
         if columns is None:
             raise SourceError(f"{listing.root}{document}: there is no column of images")

@@ -25,7 +25,7 @@ from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
+from recordgen.formats.pictures import Note, PictureFormat, Pictures, Problem, notes_about, size_of
 from recordgen.formats.xml_elements import parse
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
@@ -70,7 +70,7 @@ class PascalVoc(PictureFormat):
         reason = f"{found[0]} is the <annotation> of an image"
         return Evidence(reason, self.tasks[0], found if listing.only else ("",))
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         sets = splits_in_sets(listing, "ImageSets/Main")
         used = set()
         for line, name in enumerate(listing.candidates(".xml"), start=1):

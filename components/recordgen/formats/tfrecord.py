@@ -35,7 +35,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
 from recordgen.formats.objects import TASKS_OF_IMAGES, names_beside
-from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.pictures import Note, PictureFormat, Pictures, Problem, size_of
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
@@ -287,7 +287,7 @@ class TfRecordFiles(PictureFormat):
             f"or read them with recordgen.read"
         )
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         names = _names(listing, document, dataset_of(listing))
         path = f"{listing.root}{document}"
         listing.open(document).close()  # an error if there is no such file

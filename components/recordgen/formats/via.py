@@ -29,7 +29,7 @@ from recordgen.formats.json_values import (
     top_items,
 )
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.picture import Marked, Picture, are_numbers
@@ -58,7 +58,7 @@ class Via(PictureFormat):
             return None
         return Evidence(f"{found[0]} has the regions of VGG Image Annotator", self.tasks[0], found)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         where = f"{listing.root}{document}"
         read = _csv_images if document.lower().endswith(".csv") else _json_images
         try:

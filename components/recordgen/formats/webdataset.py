@@ -30,7 +30,7 @@ from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import TASKS_OF_IMAGES, labels_of, names_beside, read_objects
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
+from recordgen.formats.pictures import PictureFormat, Pictures, Problem, notes_about, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
@@ -118,7 +118,7 @@ class WebDataset(PictureFormat):
         reason = f"{first} has {suffixes} for the key {group.key}"
         return Evidence(reason, task, found, names)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> Pictures:
         names = names_beside(listing, document, _LABELS[0])
         unread: set[str] = set()
         with listing.open(document) as file:
