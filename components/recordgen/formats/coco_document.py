@@ -187,9 +187,7 @@ class CocoDocument:
         try:
             size = self._packed.write(marshal.dumps(tuple(found)))
         except OSError as exc:
-            raise StorageError(
-                f"no room for annotations: {exc}; set TMPDIR to another disk"
-            ) from exc
+            raise StorageError(f"annotations need a temporary file: {exc}; set TMPDIR") from exc
         self._places[_key(item.get("image_id"))].extend((self._size, size))
         self._size += size
 
