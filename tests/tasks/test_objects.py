@@ -1,6 +1,7 @@
 """What is known of objects besides label and box: from documents to records and back."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from recordgen.exports.inspection.records import inspect
 from recordgen.subjects.details import Details, Mask, Polygons
 from recordgen.subjects.objects import details_in, features_of
 from recordgen.subjects.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
+from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, without_size
 from tests.conftest import stored_examples
 from tests.formats.conftest import make_pictures  # noqa: F401
 
@@ -109,17 +111,15 @@ def test_the_digest_covers_them_and_examples_leave_shapes_out(document, tmp_path
 def test_run_lengths_are_those_of_pycocotools(seed):
     """Text, pixels and the box around them."""
     rng = np.random.default_rng(seed)
-    pixels = (rng.random((rng.integers(1, 40), rng.integers(1, 60))) < rng.random()).astype(
-        np.uint8
-    )
+    shape = rng.integers(1, 40), rng.integers(1, 60)
+    pixels = (rng.random(shape) < rng.random()).astype(np.uint8)
     expected = coco_masks.encode(np.asfortranarray(pixels))
     text = text_of(runs_in(pixels))
     assert text == expected["counts"].decode()
     np.testing.assert_array_equal(pixels_of(runs_of(text), *pixels.shape), pixels)
     left, top, width, height = coco_masks.toBbox(expected).tolist()
-    box = box_of(runs_in(pixels), pixels.shape[0])
     if pixels.any():
-        assert box == (left, top, left + width, top + height)
+        assert box_of(runs_in(pixels), len(pixels)) == (left, top, left + width, top + height)
 
 
 # the last one is a number of more letters than any run has: its time would be their square
@@ -134,7 +134,7 @@ TRIANGLE = (0.5, 0.25, 0.75, 0.25, 0.5, 1.0)
 
 
 def test_details_come_back_from_features():
-    """Each combination of what is known survives."""
+    """Each combination of what is known survives; the size of the image is cut from the text."""
     details = [
         Details(frozenset({"is_crowd", "group_of"}), 12.5, Polygons.of([TRIANGLE, TRIANGLE])),
         Details(area=3.0, mask=Mask(text_of([3, 2, 4]), 3, 3)),
@@ -142,6 +142,9 @@ def test_details_come_back_from_features():
     ]
     values = {"image/height": [3], "image/width": [3], **features_of(details)}
     assert details_in(values, 3) == details
+    boxes = Boxes.of({Box('],"size":[', 0, 0, 1, 1 / at): details[-at] for at in (1, 2, 3)})
+    for each in (boxes, replace(boxes, details=())):
+        assert without_size(replace(each, size=ImageSize(3, 3)).to_json()) == each.to_json()
 
 
 def test_the_report_draws_polygons_and_keypoints(document, tmp_path):

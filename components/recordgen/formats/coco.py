@@ -119,7 +119,7 @@ class Coco(PictureFormat):
                 )
                 yield Problem(line, message, name)
                 continue
-            found: str | Problem = name
+            found: str | Picture | Problem = name
             if not storage.is_url(name):
                 if not listing.images:
                     raise SourceError(
@@ -127,11 +127,10 @@ class Coco(PictureFormat):
                         f"folder that holds both the document and the images"
                     )
                 found = image_or_problem(listing, name, *folders, line=line)
-            if isinstance(found, Problem):
-                yield found
-                continue
-            seen[found] += 1
-            yield parsed.picture(line, found, image, boxes)
+            if isinstance(found, str):
+                seen[found] += 1
+                found = parsed.picture(line, found, image, boxes)
+            yield found
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))

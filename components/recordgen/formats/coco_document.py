@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from weakref import finalize
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, StorageError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
@@ -184,7 +184,10 @@ class CocoDocument:
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:
             self._most_keypoints = count
-        size = self._packed.write(marshal.dumps(tuple(found)))
+        try:
+            size = self._packed.write(marshal.dumps(tuple(found)))
+        except OSError as exc:
+            raise StorageError(f"annotations need a temporary file: {exc}; set TMPDIR") from exc
         self._places[_key(item.get("image_id"))].extend((self._size, size))
         self._size += size
 

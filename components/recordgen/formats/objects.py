@@ -141,10 +141,9 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
         if not isinstance(boxes, list):
             raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
         count = len(boxes)
-        if wrong := [
-            k for k, it in known.items() if not (isinstance(it, list) and len(it) == count)
-        ]:
-            raise ValueError(f"objects needs a {wrong[0]} for each bbox (got {value!r:.80})")
+        for key, each in known.items():
+            if not (isinstance(each, list) and len(each) == count):
+                raise ValueError(f"objects needs a {key} for each bbox (got {value!r:.80})")
         value = [{key: each[at] for key, each in known.items()} for at in range(count)]
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping):

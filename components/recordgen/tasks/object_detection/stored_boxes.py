@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -365,8 +366,4 @@ def areas_of(shares: Array, found: Sequence[Details], pixels: int) -> Sequence[f
     sides = shares[:, 2:] - shares[:, :2]
     own = (sides[:, 0] * sides[:, 1] * pixels).tolist()
     areas = [mine if area is None else area for mine, area in zip(own, given, strict=True)]
-    return none if all(map(_are_close, own, areas)) else areas
-
-
-def _are_close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_ROUNDED)
+    return none if all(map(partial(math.isclose, rel_tol=_ROUNDED), own, areas)) else areas

@@ -311,7 +311,7 @@ class ObjectDetection(ImageTask):
         """Return the rows' annotations with digests in place of outlines and masks."""
         return [
             without_shapes(text) if text and _HAS_SHAPE in text else text
-            for text in annotations.to_pylist()
+            for text in (each.as_py() for each in annotations)  # one by one: outlines are long
         ]
 
     def labels(self, annotation: str) -> Sequence[str]:
