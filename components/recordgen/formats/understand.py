@@ -246,18 +246,15 @@ def _widest_first(heads: Sequence[Head]) -> list[Head]:
     return sorted(heads, key=lambda head: -max(map(len, head.rows[:1]), default=0))
 
 
-def _columns(head: Head) -> Sequence[object]:
-    """Return the header of a file, or how many fields its lines have."""
-    return head.rows[0] if head.has_header else [len(row) for row in head.rows[:1]]
-
-
 @contextmanager
 def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     """Propose to convert a file that stops alone, if the columns of others differ."""
     try:
         yield
     except NotUnderstoodError as exc:
-        is_alike = all(_columns(each) == _columns(head) for each in heads)
+        is_alike = all(each.has_header and each.rows[0] == head.rows[0] for each in heads)
+        if "header=no" in exc.options.get("columns", ""):
+            is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
         is_whole = len(heads) == 1 or (is_alike and "image_root" not in exc.options)
         source = exc.source if is_whole else head.path
         raise NotUnderstoodError(
