@@ -363,19 +363,3 @@ def test_the_proposed_way_to_labels_reads_them(tmp_path, images, beside, source,
     if labels is not None:
         found = Outcome(f"{tmp_path}/{source}", **options)
         assert {label for each in found.images.values() for label in each} == labels
-
-
-def test_two_files_of_each_name_are_pairs(tmp_path):
-    """1.jpg beside 1.png in the folder of a class is an image with something about it."""
-    names = [f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")]
-    with pytest.raises(NotUnderstoodError, match="pairs"):
-        Reading(f"{write_files(tmp_path, dict.fromkeys(names, PHOTO))}/")
-
-
-@pytest.mark.parametrize("suffix", [".jpg", ".gif"])
-def test_no_layout_is_proposed_for_masks_that_are_not_read(tmp_path, suffix):
-    """Masks in a format that changes pixels have no option that reads them."""
-    write_files(tmp_path, dict.fromkeys(["images/a.jpg", f"masks/a{suffix}"], b""))
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.plan(f"{tmp_path}/")
-    assert not caught.value.options

@@ -177,6 +177,12 @@ STOPS = {
         ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False
     ),
     "one beside images": (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl", False),
+    "masks as JPEG": (["images/a.jpg", "masks/a.jpg"], "", False),
+    "masks as GIF": (["images/a.jpg", "masks/a.gif"], "", False),
+    "two files of each name": (
+        [f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")],
+        "pairs", False,
+    ),
 }  # fmt: skip
 
 
@@ -249,26 +255,31 @@ def test_a_folder_moves_with_its_splits(tmp_path):
     assert one == other
 
 
-# an import file, its text, whether it names an image below it
+# a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
     ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
     ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
     ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
-    ("labels.csv", "image,label\ntrain/cat/1.jpg,dog\n", True),
-    ("train/labels.csv", "1.jpg;dog\n", True),
-    ("labels.csv", "train\\cat\\1.jpg,dog\n", True),
-    ("labels.jsonl", '{"path": "1.jpg", "label": "dog"}\n', True),
+    ("labels.csv", "image,label\ntrain/cat/a001.jpg,dog\n", True),
+    ("train/labels.csv", "a001.jpg;dog\n", True),
+    ("labels.csv", "train\\cat\\a001.jpg,dog\n", True),
+    ("labels.jsonl", '{"path": "a001.jpg", "label": "dog"}\n', True),
+    ("lists.txt", "cat/a001\ndog/b002\n", True),
+    ("paths.txt", "cat/a001.jpg\ndog/b002.jpg\n", True),
+    ("boxes.tsv", "a001.jpg\t1\nb002.jpg\t2\n", True),
+    ("ids.csv", "id,age\na001,3\nb002,4\n", True),
+    ("all.json", '{"a001.jpg": 1, "b002.jpg": 2}', True),
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "is_import_file"), BESIDE_CLASSES)
-def test_a_csv_beside_classes_stops_if_it_names_images(name, text, is_import_file, tmp_path):
+@pytest.mark.parametrize(("name", "text", "is_source"), BESIDE_CLASSES)
+def test_a_file_beside_classes_stops_if_it_names_images(name, text, is_source, tmp_path):
     """Training history beside folders of classes is skipped; another source of labels is not."""
-    root = folder(tmp_path, "train/cat/1.jpg", "test/dog/2.jpg", name)
+    root = folder(tmp_path, "train/cat/a001.jpg", "test/dog/b002.jpg", name)
     (tmp_path / name).write_text(text)
-    if is_import_file:
-        with pytest.raises(SourceError, match=name):
+    if is_source:
+        with pytest.raises(NotUnderstoodError, match=name):
             read(root)
     else:
         adjusted = Adjustments()
@@ -362,23 +373,6 @@ def test_numbers_in_names_of_classes(name, tmp_path):
     names = [name.format(kind, number) for kind in ("cat", "dog") for number in (1, 2, 3)]
     labels = {label for _, _, label in read(folder(tmp_path, *names))}
     assert {label[:3] for label in labels} == {"cat", "dog"}
-
-
-LISTS = {
-    "lists.txt": "cat/a001\ndog/b002\n",
-    "paths.txt": "cat/a001.jpg\ndog/b002.jpg\n",
-    "boxes.tsv": "a001.jpg\t1\nb002.jpg\t2\n",
-    "ids.csv": "id,age\na001,3\nb002,4\n",
-    "all.json": '{"a001.jpg": 1, "b002.jpg": 2}',
-}
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_a_file_that_names_the_images_stops(name, tmp_path):
-    """Lists of splits, boxes or ids beside folders of classes are not skipped."""
-    files = {"cat/a001.jpg": b"", "dog/b002.jpg": b"", name: LISTS[name]}
-    with pytest.raises(NotUnderstoodError, match=name):
-        read(f"{write_files(tmp_path, files)}/")
 
 
 def test_a_large_folder_is_listed_once(tmp_path):

@@ -93,6 +93,17 @@ def test_a_file_without_labels_can_be_read(tmp_path):
     assert recordgen.check(source, **refusal(source).options).dataset.examples == ROWS
 
 
+def test_files_of_splits_without_a_header_are_read_together(tmp_path):
+    """RetinaNet's CSV of each split: the options that the message names read all of them."""
+    boxes = {
+        f"{at}.csv": (f"{at}.png,1,2,5,6,cat", "{n}.png,1,2,5,6,dog") for at in ("train", "test")
+    }
+    source = written(tmp_path, boxes)
+    found = refusal(source)
+    result = recordgen.check(found.source or source, max_reject_fraction=1, **found.options)
+    assert result.dataset.rows.read == 2 * (ROWS + 1)
+
+
 def test_columns_in_another_order_stop(tmp_path):
     """Tables are joined by position, so their columns must have one order."""
     files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}

@@ -141,7 +141,8 @@ def detect(
         options, columns, header = format_.layout(own, [*map(samples.whole, files)], options)
     else:
         begun = [*map(samples.begun, files)]
-        columns = shown_columns(heads, options, format_, begun)
+        has_keys = format_.has_columns and not format_.has_headers
+        columns = format_.roles(begun) or _columns(heads, options, has_keys=has_keys)
         format_.check(begun, options)
     named_files = with_names(files, heads, options, are_own=source.are_own)
     named = [
@@ -181,23 +182,18 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     return options, reason
 
 
-def shown_columns(
-    heads: Sequence[Head],
-    options: ConvertOptions,
-    format_: Format | None = None,
-    files: Sequence[ImportFile] = (),
-) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a column, or of a folder, and its role; none if position decides."""
-    if format_ is not None and (roles := format_.roles(files)):
-        return tuple(roles)
+def _columns(
+    heads: Sequence[Head], options: ConvertOptions, *, has_keys: bool = False
+) -> Sequence[tuple[str, str]]:
+    """Return pairs of a column and its role; none if position decides.
+
+    ``has_keys``: rows are objects, whose keys have roles without a header.
+    """
     given = Given.of(options)
-    group = ((given.group, "group"),) if given.group else ()
-    is_named = bool(heads) and heads[0].has_header
-    if format_ is not None and format_.has_columns and not (format_.has_headers or is_named):
-        return (
-            *((name, role) for role, names in options.columns.roles.items() for name in names),
-            *group,
-        )
+    group = [(given.group, "group")] if given.group else []
+    if has_keys and not (heads and heads[0].has_header):
+        roles = options.columns.roles.items()
+        return [*((name, role) for role, names in roles for name in names), *group]
     if not heads or heads[0].header is None or not has_row_parser(TASKS[options.task]):
         return ()
     head = heads[0]
@@ -215,7 +211,7 @@ def shown_columns(
         columns.append((shown[0] if len(shown) == 1 else name, form))
     if head.classes:
         columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
-    return (*columns, *group)
+    return [*columns, *group]
 
 
 def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
@@ -261,7 +257,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     task = task_for(options)
     if head.lines and has_row_parser(type(task)):
         check_roles(head, task, given, is_given=is_given)
-    columns = shown_columns([head], options)
+    columns = tuple(_columns([head], options))
     return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))
 
 

@@ -40,24 +40,12 @@ from recordgen.formats.pictures import (
     notes_about,
     picture_of_lines,
 )
-from recordgen.formats.yolo import (
-    CLASS_FILES,
-    configs_in,
-    is_class_file,
-    read_config,
-    read_yaml,
-)
+from recordgen.formats.yolo import CLASS_FILES, configs_in, is_class_file, read_config, read_yaml
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
 from recordgen.subjects.picture import Marked, Picture
-from recordgen.tables.path_layout import (
-    LABEL,
-    SPLIT,
-    MatchedFile,
-    Matches,
-    PathLayout,
-)
+from recordgen.tables.path_layout import LABEL, SPLIT, MatchedFile, Matches, PathLayout
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -202,7 +190,7 @@ def _matches(listing: Listing, text: str) -> Matches:
         raise refusal(
             listing,
             f"no file of {layout.second.text} has the same "
-            f"{', '.join(map(_braced, layout.shared))} as {example}",
+            f"{', '.join(f'{{{word}}}' for word in layout.shared)} as {example}",
         )
     several = next((each for each in matches.files if len(each.others) > 1), None)
     if several is not None:
@@ -212,10 +200,6 @@ def _matches(listing: Listing, text: str) -> Matches:
             f"{several.others[0]} and {several.others[1]}, and only one is read",
         )
     return matches
-
-
-def _braced(word: str) -> str:
-    return f"{{{word}}}"
 
 
 def _kind(listing: Listing, matches: Matches) -> _Kind:

@@ -165,8 +165,8 @@ def below_root(items: Iterable[ReadItem], root: ImageRoot, task: Task) -> Iterat
         if isinstance(item, RowBatch):
             yield from _batch(item, place, task)
         else:
-            uri, _ = place.of(item.uri)
-            yield item._replace(uri=uri or item.uri)
+            uris, _ = place.of(item.uri)
+            yield item._replace(uri=uris[0] if len(uris) == 1 else item.uri)
 
 
 class _Places:
@@ -178,31 +178,16 @@ class _Places:
         self._prefix = root.prefix(source)
         self._there = root.tree.there
 
-    def of(self, path: str) -> tuple[str, bool]:
-        """Return the path of a file for a row, and whether it was found by name.
-
-        The path is empty if several files fit.
-        """
+    def of(self, path: str) -> tuple[Sequence[str], bool]:
+        """Return the path of a file for a row, or all that fit, and if it was found by name."""
         if path in self._there:
-            return self._prefix + path, False
+            return [self._prefix + path], False
         if not path or storage.is_url(path):
-            return path, False
-        found = self.candidates(path)
-        if len(found) > 1:
-            return "", True
-        if found[0] == path:
-            return storage.resolve(path, self._prefix), False
-        return self._prefix + found[0], found[0] != posixpath.normpath(path)
-
-    def candidates(self, path: str) -> Sequence[str]:
-        """Return all files that a path may name."""
-        return self._root.find(path, self._source)
-
-    def reject(self, row: Row, path: str) -> Reject:
-        """Return the reject of a row whose path may name several files."""
-        some = [self._prefix + name for name in self.candidates(path)[:2]]
-        message = f"{path} may be {' or '.join(some)}; write the path with its folder and suffix"
-        return reject(row, RejectCode.AMBIGUOUS_PATH, message)
+            return [path], False
+        found = self._root.find(path, self._source)
+        if list(found) == [path]:
+            return [storage.resolve(path, self._prefix)], False
+        return [self._prefix + name for name in found], found[0] != posixpath.normpath(path)
 
 
 def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
@@ -214,10 +199,12 @@ def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
         if not paths and row.uri and not is_content_uri(row.uri):
             paths = (row.uri,)  # a video, which no one fetches
         found = {path: place.of(path) for path in paths}
-        if lost := next((path for path, (uri, _) in found.items() if not uri), ""):
-            yield place.reject(row, lost)
+        if lost := next((path for path, (fitting, _) in found.items() if len(fitting) > 1), ""):
+            some = " or ".join(found[lost][0][:2])
+            message = f"{lost} may be {some}; write the path with its folder and suffix"
+            yield reject(row, RejectCode.AMBIGUOUS_PATH, message)
             continue
-        uris = {path: uri for path, (uri, _) in found.items()}
+        uris = {path: uri for path, ([uri], _) in found.items()}
         count += sum(by_name for _, by_name in found.values())
         annotation = task.with_uris(row.annotation, uris) if uris else row.annotation
         rows.append(row._replace(uri=uris.get(row.uri, row.uri), annotation=annotation))

@@ -257,6 +257,8 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
         yield
     except NotUnderstoodError as exc:
         is_alike = all(each.has_header and each.rows[0] == head.rows[0] for each in heads)
+        if "header=no" in exc.options.get("columns", ""):
+            is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
         is_whole = len(heads) == 1 or (is_alike and "image_root" not in exc.options)
         source = exc.source if is_whole else head.path
         raise NotUnderstoodError(

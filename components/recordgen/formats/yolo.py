@@ -195,12 +195,11 @@ def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
             f"({', '.join(names[:5])}); pass the one to use"
         )
     # Files above one another are about the same images.
-    inner = {one for one in by_folder for other in by_folder if one != other and _is_in(one, other)}
-    return sorted(name for folder, name in by_folder.items() if folder not in inner)
-
-
-def _is_in(folder: str, other: str) -> bool:
-    return not other or folder.startswith(f"{other}/")
+    folders = [f"{folder}/" if folder else "" for folder in by_folder]
+    inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
+    return sorted(
+        name for at, name in zip(folders, by_folder.values(), strict=True) if at not in inner
+    )
 
 
 def _lines(listing: Listing, name: str) -> list[str]:
@@ -281,7 +280,11 @@ class Yolo(PictureFormat):
         configs = configs_in(listing)
         if not configs:
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))
-            configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
+            configs = [
+                name
+                for name in named
+                if any(_labels(listing, each) for each in _around(listing, posixpath.dirname(name)))
+            ]
         if not configs:
             return None
         configs = of_one_set(listing, configs)
@@ -333,7 +336,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, 
         by_split: dict[str | None, dict[str, str | None]] = {}
         for image in _around(listing, config.folder):
             labelled = by_split.setdefault(word_in_folders(image), {})
-            labelled[image] = _existing_labels(listing, image)
+            labelled[image] = _labels(listing, image)
         yield from by_split.items()
         return
     images_of = {
@@ -349,7 +352,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, 
                 f"{config.where}: {split} and {twin} name the same images; remove one of the two, "
                 f"so that splits are assigned or differ"
             )
-        yield split, {image: _existing_labels(listing, image) for image in images}
+        yield split, {image: _labels(listing, image) for image in images}
 
 
 def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Sequence[str]:
@@ -419,7 +422,7 @@ def _swapped(stem: str, names: Sequence[str], other: str) -> str:
     return stem if at is None else "/".join([*folders[:at], other, *folders[at + 1 :], name])
 
 
-def _existing_labels(listing: Listing, image: str) -> str | None:
+def _labels(listing: Listing, image: str) -> str | None:
     return next((name for name in _labels_of(image) if name in listing), None)
 
 
@@ -430,11 +433,6 @@ def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
         is_labels = "labels" in name.split("/")[:-1] and name.endswith(".txt")
         if is_labels and name.startswith(prefix) and not is_class_file(name):
             yield name
-
-
-def _has_labels(listing: Listing, folder: str) -> bool:
-    """Return whether an image around the folder of class names has labels."""
-    return any(_existing_labels(listing, image) for image in _around(listing, folder))
 
 
 def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
