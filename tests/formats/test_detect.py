@@ -329,23 +329,21 @@ def test_frames_tell_their_task(cells, task):
     assert detect_frame(pd.DataFrame(cells), ConvertOptions()).options.task == task
 
 
-# columns of a frame, options, the options that are proposed
+# columns of a frame, the option that is proposed
 FRAMES_STOP = [
-    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, {}, "path=image_uri,label=label"),
-    ({"age": [31, 40], "category": ["a", "b"]}, {}, "target=category"),
-    ({"text": ["a b", None, "a.jpg", "b.jpg"], "label": ["x"] * 4}, {}, "path=text,label=label"),
-    ({"image": ["a"], "label": ["x"], "BBox": [[1, 2, 3, 4]]}, {},
-     "path=image,label=label,xywh=BBox"),
-    ({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"], "fold": ["test", None]}, {},
-     "path=image,split=fold,label=label"),
+    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, "path=image_uri,label=label"),
+    ({"age": [31, 40], "category": ["a", "b"]}, "target=category"),
+    ({"text": ["a b", None, "a.jpg", "b.jpg"], "label": ["x"] * 4}, "path=text,label=label"),
+    ({"image": ["a"], "label": ["x"], "BBox": [[1, 2, 3, 4]]}, "path=image,label=label,xywh=BBox"),
+    ({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"], "fold": ["test", None]}, "path=image,split=fold,label=label"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cells", "options", "columns"), FRAMES_STOP)
-def test_frames_stop_as_files_do(cells, options, columns):
+@pytest.mark.parametrize(("cells", "columns"), FRAMES_STOP)
+def test_frames_stop_as_files_do(cells, columns):
     """A DataFrame that fits no definition is an error with the columns that read it."""
     with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.check(pd.DataFrame(cells), **options)
+        recordgen.check(pd.DataFrame(cells))
     assert caught.value.options["columns"] == columns
 
 

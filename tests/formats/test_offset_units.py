@@ -42,7 +42,7 @@ def test_another_unit_stops_until_it_is_given(unit, older, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
     if unit != "codepoints":
-        with pytest.raises(UsageError, match=f"offsets={unit}"):
+        with pytest.raises(UsageError, match=f"offsets={unit}', or"):
             recordgen.plan(path)
     options = {} if unit == "codepoints" else {"columns": f"offsets={unit}"}
     result = recordgen.check(path, **options)
@@ -57,14 +57,14 @@ def test_another_unit_stops_until_it_is_given(unit, older, tmp_path):
 
 
 def test_a_few_cut_words_are_no_evidence(tmp_path):
-    """A few spans that cut words do not stop the run, nor do spans behind ASCII alone."""
+    """Spans that cut words in every unit, or only a few in characters, do not stop the run."""
     good = [line(text, "codepoints") for text in TEXTS]
     segment = {"startOffset": 4, "endOffset": 9, "displayName": "x"}
-    for name, mark, others in (("a", "🎉", good), ("b", "-", ())):
-        odd = json.dumps({"textContent": f"{mark} unhappy", "textSegmentAnnotations": [segment]})
-        (tmp_path / f"{name}.jsonl").write_text("\n".join([*others, odd]))
-        assert len(Reading(tmp_path / f"{name}.jsonl").rows) == len(others) + 1
-    (tmp_path / "c.jsonl").write_text(line(TEXTS[0], "utf16"))
+    odd = json.dumps({"textContent": "🎉 unhappy Anna", "textSegmentAnnotations": [segment]})
+    cut = line(TEXTS[0], "utf16")
+    write_files(tmp_path, {"a.jsonl": "\n".join([*good, odd]), "b.jsonl": odd, "c.jsonl": cut})
+    assert len(Reading(tmp_path / "a.jsonl").rows) == 6
+    assert len(Reading(tmp_path / "b.jsonl").rows) == 1
     # Each file is examined on its own.
     with pytest.raises(UsageError, match="utf16"):
         Reading([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])

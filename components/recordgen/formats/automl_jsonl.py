@@ -11,9 +11,9 @@ become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only t
 ``--columns`` names the keys of other tools' objects. With ``path=file,label=breed``,
 ``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above without its split.
 
-The keys of the first objects show the task, and their spans whether offsets count characters. A
-tool in JavaScript counts an emoji as two: read as code points, its spans after an emoji are
-shifted, so that they cut words. If most of these spans do, the run stops.
+The keys of the first objects show the task, and their spans the unit of offsets. A tool in
+JavaScript counts an emoji as two: read as code points, its spans after an emoji are shifted, so
+that they cut words. If most spans do so, and nearly none in another unit, the run stops.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import check_spelling, either
 from recordgen.tasks.object_detection.task import ObjectDetection
-from recordgen.tasks.text_entities.tags import TagError, cut_spans_in
+from recordgen.tasks.text_entities.tags import (
+    BYTES,
+    NAMES,
+    UTF16,
+    Span,
+    TagError,
+    cut_spans_in,
+    places,
+)
 from recordgen.tasks.text_entities.task import TextEntities, spans_in
 from recordgen.tasks.texts.task import (
     CONTENT_KEY,
@@ -342,35 +350,45 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
 
 # --- the unit of offsets -------------------------------------------------------------------------
 
-# Characters from these on are several UTF-16 code units, or several bytes.
-_LONG_CHARACTERS = ("\U00010000", "\x80")
+# The share of spans that may cut words in the right unit: annotators sometimes mark part of a word.
+_MAY_CUT = 0.05
 
 
 def check_offsets(heads: Iterable[Head]) -> None:
-    """Check that offsets of entities count characters. Raises: UsageError."""
+    """Check that offsets of entities count characters. Raises: UsageError: another unit fits."""
     for head in heads:
-        spans = [*_spans_of(head)]
-        for long in _LONG_CHARACTERS:
-            behind = [shown for before, shown in spans if max(before, default="") >= long]
-            cut = [*filter(None, behind)]
-            if len(cut) * 2 > len(behind):
+        for unit in (UTF16, BYTES):
+            moved = [*_moved_spans(head, unit)]
+            cut = [
+                f"{text[slice(*span[:2])]!r:.60}" for text, span, _ in moved if _cuts(text, span)
+            ]
+            cut_in_unit = sum(_cuts(text, other) for text, _, other in moved)
+            if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
                 raise UsageError(
-                    f"offsets of entities may count UTF-16 code units or bytes: of {len(behind):,} "
-                    f"behind characters that are several of these, {len(cut):,} cut words, such as "
-                    f"{cut[0]}; use --columns offsets=utf16 or offsets=bytes, or "
+                    f"{head.path}: offsets of entities seem to count {NAMES[unit]}, not "
+                    f"characters: of {len(moved):,} spans for which it matters, {len(cut):,} cut "
+                    f"words if they count characters, such as {cut[0]}, and {cut_in_unit:,} if "
+                    f"they count {NAMES[unit]}; use --columns offsets={unit}, or --columns "
                     f"offsets=codepoints if they do count characters"
                 )
 
 
-def _spans_of(head: Head) -> Iterator[tuple[str, str]]:
-    """Yield the text before each span of a file, and what the span marks if it cuts words."""
-    for number, record in head.objects:
+def _moved_spans(head: Head, unit: str) -> Iterator[tuple[str, Span, Span]]:
+    """Yield the spans that are others in another unit: their text, and the span in both."""
+    for _, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
             text = TextContent.decode(row_of_line(record, None).annotation).text or ""
+            if (place_of := places(text, unit)) is None:
+                continue
             for span in spans_in(record):
-                try:
-                    is_cut = bool(cut_spans_in(text, [span]))
-                except TagError:
-                    is_cut = True
-                marked = f"{text[span.start : span.end]!r:.60} in {head.path}:{number}"
-                yield text[: span.start], marked if is_cut else ""
+                start, end = (place_of.get(place, -1) for place in (span.start, span.end))
+                if (other := Span(start, end, span.label)) != span:
+                    yield text, span, other
+
+
+def _cuts(text: str, span: Span) -> bool:
+    """Return whether a span cuts words, or characters."""
+    try:
+        return min(span.start, span.end) < 0 or bool(cut_spans_in(text, [span]))
+    except TagError:
+        return True

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.formats.column_names import find_split
-from recordgen.formats.field_kinds import kind_of
+from recordgen.formats.field_kinds import filled_at, kind_of
 from recordgen.formats.header import Header
 from recordgen.formats.label_fields import Classes, separated
 
@@ -111,6 +111,10 @@ class Head:
         if self.has_header:
             return self.rows[0]
         return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
+
+    def filled(self, at: int) -> list[str]:
+        """Return the fields of a column below the header, without empty ones."""
+        return filled_at((line.fields for line in self.lines), at)
 
     @property
     def says_unassigned(self) -> bool:

@@ -21,7 +21,7 @@ from recordgen.formats.column_names import (
     find_path,
     find_split,
 )
-from recordgen.formats.field_kinds import field_at, filled_at
+from recordgen.formats.field_kinds import field_at
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN, Classes, classes_of
@@ -87,17 +87,15 @@ def _flags(head: Head) -> Sequence[str]:
     used = {find_split(header), find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)}
     used |= {*find_columns(header, TEXT_COLUMNS)}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
-    rows = [line.fields for line in head.lines]
     names = [head.names[at].strip() for at in others]
     are_classes = len({*names}) == len(names) > 1 and not any(
         BETWEEN in name or names_split(name) for name in names
     )
-    return names if are_classes and all(_are_flags(rows, at) for at in others) else ()
+    return names if are_classes and all(_are_flags(head.filled(at)) for at in others) else ()
 
 
-def _are_flags(rows: Sequence[Sequence[str]], at: int) -> bool:
-    values = {*map(str.lower, filled_at(rows, at))}
-    return bool(values) and values <= IS_CLASS.keys()
+def _are_flags(values: Sequence[str]) -> bool:
+    return bool(values) and {*map(str.lower, values)} <= IS_CLASS.keys()
 
 
 def one_hot_classes(heads: Sequence[Head]) -> tuple[str, ...]:

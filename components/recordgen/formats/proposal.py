@@ -238,7 +238,8 @@ def propose(
         return {}  # points
     subjects, image_root = _take_subject(columns, source)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
-        columns.take("text", [at for at in columns.rest if at not in _named_labels(columns)])
+        others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
+        columns.take("text", [at for at in columns.rest if at not in others])
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return {} if kind else _of_table(columns, header)
     columns.take("split", _splits(columns))

@@ -304,9 +304,8 @@ class RowParser(CsvParser):
             )
         return self.parse_row
 
-    def unused(self, names: Sequence[str], given: Given, where: str) -> list[str]:
-        """Return the columns of a header that have no role. Raises: UsageError: one is missing."""
-        header = given.below(names, where)
+    def unused(self, header: Header, given: Given) -> list[str]:
+        """Return the columns of a header that have no role."""
         used = {at for places in self.columns_of(header.known).values() for at in places}
         sizes = frozenset({LABEL_NUMBER}).union(*SIZE_COLUMNS.values())
         used |= {*find_columns(header.known, sizes), *header.classes, header.group, *header.boxes}
@@ -319,7 +318,8 @@ class RowParser(CsvParser):
         ]
 
     def _note_unused(self, names: Sequence[str], given: Given, source: str, line: int) -> None:
-        note_unused(self.unused(names, given, source), self._adjusted, source, line)
+        unused = self.unused(given.below(names, source), given)
+        note_unused(unused, self._adjusted, source, line)
 
     def check_roles(self, given: Given) -> None:
         """Check that the task has the given roles. Raises: UsageError."""

@@ -44,7 +44,6 @@ from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
     field_at,
-    filled_at,
     is_file,
     is_media,
     kind_of,
@@ -129,7 +128,7 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
 
     Raises: NotUnderstoodError: no column is known to hold paths or texts, or one of each is.
     """
-    header, rows = head.header or (), [line.fields for line in head.lines]
+    header = head.header or ()
     texts = find_columns(header, TEXT_COLUMNS)
     path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
     if "path" in given.roles and "text" not in given.roles:
@@ -141,19 +140,18 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
         stop(head, f"both {both} may be what is labelled")
     if not texts and path >= len(header):
         stop(head, "no column is known to hold paths or texts")
-    if texts and mostly(is_media, filled_at(rows, texts[0])):
+    if texts and mostly(is_media, head.filled(texts[0])):
         stop(head, f"the column {head.names[texts[0]]} names images or videos, and no texts")
     task, what = _task_of_roles(head, texts, path, given)
     where = "--columns" if given.roles and not head.classes else head.where
-    return Candidate(task.name, f"{where} names {what}", max(1, len(rows)))
+    return Candidate(task.name, f"{where} names {what}", max(1, len(head.lines)))
 
 
 def _task_of_roles(
     head: Head, texts: Sequence[int], path: int, given: Given
 ) -> tuple[type[Task], str]:
-    header, rows = head.header or (), [line.fields for line in head.lines]
-    paths = filled_at(rows, path)
-    kinds = {*map(kind_of, paths)}
+    header = head.header or ()
+    kinds = {*map(kind_of, head.filled(path))}
     are_images = "image" in kinds or any(map(IMAGE_WORD.search, header[path : path + 1]))
     labels = same_named(header, find_columns(header, LABEL_COLUMNS))
     several = _have_several(head, labels)
@@ -162,13 +160,11 @@ def _task_of_roles(
     if tasks.ObjectDetection.has_header(header):
         return tasks.ObjectDetection, "the columns of a box"
     if texts or (kinds == {"text"} and not are_images):
-        return _task_of_texts(header, rows, several=several), "the columns of texts"
+        return _task_of_texts(head, several=several), "the columns of texts"
     if kinds == {"video"} or (has_segments and not are_images):
         return tasks.VideoClassification, "the columns of a segment"
     masks = find_columns(header, MASK_COLUMNS)
-    is_mask = "mask" in given.roles or any(
-        is_media(it) for at in masks for it in filled_at(rows, at)
-    )
+    is_mask = "mask" in given.roles or any(is_media(it) for at in masks for it in head.filled(at))
     if is_mask and not labels:
         return tasks.ImageSegmentation, "the columns of images and masks"
     what = "one-hot columns of images" if head.classes else "the columns of images"
@@ -177,21 +173,19 @@ def _task_of_roles(
 
 def _have_several(head: Head, labels: Sequence[int]) -> bool:
     """Return whether rows have several labels, in columns, lists or fields that are divided."""
-    rows = [line.fields for line in head.lines]
     if head.classes:
-        return have_several(rows, head.classes)
+        return have_several([line.fields for line in head.lines], head.classes)
     if len(labels) > 1 or not head.lists.isdisjoint(labels):
         return True
-    values = (field_at(row, at) for row in rows for at in labels)
+    values = (value for at in labels for value in head.filled(at))
     return any(len(separated([value], head.label_separator)) > 1 for value in values)
 
 
-def _task_of_texts(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, several: bool
-) -> type[Task]:
+def _task_of_texts(head: Head, *, several: bool) -> type[Task]:
     if several:
         return tasks.TextMultiLabel
-    scores = [value for at in find_columns(header, {"sentiment"}) for value in filled_at(rows, at)]
+    header = head.header or ()
+    scores = [value for at in find_columns(header, {"sentiment"}) for value in head.filled(at)]
     if scores and not find_columns(header, LABEL_COLUMNS) and all(map(is_sentiment, scores)):
         return tasks.TextSentiment
     return tasks.TextClassification
@@ -272,17 +266,18 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
     Raises: NotUnderstoodError.
     """
     header = head.header or ()
-    columns = row_parser(task, Adjustments()).columns_of(header)
+    parser = row_parser(task, Adjustments())
+    columns = parser.columns_of(header)
     check_twice(header, columns)
-    words = {field_at(line.fields, at) for at in columns["split"] for line in head.lines} - {""}
+    words = {word for at in columns["split"] for word in head.filled(at)}
     if words and not any(map(is_ml_use, words)):
         problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
         stop(head, problem, options={})
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
-    unused = row_parser(task, Adjustments()).unused(head.names, given, head.where)
-    extra = [] if is_chosen else [name for name in unused if not given.overrides(name)]
-    if extra:
-        stop(head, f"no role is known for the columns {', '.join(extra):.200}")
+    if head.columns is not None and not is_chosen:
+        unused = parser.unused(head.columns, given)
+        if extra := [name for name in unused if not given.overrides(name)]:
+            stop(head, f"no role is known for the columns {', '.join(extra):.200}")
     if columns.get("xmin") and not columns["label"] and not is_chosen:
         stop(head, "no column is known to hold the labels of the boxes")
     _check_flags(head, columns.get("label", ()))
@@ -290,8 +285,7 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
 
 def _check_flags(head: Head, labels: Sequence[int]) -> None:
     """Check that labels are not 0 and 1, in several columns or in lists: classes have names."""
-    rows = [line.fields for line in head.lines]
-    values = [value for at in labels if at not in head.classes for value in filled_at(rows, at)]
+    values = [value for at in labels if at not in head.classes for value in head.filled(at)]
     width = width_of_lists(values)
     are_flags = len(labels) > 1 and {*map(str.lower, values)} <= IS_CLASS.keys()
     if not values or not (are_flags or width > 1):
