@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
@@ -93,7 +93,7 @@ def test_the_least_used_copies_make_room(file, parts, monkeypatch):
 PROCESS = """
 import multiprocessing
 import sys
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.payloads.parquet_values import read_value
 from recordgen.storage import ANY_REQUEST
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
-from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
@@ -21,11 +20,11 @@ from recordgen.conversion.committing import Mode, committed, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
-from recordgen.conversion.texts.summaries import first_lines
 from recordgen.conversion.texts.warned import warn_about
 from recordgen.conversion.work import Work, checked, read_outcome, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.progress import Phases, Progress
@@ -101,7 +100,7 @@ def convert(
     shown = progress_for(progress)
     mode = Mode(overwrite, append, resume)
     opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
-    result = _convert_source(opened, target, decided, mode, runner_factory(beam_args), shown)
+    result = _convert_source(opened, target, decided, mode, new_runner_for(beam_args), shown)
     warn_about(result)
     return result
 
@@ -119,8 +118,32 @@ def open_for(
         raise UsageError("overwrite and append exclude each other; choose one")
     given = task_there(output, options) if mode.append else options
     opened, decided = logged(open_source(source, given), progress)
-    need_reachable(beam_args, [output, *opened.paths])
+    if beam_args:
+        from recordgen.beam.runners import need_reachable
+
+        need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
+
+
+def new_runner_for(beam_args: Sequence[str]) -> NewRunner:
+    """Return a function that makes a runner: this process, or Beam's if there are flags for it.
+
+    Raises: UsageError: as :func:`recordgen.beam.runners.runner_factory`.
+    """
+    if not beam_args:
+        return LocalRunner
+    from recordgen.beam.runners import runner_factory
+
+    return runner_factory(beam_args)
+
+
+def local_runner_for(beam_args: Sequence[str], what: str) -> NewRunner:
+    """Return the same for workers on this machine, which ``what`` needs. Raises: UsageError."""
+    if beam_args:
+        from recordgen.beam.runners import need_local_workers
+
+        need_local_workers(beam_args, what)
+    return new_runner_for(beam_args)
 
 
 def logged(
@@ -176,10 +199,10 @@ def plan(
     if target:
         existing = find_existing(target, conversion)
         opened.check_folder(existing)
-    need_local_workers(beam_args, "a dry run")
+    new_runner = local_runner_for(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with running(runner_factory(beam_args)(), staging, shown, conversion.task.noun) as runner:
+        with running(new_runner(), staging, shown, conversion.task.noun) as runner:
             graph.plan_rows(runner, opened, conversion, staging, existing)
         planned = PlanResult(**vars(read_plan(staging)), detection=opened.detection)
     warn_about(planned)
@@ -208,6 +231,8 @@ def convert_files(
 
 def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
     """Return an error whose message names the first rejected rows."""
+    from recordgen.conversion.texts.summaries import first_lines  # only a failed step needs them
+
     shown = first_lines(rejects, _REJECTS_SHOWN, len(rejects))
     return type(error)("\n  ".join([error.message, *shown]))
 
@@ -256,13 +281,13 @@ def check_opened(
     conversion = conversion_of(options)
     splits = replace(conversion.splits, without_eval="")
     conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
-    need_local_workers(beam_args, "check")
+    new_runner = local_runner_for(beam_args, "check")
     prefix = "recordgen-check-"
     with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
         staging = Staging(folder)
         work = Work(opened, conversion, options.selection, phases, staging)
         check_shards = partial(graph.check_shards, conversion=conversion, staging=staging)
-        work.run(runner_factory(beam_args)(), check_shards)
+        work.run(new_runner(), check_shards)
         found = checked(work, read_outcome(work))
     return replace(found, seconds=time.monotonic() - started)
 

@@ -97,7 +97,7 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
 
     The target of a table has rules of its own, see TARGET_KIND.
     """
-    if options.labels != AUTO_LABELS or options.schema or task.kind == "table":
+    if options.labels != AUTO_LABELS or options.schema or not task.names_payloads:
         return None
     has_fields = FORMATS.get(options.format, Format).has_columns
     several = f"{task.kind}_multi_label"

@@ -4,7 +4,7 @@
     photos.zip/          the root of their listing, in which every format looks for evidence
 
 Documents are inflated while they are read. An image is a range of the archive
-(:class:`recordgen.core.rows.ranges.Range`), inflated when its shard is written. Nothing is written
+(:class:`recordgen.core.rows.row.Range`), inflated when its shard is written. Nothing is written
 to disk, so names cannot lead anywhere.
 """
 
@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core import allowance, limits
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.rejects import RejectCode
 

@@ -18,8 +18,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.ranges import Range, name_within
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments, Range, Row, name_within
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError

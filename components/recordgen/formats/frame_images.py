@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from recordgen.core.rows.ranges import Range, name_within
-from recordgen.core.rows.row import ReadItem, RowBatch
+from recordgen.core.rows.row import Range, ReadItem, RowBatch, name_within
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from recordgen import storage
 from recordgen.core.image_settings import Limits
-from recordgen.core.rows.ranges import Range
-from recordgen.core.rows.row import Adjustments, ReadItem, Row, RowBatch, batched
+from recordgen.core.rows.row import Adjustments, Range, ReadItem, Row, RowBatch, batched
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, SourceError

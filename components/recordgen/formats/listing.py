@@ -21,8 +21,7 @@ from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.dataset.splits import split_named, word_in_folders
 from recordgen.core.limits import check_name
-from recordgen.core.rows.ranges import Range
-from recordgen.core.rows.row import ROW_BYTES
+from recordgen.core.rows.row import ROW_BYTES, Range
 from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at
 from recordgen.formats.field_kinds import IMAGE_SUFFIX

@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
-from recordgen.core.rows.ranges import Range, name_within
+from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import PayloadError, RecordgenError, SourceError
 from recordgen.formats.column_names import column_name
 from recordgen.formats.field_kinds import IMAGE_WORD

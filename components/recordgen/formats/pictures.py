@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
 from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
-from recordgen.core.rows.ranges import Range
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments, Range, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows

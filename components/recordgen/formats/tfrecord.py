@@ -26,7 +26,7 @@ from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.rows.ranges import Range, name_within
+from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
 from recordgen.formats.column_names import column_name, find_columns

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import IO, Any
 
 from recordgen.core.limits import LABEL_LETTERS
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence

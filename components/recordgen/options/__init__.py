@@ -74,9 +74,6 @@ _BY_FILE = ("uri", "content", "near")
 # These set how images are stored if they need not keep their bytes.
 _CHANGES = ("image_size", "resize", "encode")
 
-# These are recorded only if given: datasets without them are the same as before they existed.
-_OF_READING = ("layout", "image_root", "encoding", "label_separator")
-
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
 
@@ -115,6 +112,8 @@ class Option:
         unset: what happens by default, if the default is None or empty.
         above_zero: only numbers above 0 are allowed.
         affects_bytes: the option affects the output, and is recorded in ``dataset.json``.
+        if_given: it is recorded only if it differs from its default: datasets without it are the
+            same as before it existed.
         needs: what it needs to act in a task, by its value, or by an empty text for any value; a
             task without it refuses the option.
         heading: heading of this option and the next ones in a command's help; empty: the heading
@@ -131,6 +130,7 @@ class Option:
     unset: str = ""
     above_zero: bool = False
     affects_bytes: bool = True
+    if_given: bool = False
     needs: Mapping[str, Need] = field(default_factory=dict)
     heading: str = ""
 
@@ -243,6 +243,7 @@ class ConvertOptions:
         "encoding of the import files, or of a folder of texts: `cp1252`, `shift_jis`, `gb18030`",
         metavar="NAME",
         unset="UTF-8, or what a byte order mark shows",
+        if_given=True,
     )
     columns: Columns = option(
         Columns(),
@@ -263,6 +264,7 @@ class ConvertOptions:
         "any part of a name; `**/`: any folders; `[…]`: may be missing",
         metavar="PATTERN",
         unset="known forms of folders",
+        if_given=True,
     )
     image_root: str = option(
         "",
@@ -271,6 +273,7 @@ class ConvertOptions:
         "if only one file fits",
         metavar="FOLDER",
         unset="the folder of the import file",
+        if_given=True,
     )
     schema: str = option(
         "",
@@ -336,6 +339,7 @@ class ConvertOptions:
         "characters between several labels in one field, such as `|` in `cat|dog`",
         metavar="TEXT",
         unset="a field holds one label",
+        if_given=True,
     )
     vocabulary: str = option(
         "",
@@ -620,8 +624,8 @@ class ConvertOptions:
             for item in fields(self)
             if item.metadata.get("affects_bytes", True)
         }
-        for name in _OF_READING:
-            if values[name] == OPTIONS[name].default:
+        for name, option in OPTIONS.items():
+            if option.if_given and values[name] == option.default:
                 del values[name]
         del values["confined"]  # it selects rows, but does not change their examples
         values["schema"] = "" if self.schema_file else self.schema  # `table` has its types

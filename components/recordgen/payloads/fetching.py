@@ -18,8 +18,7 @@ from recordgen import storage
 from recordgen.core.conversion import Content
 from recordgen.core.image_settings import Limits
 from recordgen.core.ordered import threads_here
-from recordgen.core.rows.ranges import Range, file_of
-from recordgen.core.rows.row import PlannedRow
+from recordgen.core.rows.row import PlannedRow, Range, file_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import FileTooLargeError, PayloadError
 from recordgen.measures.likeness import Indices, find_alike

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.ordered import slot
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.errors import PayloadError, StorageError
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode

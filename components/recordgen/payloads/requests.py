@@ -13,7 +13,7 @@ from recordgen import storage
 from recordgen.core.conversion import IN_FLIGHT_BYTES
 from recordgen.core.image_settings import Limits
 from recordgen.core.ordered import map_in_order, slot
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import Range
 from recordgen.subjects.details import NOTHING, Details
 
 #: xmin, ymin, xmax, ymax; from the upper left corner.

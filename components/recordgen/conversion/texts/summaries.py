@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from recordgen.console.terminal import aligned, escaped, one_line
 from recordgen.conversion.texts.differences import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
-from recordgen.core.rows.row import is_content_uri
+from recordgen.core.rows.row import is_worth_naming
 from recordgen.core.runs import counters
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.messages import listed, megabytes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         PartsResult,
         PlanResult,
     )
-    from recordgen.core.dataset.lint import Lint, LintFinding
+    from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.core.shards.intact import Difference
     from recordgen.formats.detect import Detection
@@ -162,12 +162,6 @@ def finding_counts(counts: Mapping[str, int]) -> list[str]:
 def lint_json(lint: Lint) -> list[dict[str, Any]]:
     """Return the first findings as JSON."""
     return [item._asdict() for item in islice(lint.findings(), _FINDINGS_IN_JSON)]
-
-
-def is_worth_naming(item: Reject | Finding | LintFinding) -> bool:
-    """Return whether a uri adds information to the message and the line."""
-    is_named = item.source.endswith("/") or item.uri in item.message
-    return not is_named and not is_content_uri(item.uri)
 
 
 def _rate(count: int, seconds: float) -> str:

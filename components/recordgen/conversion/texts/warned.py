@@ -18,9 +18,9 @@ from types import FrameType
 
 from recordgen.console.terminal import one_line
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
-from recordgen.conversion.texts.summaries import is_worth_naming
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.rows.row import is_worth_naming
 from recordgen.errors import RecordgenWarning
 from recordgen.messages import shortened
 from recordgen.messages.masking import masked

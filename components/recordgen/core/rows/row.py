@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
+import re
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from recordgen.messages.masking import without_secrets
 from recordgen.rejects import Counted, Finding, OddLine, Reject
 
 _Other = TypeVar("_Other", bound="Reject | Finding | Counted")
@@ -156,6 +160,12 @@ def is_content_uri(uri: str) -> bool:
     return uri.startswith(CONTENT)
 
 
+def is_worth_naming(item: Any) -> bool:
+    """Return whether the uri of a reject or a finding adds to its message and its line."""
+    is_named = item.source.endswith("/") or item.uri in item.message
+    return not is_named and not is_content_uri(item.uri)
+
+
 def content_digest(uri: str) -> bytes:
     """Return the sha256 of the payload in UTF-8 from a uri of :func:`content_uri`."""
     return bytes.fromhex(uri.removeprefix(CONTENT))
@@ -259,3 +269,97 @@ def placing(seed: int) -> Callable[[str | bytes], Place]:
         return Place._make(_TWO_NUMBERS.unpack(hasher.digest()))
 
     return place
+
+
+_MARK = "\x1e"
+_RANGE = re.compile(
+    rf"(.+){_MARK}(?:(\d{{1,9}}\.\d{{1,9}}):)?(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?"
+    r"(?:#([0-9a-f]{8}))?",
+    re.DOTALL,
+)
+
+#: zlib's code for a stream without a header, as ZIP archives hold them.
+PLAIN_DEFLATE = -15
+
+
+class Range(NamedTuple):
+    """The bytes of a payload within a larger file."""
+
+    file: str  # path or URL of the file
+    offset: int  # its first byte in the file
+    stored: int  # bytes in the file
+    # Bytes of the payload if it is packed in the file; None if it is stored as it is.
+    inflated: int | None = None
+    # The row group and the column of a Parquet file, `3.0`, if the offset counts the bytes of their
+    # values, and not of the file; else "".
+    values: str = ""
+    # The CRC-32 of the payload; None if its container has none.
+    crc: int | None = None
+
+    @property
+    def length(self) -> int:
+        """The bytes of the payload."""
+        return self.stored if self.inflated is None else self.inflated
+
+    @property
+    def address(self) -> str:
+        """The spelling of the range, which :meth:`of` understands."""
+        packed = "" if self.inflated is None else f">{self.inflated}"
+        crc = "" if self.crc is None else f"#{self.crc:08x}"
+        return f"{self.file}{_MARK}{self.place}+{self.stored}{packed}{crc}"
+
+    @property
+    def place(self) -> str:
+        """Where the payload begins in the file."""
+        return f"{self.values}:{self.offset}" if self.values else str(self.offset)
+
+    @classmethod
+    def of(cls, path: str) -> Range | None:
+        """Return the range that a path spells, or None if it is the path of a whole file."""
+        if _MARK not in path or (found := _RANGE.fullmatch(path)) is None:
+            return None
+        file, values, offset, stored, inflated, crc = found.groups()
+        size = int(inflated) if inflated else None
+        checksum = int(crc, 16) if crc else None
+        return cls(file, int(offset), int(stored), size, values or "", checksum)
+
+    def payload(self, data: bytes) -> bytes:
+        """Return the payload, given the bytes in the file.
+
+        Memory is bounded by :attr:`length`, whatever the bytes are.
+
+        Raises: ValueError: they do not inflate to a payload of this length, or of this checksum.
+        """
+        if self.inflated is not None:
+            stream = zlib.decompressobj(PLAIN_DEFLATE)
+            try:
+                data = stream.decompress(data, self.inflated + 1)
+            except zlib.error as exc:
+                raise ValueError(f"its deflated bytes are damaged: {exc}") from exc
+            if len(data) != self.inflated or not stream.eof:
+                raise ValueError(f"it inflates to another size than {self.inflated:,} bytes")
+        if self.crc is not None and len(data) == self.length and zlib.crc32(data) != self.crc:
+            raise ValueError("its checksum is not the one in the archive; copy the archive again")
+        return data
+
+
+def name_within(container: str, number: int, written: str) -> str:
+    """Return the uri of a payload in a container that has no files: its row and its file name.
+
+    The file name is the last name in the path or URL that a tool has written there:
+    ``a.parquet``, 3, ``https://me:pw@host/rex.jpg?token=8f`` → ``a.parquet/3/rex.jpg``
+    """
+    base = posixpath.basename(without_secrets(written).replace("\\", "/"))
+    return f"{container}/{number}/{base}" if base else f"{container}/{number}"
+
+
+def file_of(path: str) -> str:
+    """Return the file that holds a payload: the container of a range, or the path itself."""
+    found = Range.of(path)
+    return path if found is None else found.file
+
+
+def stored_bytes(address: str, payload: bytes) -> int:
+    """Return the bytes that a payload takes in the file that holds it."""
+    part = Range.of(address)
+    return len(payload) if part is None else part.stored

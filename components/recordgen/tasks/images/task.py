@@ -131,7 +131,7 @@ class ImageTask(Task):
     def make(self, fetched: FetchedRow) -> BuiltExample:
         row, payloads, vocabulary, settings = fetched
         # Imported here: reading import files does not need the decoders.
-        from recordgen.core.rows.ranges import stored_bytes
+        from recordgen.core.rows.row import stored_bytes
         from recordgen.payloads.check import check_image
         from recordgen.payloads.opening import out_of_memory
 

@@ -150,7 +150,7 @@ class Declared(TableTask):
     @each_row
     def make(self, fetched: FetchedRow) -> BuiltExample:
         row, payloads, vocabulary, settings = fetched
-        from recordgen.core.rows.ranges import stored_bytes
+        from recordgen.core.rows.row import stored_bytes
         from recordgen.payloads.check import check_image
 
         values = self._values(row.annotation)
