@@ -117,11 +117,13 @@ def _field(record: memoryview, at: int, tag: int) -> tuple[int, int]:
     if record[at] != tag:
         raise _OtherLayoutError
     size = record[at + 1]
-    at += 2
     if size < 128:
-        return at, at + size
-    size &= 127
-    for shift in range(7, 64, 7):
+        return at + 2, at + 2 + size
+    size += (record[at + 2] - 1) << 7
+    if record[at + 2] < 128:
+        return at + 3, at + 3 + size
+    at, size = at + 3, size & 0x3FFF
+    for shift in range(14, 64, 7):
         byte = record[at]
         at += 1
         size |= (byte & 127) << shift
