@@ -35,14 +35,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
-METHOD = "torch" if find_spec("torch") else "bilinear"
 
 Pass = Callable[[], Iterable[Any]]
 
@@ -55,12 +54,13 @@ class Photos:
     records: str
     size: tuple[int, int]
     batch_size: int
+    method: str = "torch" if find_spec("torch") else "bilinear"
 
     @cached_property
     def images(self) -> Any:
         import recordgen
 
-        return recordgen.source(self.records).images(self.size, method=METHOD)
+        return recordgen.source(self.records).images(self.size, method=self.method)
 
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
@@ -76,7 +76,7 @@ class Photos:
 
         from recordgen.access.decode import Decoder
 
-        decoder = Decoder(self.size, method=METHOD)
+        decoder = Decoder(self.size, method=self.method)
         return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 
@@ -113,8 +113,7 @@ def source_batches(photos: Photos) -> Pass:
 
 
 def source_area(photos: Photos) -> Pass:
-    images = photos.images.source.images(photos.size, method="area")
-    return lambda: images.batches(photos.batch_size, seed=0)
+    return source_batches(replace(photos, method="area"))
 
 
 def source_torch(photos: Photos) -> Pass:

@@ -81,7 +81,6 @@ OPTIONS = dict(
 PLACES = [
     *(("mixed", {"resize": resize}) for resize in ("stretch", "fit", "center_crop", "random_crop")),
     ("mixed", {"resize": "random_crop", "tuning": Tuning(decoder="exact")}),
-    ("mixed", {"resize": "random_crop", "cache": "memory"}),
     ("mixed", {"resize": "center_crop", "cache": "memory", "augment": {"flip": True, "crop": 0.5}}),
     # boxes move by the sizes that the images have
     ("unchecked", {"resize": "fit"}),

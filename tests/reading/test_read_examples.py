@@ -143,86 +143,65 @@ def test_only_options_of_records_are_accepted(path, options, message):
 STEPS = [range(n % 4) for n in range(40)]
 
 
+WORDS = [[[b"w"] * (step + 1) for step in steps] for steps in STEPS]
+
+
 @pytest.fixture
 def sequences(tmp_path):
     """SequenceExamples with an id, and lists of one number and of several words in each step."""
 
-    def feature(values):
-        if isinstance(values[0], bytes):
-            return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    def features(**values):
+        return tf.train.Example.FromString(example(values)).features
 
-    records = []
-    for n, steps in enumerate(STEPS):
-        lists = {"number": [[step] for step in steps], "words": [[b"w"] * (s + 1) for s in steps]}
-        messages = {
-            name: tf.train.FeatureList(feature=map(feature, values))
-            for name, values in lists.items()
-        }
-        record = tf.train.SequenceExample(
-            context=tf.train.Features(feature={"id": feature([n])}),
-            feature_lists=tf.train.FeatureLists(feature_list=messages),
-        )
-        records.append(record.SerializeToString())
-    return write_records(tmp_path / "a.rec", records)
+    def listed(values):
+        return tf.train.FeatureList(feature=[features(x=each).feature["x"] for each in values])
+
+    def sequence(n):
+        lists = {"number": listed(STEPS[n]), "words": listed(WORDS[n])}
+        feature_lists = tf.train.FeatureLists(feature_list=lists)
+        message = tf.train.SequenceExample(context=features(id=n), feature_lists=feature_lists)
+        return message.SerializeToString()
+
+    return write_records(tmp_path / "a.rec", map(sequence, range(len(STEPS))))
 
 
 def test_feature_lists_are_read_beside_the_context(sequences):
     """``read`` gives lists as their specs say; a source gives the values of each step."""
+    for n, found in enumerate(recordgen.source(sequences)):
+        assert found["id"].tolist() == [n]
+        assert [each.tolist() for each in found["number"]] == [[step] for step in STEPS[n]]
+        assert [each.tolist() for each in found["words"]] == WORDS[n]
     spec = {
         "id": tf.io.FixedLenFeature((), tf.int64),
         "number": tf.io.FixedLenSequenceFeature((), tf.int64),
         "words": tf.io.RaggedFeature(tf.string),
     }
-    words = [[[b"w"] * (step + 1) for step in steps] for steps in STEPS]
-    for source in (recordgen.source(sequences), recordgen.source(sequences)[:]):
-        for n, found in enumerate(source):
-            assert found["id"].tolist() == [n]
-            assert [each.tolist() for each in found["number"]] == [[step] for step in STEPS[n]]
-            assert [each.tolist() for each in found["words"]] == words[n]
-    for size in (None, 3):
-        data = read(sequences, feature_spec=spec, batch_size=size)
-        batches = list(data.batch(1) if size is None else data)
-        assert [int(n) for batch in batches for n in batch["id"]] == list(range(40))
-        assert [each for batch in batches for each in batch["words"].to_list()] == words
-        for batch in batches:
-            longest = max(len(STEPS[int(n)]) for n in batch["id"])
-            for n, numbers in zip(batch["id"], batch["number"].numpy().tolist(), strict=True):
-                steps = [*STEPS[int(n)]]
-                assert numbers == steps + [0] * (longest - len(steps))
+    for data in (
+        read(sequences, feature_spec=spec).batch(1),
+        read(sequences, feature_spec=spec, batch_size=3),
+    ):
+        assert [words for batch in data for words in batch["words"].to_list()] == WORDS
+        for batch in data:
+            steps = [STEPS[n] for n in batch["id"]]
+            padded = [[*each, *[0] * (max(map(len, steps)) - len(each))] for each in steps]
+            assert batch["number"].numpy().tolist() == padded
     chosen = read(sequences, feature_spec=spec, only=lambda it: tf.size(it["number"]) == 2)
     assert [int(row["id"]) for row in chosen] == list(range(2, 40, 4))
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"words": tf.io.FixedLenFeature((), tf.string)},
-        {"number": tf.TensorSpec((2,), tf.int64)},
-        {"later": tf.io.RaggedFeature(tf.string)},
-    ],
-)
-def test_a_feature_list_needs_a_spec_of_lists(sequences, spec):
-    """A list is not read as one value, and a name that no first record has is an error."""
-    with pytest.raises(UsageError, match=next(iter(spec))):
-        read(sequences, feature_spec=spec)
-
-
-def test_what_takes_no_lists_names_them(sequences):
-    """What reads images or texts refuses SequenceExamples, and features that are lists."""
+def test_a_feature_list_is_read_as_a_list_only(sequences):
+    """It is not one value; a name that no first record has and a list of images are errors."""
+    for name, spec in {
+        "words": tf.io.FixedLenFeature((), tf.string),
+        "number": tf.TensorSpec((2,), tf.int64),
+        "later": tf.io.RaggedFeature(tf.string),
+    }.items():
+        with pytest.raises(UsageError, match=name):
+            read(sequences, feature_spec={name: spec})
     with pytest.raises(RecordError, match="number, words"):
         recordgen.load(sequences, columns="image=words")
     with pytest.raises(RecordError, match="'words'"):
         recordgen.source(sequences).images(columns="image=words")[1]
-
-
-def test_a_padded_list_of_a_single_example_is_as_long_as_it_is(tmp_path):
-    """A list that is padded in batches is not padded without a batch."""
-    path = write_records(tmp_path / "a.rec", [example({"n": [1] * n}) for n in range(4)])
-    spec = {"n": tf.io.FixedLenSequenceFeature((), tf.int64, allow_missing=True)}
-    assert [row["n"].tolist() for row in rows(read(path, feature_spec=spec))] == [
-        [1] * n for n in range(4)
-    ]
 
 
 def test_a_missing_feature_has_its_default(tmp_path):

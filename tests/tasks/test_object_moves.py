@@ -150,7 +150,6 @@ READ = {
     "zoomed": {"image_size": (90, 120), "augment": {"crop": 0.5, "flip": True}, "seed": 4},
     "ragged": {"image_size": (90, 120), "padding": "ragged"},
     "cached": {"image_size": (90, 120), "cache": "memory", "augment": {"flip": True}, "seed": 5},
-    "cached_crops": {"image_size": (90, 120), "cache": "memory", "augment": "photo", "seed": 6},
 }
 
 

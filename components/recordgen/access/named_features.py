@@ -100,11 +100,8 @@ def _is_base64(first: _Record) -> bool:
 def _features(role: str, task: str) -> Sequence[str]:
     """Return the features of a task with a role; for labels the numbers, then the texts."""
     ends = _ENDS.get(role, ())
-    return [name for end in ends for name in TASKS[task].features if _has_end(name, end)]
-
-
-def _has_end(name: str, end: str) -> bool:
-    return name == end or ("/" in end and name.endswith(f"/{end}"))
+    names = TASKS[task].features
+    return [n for e in ends for n in names if n == e or ("/" in e and n.endswith(f"/{e}"))]
 
 
 def _not_understood(payload: str, first: _Record, path: str) -> NotUnderstoodError:

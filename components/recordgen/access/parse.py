@@ -117,11 +117,13 @@ def _field(record: memoryview, at: int, tag: int) -> tuple[int, int]:
     if record[at] != tag:
         raise _OtherLayoutError
     size = record[at + 1]
-    at += 2
     if size < 128:
-        return at, at + size
-    size &= 127
-    for shift in range(7, 64, 7):
+        return at + 2, at + 2 + size
+    size += (record[at + 2] - 1) << 7
+    if record[at + 2] < 128:
+        return at + 3, at + 3 + size
+    at, size = at + 3, size & 0x3FFF
+    for shift in range(14, 64, 7):
         byte = record[at]
         at += 1
         size |= (byte & 127) << shift
@@ -164,13 +166,11 @@ def _by_protobuf(record: memoryview, wanted: Collection[str] | None) -> dict[str
     features, lists = parse_sequence(bytes(record))
     for name in lists.keys() & (features if wanted is None else wanted):
         raise ValueError(
-            f"feature {name!r} is a feature list of a SequenceExample"
-            + (", and a feature of its context" if wanted is None else "; source[i] reads it")
+            f"{name!r} is a feature list of a SequenceExample; source[i] reads it if no feature "
+            f"has its name"
         )
-    found = {n: _plain(items) for n, items in features.items() if wanted is None or n in wanted}
-    if wanted is None:
-        found |= {name: Steps(map(_plain, steps)) for name, steps in lists.items()}
-    return found
+    steps = {n: Steps(map(_plain, it)) for n, it in lists.items() if wanted is None}
+    return steps | {n: _plain(it) for n, it in features.items() if wanted is None or n in wanted}
 
 
 def _plain(items: Sequence[Any]) -> Values:

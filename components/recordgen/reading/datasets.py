@@ -246,22 +246,18 @@ def prepared(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> Pre
         level = logging.WARNING if plan.cache.stage == NOTHING else logging.INFO
         _log.log(level, "cache: %s", plan.cache)
     reading = kind.reading(shards, plan, decoded)
-    names = _class_names(shards, plan)
+    names = () if shards.dataset is None else shards.dataset.labels
+    if plan.classes is not None and plan.classes.names is not None:
+        names = plan.classes.names
 
     def build() -> tf.data.Dataset:
         search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
         found = searchable(reading.dataset(), search)
         # The same attribute as in Keras's image_dataset_from_directory.
-        found.class_names = names
+        found.class_names = list(names)
         return found
 
     return Prepared(names, build)
-
-
-def _class_names(shards: ShardSet, plan: ReadPlan) -> list[str]:
-    if plan.classes is not None and plan.classes.names is not None:
-        return list(plan.classes.names)
-    return [] if shards.dataset is None else list(shards.dataset.labels)
 
 
 def _planned(

@@ -122,11 +122,11 @@ class ImageDecoder:
         if self._are_ready():
             return self._ready(encoded, changes)
         ratio = self._common_ratio()
-        decode = self._one if ratio is None else partial(self._at, ratio)
+        decode = self._decoded if ratio is None else partial(self._at, ratio)
         count = tf.shape(encoded)[0]
         known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
         items = (encoded, known, _draws(count, seed), *([] if is_raw is None else [is_raw]))
-        return self._each(lambda item: decode(*item), items, changes, self._dtype)
+        return self._each(lambda item: self._resized(decode(*item)), items, changes, self._dtype)
 
     @as_written
     def attempt(
@@ -143,18 +143,20 @@ class ImageDecoder:
 
         def decode(is_small: tf.Tensor, *image: tf.Tensor) -> tf.Tensor:
             with tf.control_dependencies([_check(is_small)]):
-                pixels: tf.Tensor = partial(self._decoded, most_pixels=MOST_PIXELS)(*image)
-                return pixels
+                return self._decoded(
+                    **dict(zip(names, image, strict=True)), most_pixels=MOST_PIXELS
+                )
 
         def reasons() -> tf.Tensor:
             is_known = tf.reduce_any(tf.strings.substr(encoded, 0, 2)[:, None] == _HEADS, 1)
             why = tf.where(is_known, _UNDECODED, tf.where(encoded == "", _EMPTY, _UNKNOWN))
             return tf.where(is_good, "", why)
 
-        given = [each for each in (encoded, sizes, is_raw) if each is not None]
+        given = {"data": encoded, "size": sizes, "is_raw": is_raw}
+        names = [name for name, each in given.items() if each is not None]
         pixels, is_good = attempted(
             decode,
-            (_png_pixels(encoded) <= MOST_PIXELS, *given),
+            (_png_pixels(encoded) <= MOST_PIXELS, *map(given.get, names)),
             tf.TensorSpec((*self.image_size, 3), tf.uint8),
             lambda decoded: to_uint8(self._resized(decoded)),
         )
@@ -239,9 +241,8 @@ class ImageDecoder:
         return self._each(decode, encoded, changes)
 
     def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
-        """Decode one JPEG of known size at a known scale."""
-        window = self._window(tf.cast(size, tf.int32), draw)
-        return self._resized(self._jpeg(data, window, ratio))
+        """Decode one JPEG of known size, or its window, at a known scale."""
+        return self._jpeg(data, self._window(tf.cast(size, tf.int32), draw), ratio)
 
     def views(
         self,
@@ -273,22 +274,12 @@ class ImageDecoder:
         view = crop_view(shown, sizes)
         return fit_view(view, pixels[:, 2:], self.image_size) if self.resize == "fit" else view
 
-    def _one(
-        self,
-        data: tf.Tensor,
-        size: tf.Tensor,
-        draw: tf.Tensor,
-        is_raw: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """Decode one image, and resize it to the decoder's size."""
-        return self._resized(self._decoded(data, size, is_raw, draw))
-
     def _decoded(
         self,
         data: tf.Tensor,
         size: tf.Tensor | None = None,
-        is_raw: tf.Tensor | None = None,
         draw: tf.Tensor | None = None,
+        is_raw: tf.Tensor | None = None,
         most_pixels: int | None = None,
     ) -> tf.Tensor:
         """Decode one image, or its window.

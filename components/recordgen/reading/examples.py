@@ -35,13 +35,10 @@ _PARSED_AT_ONCE = 64
 # Types that decode_raw does not know, and types of the same width that it knows.
 _DECODED_AS = {tf.bool: tf.uint8, tf.uint32: tf.int32, tf.uint64: tf.int64}
 
+_PADDED = tf.io.FixedLenSequenceFeature
 _SPECS = (
-    tf.TensorSpec,
-    tf.io.FixedLenFeature,
-    tf.io.FixedLenSequenceFeature,
-    tf.io.RaggedFeature,
-    tf.io.SparseFeature,
-    tf.io.VarLenFeature,
+    *(tf.TensorSpec, tf.io.FixedLenFeature, _PADDED),
+    *(tf.io.RaggedFeature, tf.io.SparseFeature, tf.io.VarLenFeature),
 )
 
 
@@ -89,9 +86,8 @@ def read_features(
     """Return the examples of shards; arguments and errors are as in :func:`read`."""
     single = batch_size is None
     # Lists would be padded to the longest one that is parsed with them.
-    specs_of_lists = (feature_spec or {}).values()
-    is_padded = any(isinstance(it, tf.io.FixedLenSequenceFeature) for it in specs_of_lists)
-    at_once = 1 if is_padded else _PARSED_AT_ONCE
+    padded = [it for it in (feature_spec or {}).values() if isinstance(it, _PADDED)]
+    at_once = 1 if padded else _PARSED_AT_ONCE
     given = {**options, "batch_size": at_once if single else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and decoded.tuning.drop_remainder:
@@ -142,7 +138,7 @@ def read_features(
             return predicate(parse_first(record[None]))
 
     # TensorFlow crashes if it takes arrays without elements out of a batch.
-    is_batched = not single or is_padded
+    is_batched = not single or bool(padded)
     to_batch = parse if not is_batched else parse_first if single else parse_all
     made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=is_batched)
     if empty and not is_batched:
@@ -156,20 +152,16 @@ def _lists(files: Sequence[str], stored: Mapping[str, Any]) -> Collection[str]:
     Raises: UsageError: a list has a spec of single values, or may be in later records only.
     """
     path, first = first_records(files, SHOWN, with_lists)
-    are_lists = {name: isinstance(values, Steps) for name, values in first.items()}
+    lists = [name for name, values in first.items() if isinstance(values, Steps)]
     for name, spec in stored.items():
         is_fixed = isinstance(spec, tf.io.FixedLenFeature)
-        if is_fixed and are_lists.get(name):
+        if lists and (name in lists if is_fixed else name not in first):
             raise UsageError(
-                f"feature_spec: {path}: {name!r} is a feature list of SequenceExamples; read it as "
-                f"tf.io.RaggedFeature, VarLenFeature or FixedLenSequenceFeature"
+                f"feature_spec: {name!r} is {'a feature list' if is_fixed else 'missing'} in the "
+                f"first SequenceExamples of {path}, which have {listed(sorted(first), str)}; lists "
+                f"are read as tf.io.RaggedFeature, VarLenFeature or FixedLenSequenceFeature"
             )
-        if any(are_lists.values()) and name not in first and not is_fixed:
-            raise UsageError(
-                f"feature_spec: the first records of {path} have no {name!r}, neither as a feature "
-                f"nor as a feature list, only {listed(sorted(first), str)}"
-            )
-    return [name for name in stored if are_lists.get(name)]
+    return [name for name in stored if name in lists]
 
 
 def _parsed(records: tf.Tensor, stored: Mapping[str, Any], lists: Collection[str]) -> Any:

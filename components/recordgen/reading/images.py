@@ -167,10 +167,11 @@ class ImageReading:
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
-        sizes, is_raw = self._sizes(parsed)
+        part, is_checked = (lambda name: parsed[f"image/{name}"]), self.plan.is_checked
+        sizes, is_raw = stored_sizes(part, are_checked=is_checked, has_raw=self.has_raw)
         found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw, changes)
         if isinstance(self.targets, BoxTargets | MaskTargets):
-            if not self.plan.is_checked:
+            if not is_checked:
                 sizes = image_sizes(encoded, sizes)
             views = self.decoder.views(encoded, sizes, crop_seed, is_raw)
             found[_LABEL] = self._moved(found[_LABEL].seen_through(views), changes)
@@ -182,13 +183,6 @@ class ImageReading:
         if changes is not None and "is_mirrored" in changes:
             parts = parts.mirrored(changes["is_mirrored"])
         return parts
-
-    def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-        return stored_sizes(
-            lambda part: parsed[f"image/{part}"],
-            are_checked=self.plan.is_checked,
-            has_raw=self.has_raw,
-        )
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:

@@ -39,37 +39,29 @@ message_type {
   field { name: "int64_list" number: 3 type_name: ".tensorflow.Int64List" oneof_index: 0 }
 }
 message_type {
-  name: "Features"
-  field {
-    name: "feature" number: 1 label: LABEL_REPEATED type_name: ".tensorflow.Features.FeatureEntry"
-  }
-  nested_type {
-    name: "FeatureEntry" options { map_entry: true }
-    field { name: "key" number: 1 type: TYPE_STRING }
-    field { name: "value" number: 2 type_name: ".tensorflow.Feature" }
-  }
-}
-message_type {
   name: "FeatureList"
   field { name: "feature" number: 1 label: LABEL_REPEATED type_name: ".tensorflow.Feature" }
-}
-message_type {
-  name: "FeatureLists"
-  field {
-    name: "feature_list" number: 1 label: LABEL_REPEATED
-    type_name: ".tensorflow.FeatureLists.FeatureListEntry"
-  }
-  nested_type {
-    name: "FeatureListEntry" options { map_entry: true }
-    field { name: "key" number: 1 type: TYPE_STRING }
-    field { name: "value" number: 2 type_name: ".tensorflow.FeatureList" }
-  }
 }
 message_type {
   name: "SequenceExample"
   field { name: "context" number: 1 type_name: ".tensorflow.Features" }
   field { name: "feature_lists" number: 2 type_name: ".tensorflow.FeatureLists" }
 }
+"""
+
+# A map from names to values of a type.
+_MAP = """
+message_type {{
+  name: "{type}s"
+  field {{
+    name: "{field}" number: 1 label: LABEL_REPEATED type_name: ".tensorflow.{type}s.{type}Entry"
+  }}
+  nested_type {{
+    name: "{type}Entry" options {{ map_entry: true }}
+    field {{ name: "key" number: 1 type: TYPE_STRING }}
+    field {{ name: "value" number: 2 type_name: ".tensorflow.{type}" }}
+  }}
+}}
 """
 
 #: One value, or several of the same kind; arrays are int64 or float32, of any shape.
@@ -84,7 +76,9 @@ def _message_class() -> type[Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))
+    maps = (("Feature", "feature"), ("FeatureList", "feature_list"))
+    text = _DEFINITION + "".join(_MAP.format(type=of, field=field) for of, field in maps)
+    pool.Add(text_format.Parse(text, descriptor_pb2.FileDescriptorProto()))
     descriptor = pool.FindMessageTypeByName("tensorflow.SequenceExample")
     if hasattr(message_factory, "GetMessageClass"):
         found: type[Any] = message_factory.GetMessageClass(descriptor)
