@@ -35,7 +35,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,13 +54,12 @@ class Photos:
     records: str
     size: tuple[int, int]
     batch_size: int
-    method: str = "torch" if find_spec("torch") else "bilinear"
 
     @cached_property
     def images(self) -> Any:
         import recordgen
 
-        return recordgen.source(self.records).images(self.size, method=self.method)
+        return recordgen.source(self.records).images(self.size)
 
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
@@ -76,7 +75,7 @@ class Photos:
 
         from recordgen.access.decode import Decoder
 
-        decoder = Decoder(self.size, method=self.method)
+        decoder = Decoder(self.size)
         return lambda data: decoder.decode(np.frombuffer(data, np.uint8)).pixels
 
 
@@ -113,7 +112,8 @@ def source_batches(photos: Photos) -> Pass:
 
 
 def source_area(photos: Photos) -> Pass:
-    return source_batches(replace(photos, method="area"))
+    images = photos.images.source.images(photos.size, method="area")
+    return lambda: images.batches(photos.batch_size, seed=0)
 
 
 def source_torch(photos: Photos) -> Pass:

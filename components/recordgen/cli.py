@@ -34,7 +34,6 @@ from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
 from recordgen.conversion.texts import events, inspected, summaries
-from recordgen.core.interpreter import spare_pandas
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -121,7 +120,6 @@ def _with_dashes(arguments: Sequence[str]) -> list[str]:
 
 def exit_main() -> NoReturn:
     """Run the command line as a process."""
-    spare_pandas()
     exit_now(main())
 
 

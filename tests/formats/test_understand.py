@@ -8,6 +8,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
+from recordgen.formats.source import open_source
 from recordgen.options import make_options
 
 ROWS = 12
@@ -265,3 +266,12 @@ def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, option
     with pytest.raises(NotUnderstoodError) as caught:
         first_row(written(tmp_path, "a.csv", lines), task=task)
     assert caught.value.options == options
+
+
+def test_a_row_of_many_fields_costs_its_own_length_alone(tmp_path):
+    """Advice about thousands of rows does not look for each field of the widest one in all."""
+    path = tmp_path / "a.csv"
+    rows = "TEST,bad,worse\n" * 4_000
+    path.write_text(f"{rows}{',' * 100_000}x\n{rows}")
+    with pytest.raises(NotUnderstoodError):  # not the error of the allowance of time
+        open_source(str(path), make_options({}))

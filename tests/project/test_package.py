@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import recordgen
@@ -150,19 +149,6 @@ def test_help_loads_next_to_nothing():
         "recordgen.core.runs.staging",
         "recordgen.storage.remote",
     } & set(loaded)
-
-
-@pytest.mark.skipif(pa.__version__.startswith("10."), reason="asks for pandas at every array")
-def test_a_command_loads_no_pandas(make_images, tmp_path):
-    """Arrow imports no pandas for a command; other code in its process still has it."""
-    (tmp_path / "labels.csv").write_text("".join(f"TRAIN,{it},cat\n" for it in make_images(2)))
-    code = (
-        "import sys; from recordgen import cli; sys.argv[1:] = ['convert', 'labels.csv', 'out']\n"
-        "cli.exit_now = print; cli.exit_main(); print('pandas' in sys.modules)\n"
-        "import pyarrow as pa; print(type(pa.table({'a': [1]}).to_pandas()).__name__)\n"
-    )
-    done = run_python("-W", "ignore", "-c", code, cwd=tmp_path)
-    assert done.stdout.splitlines()[-3:] == ["0", "False", "DataFrame"], done.stderr
 
 
 def test_public_names_exist():

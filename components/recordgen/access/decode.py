@@ -5,9 +5,10 @@ stored size have the same pixels as in ``recordgen.load``. Resized ones differ b
 
     area        from ``load``, which takes the mean of the pixels that a new pixel covers
     bilinear    from ``load`` with ``Tuning(decoder="exact")``, which interpolates with antialiasing
-    torch       the same, by PyTorch, in a quarter of the time, if it is asked for
+    torch       the same, by PyTorch, in a quarter of the time
+    auto        torch if PyTorch is installed, else bilinear
 
-What is installed or imported changes no pixel.
+What a program imports changes no pixel.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 _WORDS: Mapping[str, Sequence[str]] = {
     "resize": ("stretch", "fit", "center_crop"),
-    "method": ("bilinear", "area", "torch"),
+    "method": ("auto", "bilinear", "area", "torch"),
     "layout": ("HWC", "CHW"),
     "boxes": BOX_FORMATS,
 }
@@ -80,7 +81,7 @@ class Decoder:
 
     size: tuple[int, int] | None
     resize: str = "stretch"
-    method: str = "bilinear"
+    method: str = "auto"
     scale: str = "uint8"
     layout: str = "HWC"
     boxes: str = BOX_FORMATS[0]
@@ -93,7 +94,11 @@ class Decoder:
                 raise UsageError(
                     f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
                 )
-        if self.method == "torch" and PathFinder.find_spec("torch") is None:
+        # Found on the path, whether it is imported or not.
+        has_torch = PathFinder.find_spec("torch") is not None
+        if self.method == "auto":
+            object.__setattr__(self, "method", "torch" if has_torch else "bilinear")
+        if self.method == "torch" and not has_torch:
             raise UsageError(
                 "method='torch' needs PyTorch, which is not installed: pip install torch"
             )

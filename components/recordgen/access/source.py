@@ -45,7 +45,7 @@ class Source(Records):
         image_size: int | tuple[int, int] | str | None = None,
         *,
         resize: str = "stretch",
-        method: str = "bilinear",
+        method: str = "auto",
         dtype: Any = None,
         scale: str = "",
         layout: str = "HWC",
@@ -57,7 +57,7 @@ class Source(Records):
     ) -> Pairs:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
 
-        Pixels are writable, and do not depend on what is installed or imported.
+        Pixels are writable, and do not depend on what is imported.
 
         - one label: the image (uint8 [height, width, 3]) and its class (int64 []; -1: none)
         - any number of labels: the image and float32 [classes] of 0 and 1
@@ -73,7 +73,8 @@ class Source(Records):
                 ``224x320``; None: as stored.
             resize: ``stretch``, ``fit`` (with black bars) or ``center_crop``.
             method: ``bilinear``, antialiased by Pillow; ``torch``, the same by PyTorch, four times
-                as fast and up to one level apart; or ``area``, the pixels of ``recordgen.load``.
+                as fast and up to one level apart; ``auto``, ``torch`` if PyTorch is installed, else
+                ``bilinear``; or ``area``, the pixels of ``recordgen.load``.
             dtype: ``uint8`` from 0 to 255, the default, or ``float32`` from 0 to 1; also the type
                 of NumPy or PyTorch.
             scale: the range of pixels, as in ``recordgen.load``: ``-1..1``, a model in

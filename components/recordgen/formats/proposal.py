@@ -169,7 +169,10 @@ class _Columns:
     """The columns of a file, of which roles are taken one by one."""
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        values = [[row[at] for row in rows if at < len(row)] for at in range(len(names))]
+        values: list[list[str]] = [[] for _ in names]
+        for row in rows:  # one of them may be thousands of times as wide as the others
+            for column, value in zip(values, row, strict=False):
+                column.append(value)
         self.names = names
         self.all = values
         self.filled = [[*filter(None, column)] for column in values]

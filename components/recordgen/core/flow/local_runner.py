@@ -30,7 +30,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.interpreter import KILLED, has_python, spare_pandas, start_main
+from recordgen.core.interpreter import KILLED, has_python, start_main
 from recordgen.core.ordered import map_in_order, share_threads
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
@@ -215,7 +215,6 @@ def _log_here(record: logging.LogRecord) -> None:
 
 def main() -> None:
     """Run the step on stdin for the elements on stdin; write the answers to stdout."""
-    spare_pandas()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal interrupts all processes
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # libraries print, too
