@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from recordgen.messages import MESSAGE_CHARACTERS, shortened
 from recordgen.messages.masking import masked
+from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
@@ -304,6 +305,24 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
 
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
             raise UsageError(f"unknown option {name!r}{our_name(name, known) or hint}")
+
+
+def check_gone(
+    values: Mapping[str, Any], known: Iterable[str], defaults: Mapping[str, Any]
+) -> None:
+    """Check the values that a pipeline passes, which an earlier version may have compiled.
+
+    An input that has gone since is ignored at the default that it had then.
+
+    Raises: UsageError: another input has gone.
+    """
+    for name in sorted(values.keys() - known):
+        if values[name] != defaults.get(name):
+            raise UsageError(
+                f"{name} is no input of this step in version {__version__} (got "
+                f"{values[name]!r:.80}); omit it, or run the step in the image of the version that "
+                f"it was compiled with"
+            )
 
 
 def names_checked(function: _Function) -> _Function:

@@ -5,7 +5,7 @@ import keyword
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.tasks.tables.training import input_names
+from recordgen.tasks.tables.reading import input_names
 
 
 def test_names_are_kept_where_tensorflow_allows_them():

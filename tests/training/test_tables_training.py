@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import keras
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +20,9 @@ from recordgen.tasks.tables.training import (
     TEXT,
     TableTrainer,
     date_numbers,
+    disagreement,
     kind_of_texts,
+    mean_answer,
 )
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
@@ -150,6 +153,22 @@ def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
 
     moments = Moments.of(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
     assert (moments + Moments.of(np.array([[1.0, 1.0, np.nan]]))).with_gaps == [1, 2]
+
+
+@pytest.mark.parametrize("are_classes", [True, False])
+def test_each_network_learns_for_itself(are_classes):
+    """The loss of the mean, and what it adds, is the mean of the networks' own losses."""
+    answers = tf.constant(np.random.default_rng(0).normal(size=(5, 4, 3 if are_classes else 1)))
+    truth = tf.constant([[0], [2], [1], [0], [2]])
+    name = "sparse_categorical_crossentropy" if are_classes else "mean_squared_error"
+
+    def loss(networks):
+        return np.mean(keras.losses.get(name)(truth, mean_answer(networks, are_classes)))
+
+    each = [loss(answers[:, number : number + 1]) for number in range(4)]
+    added = float(disagreement(answers, are_classes))
+    assert loss(answers) + added == pytest.approx(np.mean(each), rel=1e-5)
+    assert added > 0.01
 
 
 def test_tfma_says_the_same():

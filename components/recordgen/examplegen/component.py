@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfx import types
@@ -129,10 +129,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         options.setdefault("fail_on", NO_EVAL)
         check_names(options, tuple(parameters.OPTION_TYPES))
         # Only what is given, so that a version without an option runs pipelines that do not use it.
-        given = {
-            name: _as_property(option_text(name, value), parameters.OPTION_TYPES[name])
-            for name, value in options.items()
-        }
+        given = _properties(options)
         # Check the values that are known now; runtime parameters are checked in the run.
         make_options(
             {n: value for n, value in given.items() if isinstance(value, int | float | str)}
@@ -147,17 +144,13 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             known = output_config if isinstance(output_config, example_gen_pb2.Output) else None
             parameters.check_splits(input_config, known)
         # A later version may have lost an option: it then ignores it at this default.
-        defaults = {
-            name: _as_property(option_text(name, OPTIONS[name].default), kind)
-            for name, kind in parameters.OPTION_TYPES.items()
-            if name in given
-        } | {"fail_on": NO_EVAL}
+        defaults = _properties({name: OPTIONS[name].default for name in given})
         optional = {
             specs.OUTPUT_CONFIG_KEY: output_config,
             specs.RANGE_CONFIG_KEY: range_config,
             parameters.DATASET_VERSION_KEY: dataset_version,
             **given,
-            parameters.DEFAULTS_KEY: json.dumps(defaults),
+            parameters.DEFAULTS_KEY: json.dumps({**defaults, "fail_on": NO_EVAL}),
             parameters.PREVIOUS_KEY: previous,
         }
         spec = AutoMLExampleGenSpec(
@@ -173,8 +166,13 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         base_beam_component.BaseBeamComponent.__init__(self, spec=spec)
 
 
+def _properties(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options for ML Metadata, which has no lists, no booleans, and no 1 as a float."""
+    kinds = parameters.OPTION_TYPES
+    return {name: _as_property(option_text(name, x), kinds[name]) for name, x in options.items()}
+
+
 def _as_property(value: Any, kind: type) -> Any:
-    """Return an option for ML Metadata, which has no lists, no booleans, and no 1 as a float."""
     if isinstance(value, int):
         return kind(value)
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -16,15 +16,9 @@ from tfx.utils import proto_utils
 
 from recordgen import storage
 from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError, UsageError, check_gone
 from recordgen.formats.import_file import ImportFile
-from recordgen.options import (
-    OPTIONS,
-    ConvertOptions,
-    check_gone,
-    make_options,
-    without_unset,
-)
+from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 
 DATASET_VERSION_KEY = "dataset_version"
 PREVIOUS_KEY = "previous"
@@ -34,13 +28,6 @@ DEFAULT_PATTERN = "*.csv"
 
 #: The options, which are execution parameters, with their types.
 OPTION_TYPES: Mapping[str, type] = {name: option.kind for name, option in OPTIONS.items()}
-
-_KNOWN = (
-    *specs.FileBasedExampleGenSpec.PARAMETERS,
-    *(example_gen.SPAN_PROPERTY_NAME, example_gen.VERSION_PROPERTY_NAME),
-    *(example_gen.FINGERPRINT_PROPERTY_NAME, DATASET_VERSION_KEY, FINGERPRINT_IMAGES_KEY),
-    *(DEFAULTS_KEY, *OPTION_TYPES),
-)
 
 
 def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions | None:
@@ -214,10 +201,15 @@ def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
 
     Raises: UsageError: a value is not allowed, or its option has gone; see :func:`check_gone`.
     """
-    is_set = {name: value for name, value in properties.items() if value is not None}
-    check_gone(is_set, _KNOWN, json.loads(properties.get(DEFAULTS_KEY) or "{}"))
+    defaults = json.loads(properties.get(DEFAULTS_KEY) or "{}")
+    passed = {name: properties[name] for name in defaults if properties.get(name) is not None}
+    check_gone(passed, OPTION_TYPES, defaults)
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
-    given = {name: kind(is_set[name]) for name, kind in OPTION_TYPES.items() if name in is_set}
+    given = {
+        name: kind(properties[name])
+        for name, kind in OPTION_TYPES.items()
+        if properties.get(name) is not None
+    }
     return replace(make_options(without_unset(given, OPTIONS)), confined=True)
 
 

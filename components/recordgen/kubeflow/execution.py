@@ -30,8 +30,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
-from recordgen.errors import UsageError
-from recordgen.options import check_gone
+from recordgen.errors import UsageError, check_gone
 
 #: Where convert reads and writes: at the uri itself (uri), in the launcher's folder (path), or at
 #: one of them by the uri's scheme (auto).

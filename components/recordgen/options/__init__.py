@@ -52,7 +52,6 @@ from recordgen.tables.path_layout import GROUP, PathLayout
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
-from recordgen.version import __version__
 
 # The values of options, which editors complete and `choices` lists.
 Duplicates: TypeAlias = Literal["keep", "drop", "fail"]
@@ -200,24 +199,6 @@ def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> d
     """
     unset = {name for name, option in options.items() if option.default is None}
     return {name: value for name, value in values.items() if value or name not in unset}
-
-
-def check_gone(
-    values: Mapping[str, Any], known: Iterable[str], defaults: Mapping[str, Any]
-) -> None:
-    """Check the values that a pipeline passes, which an earlier version may have compiled.
-
-    An input that has gone since is ignored at the default that it had then.
-
-    Raises: UsageError: another input has gone.
-    """
-    for name in sorted(values.keys() - known):
-        if values[name] != defaults.get(name):
-            raise UsageError(
-                f"{name} is no input of this step in version {__version__} (got "
-                f"{values[name]!r:.80}); omit it, or run the step in the image of the version that "
-                f"it was compiled with"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

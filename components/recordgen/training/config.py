@@ -17,6 +17,7 @@ from recordgen.registry import TASKS
 _OTHER_PREFIXES = ("ai_platform_", "tuner/")
 SMALL_CNN = "small_cnn"
 EPOCHS, MOST_EPOCHS = 10, 200  # by default: of most trainings, and of few examples
+RATE = 1e-3  # of learning, by default
 IMAGENET = "imagenet"
 # Values of ``augment``.
 PHOTO = "photo"
@@ -101,7 +102,12 @@ class TrainingConfig:
         "`fine_tune_rate`; needs `weights`",
         metavar="N",
     )
-    learning_rate: float = option(1e-3, "rate of Adam after `warmup_epochs`", metavar="RATE")
+    learning_rate: float | None = option(
+        None,
+        "rate of Adam after `warmup_epochs`",
+        metavar="RATE",
+        unset="0.001; for tables 0.003",
+    )
     fine_tune_rate: float = option(
         1e-4, "rate of Adam for pretrained weights, after `frozen_epochs`", metavar="RATE"
     )
@@ -188,8 +194,9 @@ class TrainingConfig:
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1 (got {value})")
         for name in ("learning_rate", "fine_tune_rate"):
-            if not getattr(self, name) > 0:
-                raise UsageError(f"{name} must be above 0 (got {getattr(self, name)})")
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{name} must be above 0 (got {value})")
         for name in ("dropout", "augmentation", "colour"):
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be from 0 to below 1 (got {getattr(self, name)})")

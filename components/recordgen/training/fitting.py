@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import StorageError
-from recordgen.training.config import TrainingConfig
+from recordgen.training.config import RATE, TrainingConfig
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.model import Models, train_backbone
 from recordgen.training.progress_log import log_info
@@ -50,10 +50,10 @@ def plan_phases(config: TrainingConfig, epochs: int) -> list[Phase]:
     ``[Phase(0, 2, 1e-3, True), Phase(2, 10, 1e-4, False)]``
     """
     frozen = min(config.frozen_epochs, epochs)
-    rate = config.fine_tune_rate if frozen else config.learning_rate
+    rate = config.learning_rate or RATE
     phases = [
-        Phase(0, frozen, config.learning_rate, is_frozen=True),
-        Phase(frozen, epochs, rate, is_frozen=False),
+        Phase(0, frozen, rate, is_frozen=True),
+        Phase(frozen, epochs, config.fine_tune_rate if frozen else rate, is_frozen=False),
     ]
     return [phase for phase in phases if phase.first < phase.end]
 

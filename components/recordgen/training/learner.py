@@ -25,6 +25,7 @@ from recordgen.training.config import (
     LABEL,
     MOST_EPOCHS,
     PHOTO,
+    RATE,
     SCORES,
     SMALL_CNN,
     UNKNOWN,
@@ -66,6 +67,9 @@ class TaskTrainer(ABC):
     #: The default of the setting, where split eval has labelled examples.
     patience: ClassVar[int] = 0
 
+    #: The default of the setting.
+    learning_rate: ClassVar[float] = RATE
+
     #: The fewest steps of a training whose epochs are not set, in at most MOST_EPOCHS.
     least_steps: ClassVar[int] = 300
 
@@ -102,7 +106,9 @@ class TaskTrainer(ABC):
         batch_size = min(self.config.batch_size, examples)
         few = math.ceil(self.least_steps * batch_size / examples)
         epochs = self.config.epochs or max(EPOCHS, min(few, MOST_EPOCHS))
-        return replace(self, config=replace(self.config, batch_size=batch_size, epochs=epochs))
+        rate = self.config.learning_rate or self.learning_rate
+        config = replace(self.config, batch_size=batch_size, epochs=epochs, learning_rate=rate)
+        return replace(self, config=config)
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""

@@ -15,7 +15,6 @@ TEXT = tf.TensorSpec([None], tf.string, name="text")
 # Words, and pairs of neighbours: "not good" differs from "not" and "good".
 MOST_TOKENS = 20_000
 NGRAMS = 2
-_WIDTH = 64
 
 # Vectors of words take larger steps, from initial values in Keras's usual range. At the default
 # rate, accuracy after ten epochs rose from 0.58 to 0.68 (texts of docs/results.md, seed 0).
@@ -57,7 +56,7 @@ def word_vectors(model: keras.Model) -> list[WordVectors]:
 
 
 def mean_of_words(
-    words: keras.layers.TextVectorization, texts: keras.KerasTensor
+    words: keras.layers.TextVectorization, texts: keras.KerasTensor, width: int = 64
 ) -> keras.KerasTensor:
     """Return the mean vector (float32 [batch, width]) of the words of texts (string [batch]).
 
@@ -65,7 +64,7 @@ def mean_of_words(
     """
     ids = words(texts)[:, :_LONGEST]
     small = keras.initializers.RandomUniform(-_RANGE / _STRETCH, _RANGE / _STRETCH)
-    vectors = WordVectors(words.get_vocabulary(), _WIDTH, small)(ids) * _STRETCH
+    vectors = WordVectors(words.get_vocabulary(), width, small)(ids) * _STRETCH
     # Not GlobalAveragePooling1D: the mean of a text without words would be 0 / 0.
     is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)

@@ -6,7 +6,8 @@ is read like image classification, unless ``columns`` names columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import keyword
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -28,7 +29,7 @@ from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Column, Table
 from recordgen.tables.stored import table_of
 from recordgen.tasks import ImageClassification
 from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT, check_masks
@@ -37,6 +38,9 @@ from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT, check_masks
 _LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")
 _IMAGE_OPTIONS = ("image_size", "scale", "resize")
 
+
+# The function that TensorFlow calls with the inputs by name has parameters of its own.
+_TAKEN = frozenset({"self", "args", "kwargs"})
 
 _KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "int64": (Integral,),
@@ -278,6 +282,50 @@ def _check_known(option: str, names: Any, known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"{option}: there is no column {name!r}; there are {listed(known)}")
+
+
+def input_names(columns: Iterable[str]) -> dict[str, str]:
+    """Return the name of each column's input: TensorFlow allows Python's names only.
+
+    ``["fixed acidity", "2nd", "class", "a-b", "a_b"]`` → ``fixed_acidity``, ``column_2nd``,
+    ``class_``, ``a_b``, ``a_b_``
+    """
+    found: dict[str, str] = {}
+    for column in columns:
+        name = "".join(each if f"a{each}".isidentifier() else "_" for each in column)
+        if not name[:1].isalpha():
+            name = f"column_{name}"
+        while name in found.values() or name in _TAKEN or keyword.iskeyword(name):
+            name += "_"
+        found[column] = name
+    return found
+
+
+def column_specs(table: Table) -> dict[str, tf.TensorSpec]:
+    """Return the inputs of the signature ``columns``, by column.
+
+    Texts and image files are string. All numbers are float64, in which NaN is a missing one:
+    Serving's JSON has no missing int64, and refuses a whole number above 2^24 for a float32.
+    """
+    names = input_names(column.name for column in table.inputs)
+    return {column.name: _spec(column, names[column.name]) for column in table.inputs}
+
+
+def _spec(column: Column, name: str) -> tf.TensorSpec:
+    if column.type.kind == "floats":
+        return tf.TensorSpec([None, column.type.length], tf.float64, name)
+    return tf.TensorSpec([None], tf.float64 if column.type.is_number else tf.string, name)
+
+
+def given_columns(table: Table, values: Mapping[str, tf.Tensor]) -> dict[str, Any]:
+    """Return columns as a reader returns them; NaN pads lists of any length."""
+    columns = {column.name: column.type for column in table.inputs}
+    found: dict[str, Any] = {}
+    for name, given in values.items():
+        found[name] = tf.cast(given, tf.float32) if given.dtype == tf.float64 else given
+        if columns[name].kind == "floats" and columns[name].length is None:
+            found[name] = tf.ragged.boolean_mask(found[name], ~tf.math.is_nan(given))
+    return found
 
 
 def are_labelled_images(shards: ShardSet) -> bool:

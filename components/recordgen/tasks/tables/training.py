@@ -1,10 +1,13 @@
-"""Tables: a network over the images, texts, numbers and vectors of a row.
+"""Tables: a few networks over the images, texts, numbers and vectors of a row.
 
 Each column of images has its own small CNN; a text becomes the mean of its words' vectors; a date
 becomes numbers; numbers and vectors are normalised. A missing number is replaced by the mean of its
 column; a column with missing numbers in training gets a second input, 1 where the number is
-missing. The features of all columns are concatenated, and two hidden layers follow. A column whose
-texts name rows, such as an id, is left out.
+missing. A column whose texts name rows, such as an id, is left out.
+
+Each network has two hidden layers, and a linear path beside them. Half of them also see how far a
+number reaches into each eighth of its column's numbers, with which they learn steps and bends; the
+others are better at straight lines. Each learns for itself, and the answer is their mean.
 
 A request has the columns by name, as in a row of JSON:
 ``{"instances": [{"alcohol": 14.2, "colour": "red", "photo": {"b64": "…"}}]}``
@@ -12,12 +15,12 @@ A request has the columns by name, as in a row of JSON:
 
 from __future__ import annotations
 
-import keyword
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
+from itertools import islice
 from operator import add
 from typing import Any
 
@@ -34,9 +37,9 @@ from recordgen.reading.levels import typed
 from recordgen.reading.options import AUTO
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
-from recordgen.tables.columns import Column, Table
+from recordgen.tables.columns import Table
 from recordgen.tables.stored import table_of
-from recordgen.tasks.tables.reading import TableReader
+from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, movement, of_any_batch, small_cnn
@@ -47,11 +50,12 @@ from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 NUMBERS = "numbers"
 
 _UNITS = (64, 32)
+_NETWORKS = 4
+_EIGHTHS = 8
+_WIDTH_OF_WORDS = 8
+_ROWS_FOR_EIGHTHS = 16  # batches
 
 _ROWS_AT_ONCE = 1024
-
-# A column of texts has a word for this many rows, the most frequent ones, but at least so many.
-_ROWS_PER_WORD, _FEWEST_WORDS = 10, 20
 
 # What the texts of a column are: ROW_NAME has no input in the model.
 TEXT, DATE, ROW_NAME = "text", "date", "name of a row"
@@ -75,9 +79,6 @@ _NO_WORDS = ("", "[UNK]")
 #: The signature that takes columns by name.
 COLUMNS = "columns"
 
-# The function that TensorFlow calls with the inputs by name has parameters of its own.
-_TAKEN = frozenset({"self", "args", "kwargs"})
-
 
 class TableTrainer(TaskTrainer):
     """Predicts a class or a number from columns of any kinds."""
@@ -88,6 +89,7 @@ class TableTrainer(TaskTrainer):
     # Ten passes over few rows are too few steps; too many, and a network learns rows by heart.
     least_steps = 2000
     patience = 10
+    learning_rate = 3e-3
 
     @cached_property
     def table(self) -> Table:
@@ -243,7 +245,7 @@ class TableTrainer(TaskTrainer):
             parts.append(small_cnn(inputs[name], self.config.size))
         for name, column in self._texts.items():
             inputs[name] = keras.Input((), name=name, dtype="string")
-            parts.append(mean_of_words(self._words(column), inputs[name]))
+            parts.append(mean_of_words(self._words(column), inputs[name], _WIDTH_OF_WORDS))
         if count:
             given = inputs[NUMBERS] = keras.Input((count,), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
@@ -252,8 +254,16 @@ class TableTrainer(TaskTrainer):
             parts.append(keras.ops.where(is_missing, 0.0, scaled))
             if gaps := self._gaps:
                 parts.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), "float32"))
-        model = keras.Model(inputs, self._answer(parts))
-        return Models(self._augmented(model, inputs), model)
+            reach = keras.ops.where(is_missing[..., None], 0.0, self._reach(given))
+            parts.append(keras.layers.Flatten()(reach))
+        answers = self._networks(parts)
+        # The loss of the mean, and what the networks' own losses have more: each learns for itself.
+        apart = partial(disagreement, are_classes=self.are_classes)
+        trained = keras.layers.Identity(activity_regularizer=apart)(answers)
+        model, saved = (
+            keras.Model(inputs, mean_answer(each, self.are_classes)) for each in (trained, answers)
+        )
+        return Models(self._augmented(model, inputs), saved)
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
         """Return ``model`` with the augmentation of image models before its images."""
@@ -278,6 +288,21 @@ class TableTrainer(TaskTrainer):
         now = self._moments.scale
         return now if self.earlier is None else Scale.of(self.earlier.inputs["scale"]).kept(now)
 
+    @cached_property
+    def _bounds(self) -> npt.NDArray[np.float32]:
+        """The bounds of each column's eighths, by rank: float32 [9, columns]."""
+        if self.earlier is not None and "bounds" in self.earlier.inputs:
+            return np.array(self.earlier.inputs["bounds"], np.float32)
+        rows = np.concatenate([*islice(self._columns_of(self._numbers), _ROWS_FOR_EIGHTHS)])
+        found = np.nanquantile(rows, np.linspace(0, 1, _EIGHTHS + 1), axis=0)
+        return np.nan_to_num(found).astype(np.float32)
+
+    def _reach(self, numbers: Any) -> Any:
+        """Return how far numbers reach into each eighth, from -0.5 to 0.5: [batch, columns, 8]."""
+        low, wide = self._bounds[:-1].T, np.diff(self._bounds, axis=0).T
+        reached = (numbers[..., None] - low) / np.where(wide > 0, wide, np.inf)
+        return keras.ops.clip(reached, 0, 1) - 0.5
+
     @property
     def _gaps(self) -> Sequence[int]:
         """The inputs that may be missing, as places among all numbers."""
@@ -301,34 +326,44 @@ class TableTrainer(TaskTrainer):
 
     def _words(self, column: str) -> keras.layers.TextVectorization:
         texts = self._rows([column]).map(lambda rows: rows[column])
-        # More words than rows can teach are learnt by heart, as the names of products are.
-        few = max(_FEWEST_WORDS, self.dataset.splits[self.split].examples // _ROWS_PER_WORD)
-        layer = learn_words(texts, min(MOST_TOKENS, few), ngrams=NGRAMS)
+        layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
             layer.set_vocabulary(["-"])  # Keras cannot look words up in an empty vocabulary
+        # A word of one row alone is learnt by heart, as the name of a product is.
+        words = layer.get_vocabulary()
+        rows = np.zeros(len(words), np.int64)
+        for ids in map(layer, texts):
+            own = len(words) * np.arange(len(ids))[:, None] + ids.numpy()
+            rows += np.bincount(np.unique(own) % len(words), minlength=len(words))
+        known = [word for word, count in zip(words, rows, strict=True) if count > 1]
+        layer.set_vocabulary([word for word in known if word not in _NO_WORDS] or ["-"])
         return layer
 
-    def _answer(self, parts: Sequence[Any]) -> Any:
-        """Return the output of two hidden layers over the columns' features (float32 [batch, n]).
+    def _networks(self, parts: Sequence[Any]) -> Any:
+        """Return the output of each network (float32 [batch, networks, outputs]).
 
-        Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
+        The last part, if there are numbers, is how far they reach, which half of them see.
         """
-        hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
+        given = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
+        sees = np.ones((_NETWORKS, given.shape[1]), np.float32)
+        sees[: _NETWORKS // 2, given.shape[1] - _EIGHTHS * self._count :] = 0
+        hidden = given = given[:, None] * sees
         for at, units in enumerate(_UNITS):
-            hidden = keras.layers.Dense(units, activation="relu", name=f"hidden_{at}")(hidden)
+            hidden = _dense(units, activation="relu", name=f"hidden_{at}")(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
+        outputs = len(self.dataset.labels) if self.are_classes else 1
+        last = _dense(outputs, kernel_initializer=_last_weights, dtype=FLOAT32, name=SCORES)
+        found = last(keras.layers.Concatenate()([hidden, given]))
         if self.are_classes:
-            return keras.layers.Dense(
-                len(self.dataset.labels), activation="softmax", dtype=FLOAT32, name=SCORES
-            )(hidden)
-        # The network predicts the target's distance from the mean, in standard deviations.
-        distance = keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden)
+            return found
+        # The networks predict the target's distance from the mean, in standard deviations.
         deviation, mean = float(self._scale.divisor[-1]), float(self._scale.mean[-1])
-        return keras.layers.Rescaling(deviation, offset=mean, dtype=FLOAT32)(distance)
+        return keras.layers.Rescaling(deviation, offset=mean, dtype=FLOAT32)(found)
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
         """Return the words, the columns, and the scale of numbers and of the target."""
         scale = {"scale": self._scale.to_dict(), "gaps": self._gaps}
+        scale |= {"bounds": self._bounds.tolist()} if self._count else {}
         return {**super().known_inputs(model), "columns": self._columns, **scale}
 
     def loss(self) -> str:
@@ -406,6 +441,42 @@ class TableTrainer(TaskTrainer):
         return {LABEL: tf.cast(target, tf.float32), WEIGHT: tf.cast(is_there, tf.float32)}
 
 
+def mean_answer(answers: Any, are_classes: bool) -> Any:
+    """Return the mean of networks' answers ([batch, networks, n]): probabilities, or the number."""
+    mean = keras.ops.mean(answers, axis=1)
+    return keras.ops.softmax(mean) if are_classes else mean
+
+
+def disagreement(answers: Any, are_classes: bool) -> Any:
+    """Return by how much the mean loss of networks is above the loss of their mean."""
+    if not are_classes:
+        return keras.ops.mean(keras.ops.var(answers, axis=1))
+    totals = keras.ops.logsumexp(answers, axis=-1)
+    total = keras.ops.logsumexp(keras.ops.mean(answers, axis=1), axis=-1)
+    return keras.ops.mean(totals) - keras.ops.mean(total)
+
+
+def _dense(units: int, **settings: Any) -> keras.layers.Layer:
+    """Return a dense layer of each network: [batch, networks, n] → [batch, networks, units]."""
+    settings = {"kernel_initializer": _random_weights(), "bias_axes": "no", **settings}
+    return keras.layers.EinsumDense("bni,nio->bno", (_NETWORKS, units), **settings)
+
+
+def _random_weights() -> keras.initializers.Initializer:
+    """Return Glorot's weights of each network: Keras would count the networks among the inputs."""
+    return keras.initializers.VarianceScaling(_NETWORKS, "fan_avg", "uniform")
+
+
+def _last_weights(shape: Sequence[int], dtype: Any) -> Any:
+    """Return random weights for hidden units, and zeros for the linear path behind them.
+
+    A few rows are too few steps to unlearn a random linear path.
+    """
+    networks, inputs, outputs = shape
+    hidden = _random_weights()((networks, _UNITS[-1], outputs), dtype)
+    return keras.ops.pad(hidden, [[0, 0], [0, inputs - _UNITS[-1]], [0, 0]])
+
+
 def to_numbers(values: Any) -> tf.Tensor:
     """Return a column as float32 [batch, n], NaN where a number is missing.
 
@@ -471,50 +542,6 @@ def _year_first(dates: tf.Tensor) -> tf.Tensor:
     """Return dates, ``14.3.2024`` and ``3/14/2024`` as ``2024-3-14``."""
     dates = tf.strings.regex_replace(dates, r"^\s*(\d\d?)\.(\d\d?)\.(\d{4})", r"\3-\2-\1")
     return tf.strings.regex_replace(dates, r"^\s*(\d\d?)/(\d\d?)/(\d{4})", r"\3-\1-\2")
-
-
-def input_names(columns: Iterable[str]) -> dict[str, str]:
-    """Return the name of each column's input: TensorFlow allows Python's names only.
-
-    ``["fixed acidity", "2nd", "class", "a-b", "a_b"]`` → ``fixed_acidity``, ``column_2nd``,
-    ``class_``, ``a_b``, ``a_b_``
-    """
-    found: dict[str, str] = {}
-    for column in columns:
-        name = "".join(each if f"a{each}".isidentifier() else "_" for each in column)
-        if not name[:1].isalpha():
-            name = f"column_{name}"
-        while name in found.values() or name in _TAKEN or keyword.iskeyword(name):
-            name += "_"
-        found[column] = name
-    return found
-
-
-def column_specs(table: Table) -> dict[str, tf.TensorSpec]:
-    """Return the inputs of the signature ``columns``, by column.
-
-    Texts and image files are string. All numbers are float64, in which NaN is a missing one:
-    Serving's JSON has no missing int64, and refuses a whole number above 2^24 for a float32.
-    """
-    names = input_names(column.name for column in table.inputs)
-    return {column.name: _spec(column, names[column.name]) for column in table.inputs}
-
-
-def _spec(column: Column, name: str) -> tf.TensorSpec:
-    if column.type.kind == "floats":
-        return tf.TensorSpec([None, column.type.length], tf.float64, name)
-    return tf.TensorSpec([None], tf.float64 if column.type.is_number else tf.string, name)
-
-
-def given_columns(table: Table, values: Mapping[str, tf.Tensor]) -> dict[str, Any]:
-    """Return columns as a reader returns them; NaN pads lists of any length."""
-    columns = {column.name: column.type for column in table.inputs}
-    found: dict[str, Any] = {}
-    for name, given in values.items():
-        found[name] = tf.cast(given, tf.float32) if given.dtype == tf.float64 else given
-        if columns[name].kind == "floats" and columns[name].length is None:
-            found[name] = tf.ragged.boolean_mask(found[name], ~tf.math.is_nan(given))
-    return found
 
 
 def decode_columns(
