@@ -390,7 +390,11 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     raw.seek(0)
     with parquet.arrow_errors(path, "Arrow"):
         is_file = begin.startswith(_ARROW[0])
-        reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
+        # Arrow allocates what packed values claim: without threads, which end the process if that
+        # fails, and from a pool that keeps nothing.
+        options, pool = pa.ipc.IpcReadOptions(use_threads=False), pa.system_memory_pool()
+        open_arrow = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        reader = open_arrow(raw, options=options, memory_pool=pool)
         if parquet.image_leaves(reader.schema, {}):
             raise NotUnderstoodError(
                 f"{path}: Arrow with images is not read; write Parquet: "
