@@ -110,3 +110,18 @@ def test_the_last_part_ends_the_allowance():
     assert signal.getitimer(signal.ITIMER_PROF)[0] > 60
     assert list(parts) == [2]
     assert state() == before
+
+
+def test_a_reader_that_another_thread_collects_lifts_the_limits():
+    """Nobody finishes it. Only the main thread may set handlers: that stays, without a timer."""
+    before, handler = [*map(resource.getrlimit, LIMITS)], signal.getsignal(signal.SIGPROF)
+    parts = allowance.while_reading(iter([1, 2]), 10)
+    next(parts)
+    thread = threading.Thread(target=parts.close)
+    thread.start()
+    thread.join()
+    limits, timer = [*map(resource.getrlimit, LIMITS)], signal.getitimer(signal.ITIMER_PROF)
+    signal.signal(signal.SIGPROF, handler)
+    for kind, found in zip(LIMITS, before, strict=True):
+        resource.setrlimit(kind, found)
+    assert (limits, timer) == (before, (0.0, 0.0))

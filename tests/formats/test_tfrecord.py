@@ -79,6 +79,15 @@ def test_object_detection_api(text, folder):
     assert examples[uri][1]["image/encoded"] == [image(1)]
 
 
+def test_corners_in_pixels_are_rejects(folder):
+    """Corners are judged as they were written: clipped, they would be boxes of the whole image."""
+    good = {"image/encoded": image(1), **BOX, "image/object/class/text": [b"dog"]}
+    pixels = {name: [100 * corner] for name, [corner] in BOX.items()}
+    write(folder, "a.tfrecord", good, {**good, "image/encoded": image(2), **pixels})
+    _, rejects, examples = converted(folder)
+    assert (list(rejects), list(examples)) == (["a.tfrecord/1"], ["a.tfrecord/0"])
+
+
 def tfds(folder, **features):
     """Write features.json as TensorFlow Datasets does."""
     (folder / "in/features.json").write_text(json.dumps(tfds_features(features)))

@@ -101,9 +101,11 @@ class _Allowance:
 
     def close(self) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, self._handler)
         for kind, limits in self._before.items():
             resource.setrlimit(kind, limits)
+        # A reader that nobody finishes may be collected in another thread, which sets no handlers.
+        with suppress(ValueError):
+            signal.signal(signal.SIGPROF, self._handler)
 
 
 _current: list[_Allowance] = []

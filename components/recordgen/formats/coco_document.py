@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from tempfile import SpooledTemporaryFile
@@ -161,7 +162,7 @@ class CocoDocument:
     _size: int = 0
 
     def __post_init__(self) -> None:
-        finalize(self, self._packed.close)
+        finalize(self, _close, self._packed)
 
     def add(self, key: str, item: Any) -> None:
         """Add a value of the document, or an item of a list. Raises: ValueError."""
@@ -184,10 +185,8 @@ class CocoDocument:
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:
             self._most_keypoints = count
-        try:
+        with _writing():
             size = self._packed.write(marshal.dumps(tuple(found)))
-        except OSError as exc:
-            raise StorageError(f"annotations need a temporary file: {exc}; set TMPDIR") from exc
         self._places[_key(item.get("image_id"))].extend((self._size, size))
         self._size += size
 
@@ -202,7 +201,9 @@ class CocoDocument:
             self.keypoints = list(map(str, points))
 
     def check(self) -> None:
-        """Check that annotations are of images. Raises: ValueError."""
+        """Check that annotations are of images. Raises: ValueError, StorageError."""
+        with _writing():
+            self._packed.flush()
         if not self.images or not self.names:
             raise ValueError(
                 f"a COCO document needs images and categories (got {len(self.images):,} images and "
@@ -313,6 +314,20 @@ def _name_in(url: Any) -> str | None:
     ``http://images.cocodataset.org/train2017/000000000009.jpg`` → ``train2017/000000000009.jpg``
     """
     return "/".join(url.split("/")[-2:]) if isinstance(url, str) else None
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Write annotations in the block. Raises: StorageError."""
+    try:
+        yield
+    except OSError as exc:
+        raise StorageError(f"annotations need a temporary file: {exc}; set TMPDIR") from exc
+
+
+def _close(file: IO[bytes]) -> None:
+    with suppress(OSError):  # of a full disk, which has been said
+        file.close()
 
 
 def _key(value: Any) -> str:

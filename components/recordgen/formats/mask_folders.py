@@ -39,7 +39,7 @@ from recordgen.tasks import ImageSegmentation
 #: Name in ``rows.adjusted``: masks whose white was read as a class.
 MASKS_OF_TWO_LEVELS = "masks_of_two_levels"
 
-_NO_KEYS = MASKS | IMAGES | {"photos", "rgb"}
+_NO_KEYS = MASKS | IMAGES | {"photos", "rgb", "inputs"}
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
 

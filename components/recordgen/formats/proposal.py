@@ -275,7 +275,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     """
     pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
     are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
-    is_whole = are_listed and len(pairs) == len(rows)
+    is_whole = are_listed and len(pairs) == len(rows) > 0
     if not is_whole or "split" in words_of(posixpath.basename(source)):
         return {}
     paths = [path for path, _ in pairs]

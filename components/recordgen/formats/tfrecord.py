@@ -431,8 +431,12 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
         names.named(text) or names.classes.get(box.number, "")
         for box, text in zip(boxes, texts or (), strict=bool(texts))
     ] or [names.named(box.number) for box in boxes]
-    pairs = zip(boxes, found, strict=True)
-    return [Marked(label, box[2:6], box.details) for box, label in pairs]
+    # As they were written: those beside the image are the task's to judge.
+    corners = zip(*(values[side] for side in features.BBOX), strict=True)
+    return [
+        Marked(label, four, box.details)
+        for label, four, box in zip(found, corners, boxes, strict=True)
+    ]
 
 
 def _with_own_names(names: Names, values: Values) -> Values:

@@ -6,7 +6,7 @@ with the packages that it looks for (pandas, scikit-learn, IPython). ``tf.keras`
 """
 
 import sys
-from threading import get_ident
+import threading
 
 from recordgen.errors import MissingPackageError
 
@@ -15,11 +15,11 @@ class _WithoutKeras:
     """A finder for which Keras is missing in the thread that made it."""
 
     def __init__(self) -> None:
-        self._thread = get_ident()
+        self._thread = threading.get_ident()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Leave a module to other finders. Raises: ModuleNotFoundError: it is part of Keras."""
-        if name in ("keras.src", "tf_keras.src") and get_ident() == self._thread:
+        if name in ("keras.src", "tf_keras.src") and threading.get_ident() == self._thread:
             raise ModuleNotFoundError(f"{name} is imported when it is used", name=name)
 
 
@@ -33,7 +33,8 @@ def _import_tensorflow() -> None:
 
 
 try:
-    if "keras" not in sys.modules:
+    # Another thread could import Keras meanwhile, which needs all of TensorFlow.
+    if "keras" not in sys.modules and threading.active_count() == 1:
         _import_tensorflow()
     from recordgen.access.shards import find_shards as find_shards
     from recordgen.reading.datasets import eval_dataset as eval_dataset

@@ -149,7 +149,7 @@ def read_features(
 def _lists(files: Sequence[str], stored: Mapping[str, Any]) -> Collection[str]:
     """Return the features to read that are feature lists of SequenceExamples.
 
-    Raises: UsageError: a list has a spec of single values, or may be in later records only.
+    Raises: UsageError: a list has a spec of single values, or the first records have other lists.
     """
     path, first = first_records(files, SHOWN, with_lists)
     lists = [name for name, values in first.items() if isinstance(values, Steps)]

@@ -36,7 +36,7 @@ _KNOWN_SCHEMES = (*paths.OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _AMBIGUOUS = (
-    "a path with '..' or an ambiguous URL cannot be compared with --allow; write it plainly"
+    "a path with '..' or an ambiguous URL cannot be compared with what is allowed; write it plainly"
 )
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
 

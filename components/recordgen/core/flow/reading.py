@@ -127,8 +127,6 @@ class ReadRows(PlanningStep):
         named = any(any(batch.splits) for batch in batches)
         groups: list[str | None] | None = None
         if (by := self.splits.grouping) is not None:
-            from recordgen.core.flow.reading import with_groups  # few runs group rows
-
             found = [with_groups(batch, by, self.splits.share) for batch in batches]
             batches = [batch for batch, _ in found]
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]

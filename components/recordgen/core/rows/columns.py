@@ -257,6 +257,10 @@ def content_of(column: Any) -> Iterator[bytes | memoryview]:
     yield joined(pc.fill_null(column, ""))
 
 
+# A file may declare columns of an extension type, whose class reads the file's description of it.
+# PyArrow before 14.0.1 has a class that unpickles the description, and so runs any code in it
+# (CVE-2023-47248); TFX 1.16 needs PyArrow 10. Recordgen writes no such types, and refuses all of
+# them: all reads of Arrow and Parquet in this package pass here.
 _PICKLED = "arrow.py_extension_type"
 _IS_EXTENSION = b"ARROW:extension:name"
 

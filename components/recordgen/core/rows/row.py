@@ -271,6 +271,8 @@ def placing(seed: int) -> Callable[[str | bytes], Place]:
     return place
 
 
+# No row can name a part of a file: the mark is a line break, which no uri may contain. Only formats
+# that read containers write it, into the addresses of a row.
 _MARK = "\x1e"
 _RANGE = re.compile(
     rf"(.+){_MARK}(?:(\d{{1,9}}\.\d{{1,9}}):)?(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?"
