@@ -9,7 +9,7 @@ TASK ?= image_classification
 .PHONY: help setup demo test trainers coverage check docs format structure options mutants lock release audit sbom image image-test tested clean
 
 # The tests of a module stay in one process, because they share fixtures.
-PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
+PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
