@@ -46,6 +46,8 @@ SEPARATED = [
     (written([[text, "x"] for text in TEXTS], ";"), "semicolons"),
     (written([["ham", text] for text in TEXTS], "\t"), "tabs"),
     ("It is good, I say\tx\nIt is bad, he says\ty\tz\n", "tabs"),
+    ("sentence\nGood\nBad, and dear\t\t", "tabs"),
+    ("Image URI\n0.jpg\n1.jpg;", "semicolons"),
     ("0.jpg;;;\n1.jpg", "semicolons"),
     ("TRAIN;a.jpg;cat;dog\nTEST;b.jpg;cat", "semicolons"),
     ("image;name\n1.jpg;a,b\n2.jpg;c,d", "semicolons"),

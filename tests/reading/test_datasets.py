@@ -197,6 +197,7 @@ def test_load_returns_all_splits_with_training_shuffled(pets):
 def test_the_first_batch_needs_no_keras(pets):
     """Keras is imported when a program uses it, by any of its names."""
     code = (
+        "import os; os.environ.pop('TF_USE_LEGACY_KERAS', '')\n"  # TFX sets it
         f"import sys, recordgen; next(iter(recordgen.load({str(pets)!r})['train']))\n"
         "print('keras.src' in sys.modules)\n"
         "from tensorflow.keras import layers; import keras, tensorflow as tf\n"

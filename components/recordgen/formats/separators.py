@@ -147,7 +147,8 @@ def _separator(texts: Sequence[str]) -> str:
     3. The sign behind the first field of every line, if these are words of ML_USE or paths.
     4. A tab that divides all lines, at least two: no text holds one.
     5. The comma, semicolon or bar that divides them into most; commas may differ between lines.
-    6. The comma.
+    6. A sign behind which nothing follows, as spreadsheets pad rows.
+    7. The comma.
     """
     rows = {sign: records for sign in _SIGNS if (records := _records(texts, sign))}
     names = {sign: _known_names(records[0]) for sign, records in rows.items()}
@@ -162,7 +163,17 @@ def _separator(texts: Sequence[str]) -> str:
     widths = {sign: width for sign in rows if (width := _width(rows[sign], sign)) > 1}
     if "\t" in widths:
         return "\t"
-    return max(widths, key=widths.__getitem__, default=",")
+    padding = (sign for sign in _SIGNS[1:] if _pads(texts, sign))
+    return max(widths, key=widths.__getitem__, default=next(padding, ","))
+
+
+def _pads(texts: Sequence[str], sign: str) -> bool:
+    """Return whether a sign only ends lines: a tab, two of it, or one behind a path."""
+    ends = [text for text in texts if text.endswith(sign)]
+    is_inside = any(sign in text.rstrip(sign) for text in texts)
+    return not is_inside and any(
+        sign == "\t" or text.endswith(sign * 2) or names_media(text[:-1]) for text in ends
+    )
 
 
 def _known_names(fields: Sequence[str]) -> int:
