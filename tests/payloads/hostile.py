@@ -274,7 +274,7 @@ BOMBS = by_name(
         },
         "corrupt": {"tiff with a profile of shorts": lambda: _long(34675)},
         "too_many_pixels": {
-            "webp with a large canvas": lambda: webp_of_canvas(16_000),
+            "webp with a large canvas": lambda: webp_of_canvas(7_800),
             "tiff with a large tile": lambda: tiff_of_tiles(8, 8, 8, 2).replace(
                 _tile(8), _tile(20_000_000)
             ),

@@ -77,6 +77,8 @@ YOLO_BYTES = Limit(16 << 20, "bytes in a file of YOLO labels", ROW)
 # take a hundredth of that, and pages of two colours a half.
 DECODING_SECONDS = Limit(15, "s of processor time to decode the images of a run", ROW)
 DECODING_SECONDS_MB = Limit(25, "more s for each MB that they take in their files", ROW)
+# Pillow's decoder keeps 16 bytes of each, and one colour compresses to nothing.
+WEBP_PIXELS = Limit(60_000_000, "pixels in a WEBP", ROW)
 
 # --- containers ----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from functools import partial
 
 from PIL import Image
 
+from recordgen.core.limits import WEBP_PIXELS
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import WEBP
@@ -124,6 +125,11 @@ def _header(data: bytes, settings: PayloadSettings) -> FileHeader:
     """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
     settings.limit.check_pixels(file.height, file.width)
+    if file.format == "WEBP":
+        try:
+            WEBP_PIXELS.check(file.pixels)
+        except ValueError as exc:
+            raise PayloadError(RejectCode.TOO_MANY_PIXELS, f"{exc}; save it as PNG") from exc
     if file.part_pixels > settings.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
