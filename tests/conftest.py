@@ -296,7 +296,7 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     """Interrupt a conversion after its first shard; return exit code and stderr."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "recordgen.cli", "convert", source, str(output)),
+            *(sys.executable, "-m", "recordgen", "convert", source, str(output)),
             *("--shard-mb=1", "--threads=1", *options),
         ],
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},

@@ -6,12 +6,19 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from types import FrameType
 from typing import NoReturn
 
+from recordgen.console.supervising import supervised
 
-def main() -> NoReturn:
-    """Run the command line as a process."""
+
+def main() -> None:
+    """Run the command line as a process, which ends with it."""
+    supervised(_run, _set_up_logs)
+
+
+def _run() -> NoReturn:
     # Imports make a hundred thousand objects that stay; looking for cycles among them, after each
     # 700 by default, takes a tenth of a small conversion.
     gc.set_threshold(200_000)
@@ -26,6 +33,12 @@ def main() -> NoReturn:
         cli.exit_main()
     except KeyboardInterrupt:  # before or after the command handles it
         _end(signal.SIGINT)
+
+
+def _set_up_logs() -> str:
+    from recordgen import cli
+
+    return cli.set_up_logs(sys.argv[1:])
 
 
 def _end(number: int, frame: FrameType | None = None) -> NoReturn:

@@ -7,7 +7,8 @@ Examples:
                                    an import file, with the names of its columns
 
 Exit codes: 0 done; 1 the data, storage or runner failed, check found an error in the data, or diff
-found what ``--fail-on`` names; 2 wrong option or argument; 130 interrupted; 143 stopped by SIGTERM.
+found what ``--fail-on`` names; 2 wrong option or argument; 130 interrupted; 137 killed, as when
+memory runs out; 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -59,14 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     arguments = _with_dashes(arguments)
-    log_format, debug = _log_settings(arguments)
-    logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
+    debug = "--debug" in arguments
+    hint = set_up_logs(arguments)
     if debug:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
     else:
         quiet_libraries()
-    resume = "; nothing was committed; go on with --resume" if arguments[:1] == ["convert"] else ""
-    with stopping(resume), warnings.catch_warnings():
+    with stopping(hint), warnings.catch_warnings():
         # For programs: the command prints the same in its summary.
         warnings.simplefilter("ignore", RecordgenWarning)
         return _run(arguments, beam_args, debug=debug)
@@ -136,10 +136,12 @@ def _offer_resume(args: argparse.Namespace | None) -> None:
             logs.unfinished(args.output, shards)
 
 
-def _log_settings(arguments: Sequence[str]) -> tuple[str, bool]:
-    """Return ``--log-format`` and ``--debug``, even if other arguments are wrong."""
+def set_up_logs(arguments: Sequence[str]) -> str:
+    """Log as the arguments say, even if others are wrong; return how to go on after a stop."""
     is_json = "--log-format json" in " ".join(arguments).replace("=", " ")
-    return "json" if is_json else "text", "--debug" in arguments
+    level = logging.INFO if "--debug" in arguments else logging.ERROR
+    logs.set_up("json" if is_json else "text", level=level)
+    return "; nothing was committed; go on with --resume" if arguments[:1] == ["convert"] else ""
 
 
 # --- commands ---------------------------------------------------------------------------------

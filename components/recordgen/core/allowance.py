@@ -7,8 +7,9 @@
 documents from elsewhere run while nothing else does in the main thread of a local run, so the
 limits of the process are theirs. Beyond them, an allocation fails and a timer interrupts Python:
 the run ends with one sentence. A library that does not return is ended by the kernel, together with
-the process, which leaves nothing that looks finished. In another thread, such as those of a Beam
-worker, and without the limits of Linux, there is no allowance.
+the process, which leaves nothing that looks finished; the parent of a command says so
+(:mod:`recordgen.console.supervising`). In another thread, such as those of a Beam worker, and
+without the limits of Linux, there is no allowance.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import exit_code_of, exit_now
+from recordgen.console.supervising import supervised
 from recordgen.kubeflow.execution import StepInput
 from recordgen.registry import imported
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--defaults", default="{}", metavar="JSON", help="defaults of the compiled step's inputs"
     )
     args = parser.parse_args(argv)
-    logs.set_up("json", level=logging.ERROR)
+    _set_up_logs()
     quiet_libraries()
 
     def run() -> None:
@@ -53,5 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(run)
 
 
+def _set_up_logs() -> str:
+    logs.set_up("json", level=logging.ERROR)
+    return ""
+
+
 if __name__ == "__main__":
-    exit_now(main())
+    supervised(lambda: exit_now(main()), _set_up_logs)

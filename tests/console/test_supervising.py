@@ -1,0 +1,56 @@
+"""The process of a command may die: its parent says how, and ends with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import COMPONENTS, run_python
+
+RUN = "from recordgen.console.supervising import supervised; import os, signal, time"
+DIES = f"{RUN}; supervised(lambda: os.kill(os.getpid(), {{}}), lambda: '; a hint')"
+WAITS = f"{RUN}; supervised(lambda: (print(os.getpid(), flush=True), {{}}, os._exit(7)), str)"
+
+
+@pytest.mark.parametrize(
+    ("by", "code", "word"),
+    [("SIGSEGV", 1, "SIGSEGV"), ("SIGXCPU", 1, "SIGXCPU"), ("SIGKILL", 137, "memory")],
+)
+def test_a_command_that_dies_leaves_a_sentence(by, code, word):
+    done = run_python("-c", DIES.format(int(signal.Signals[by])))
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_code_of_a_command_is_that_of_its_process():
+    assert run_python("-c", WAITS.format("0")).returncode == 7
+    assert run_python("-m", "recordgen", "--version").returncode == 0
+    assert run_python("-m", "recordgen", "--wrong").returncode == 2
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_goes_on_when_the_command_is_ended(by):
+    """Killed, its process is killed; other signals reach it."""
+    code = ["-c", WAITS.format("time.sleep(60)")]
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    with subprocess.Popen(
+        [sys.executable, *code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as command:
+        assert command.stdout is not None
+        process = Path("/proc", command.stdout.readline().decode().strip())
+        assert process.name != str(command.pid)
+        command.send_signal(by)
+        deadline = time.monotonic() + 60
+        while process.exists() and time.monotonic() < deadline:
+            with suppress(OSError):  # nobody may wait for it
+                if ") Z " in (process / "stat").read_text():
+                    break
+            time.sleep(0.01)
+        assert time.monotonic() < deadline
+    assert command.returncode == (-by if by == signal.SIGKILL else 128 + by)
