@@ -310,6 +310,7 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
         (lambda source: recordgen.load("out", dtype="uint8"), "scale"),
         (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
         (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
+        (lambda source: recordgen.input_fn("out", training=False), "eval_dataset"),
         (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
         (lambda source: recordgen.convert("in", output_dir="out"), "second"),
         (lambda source: recordgen.write([], output_dir="out"), "second"),

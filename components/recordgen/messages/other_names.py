@@ -40,6 +40,7 @@ _OPTIONS: Mapping[str, str] = {
     "split='80,20,0' in recordgen.convert": "validation_split",
     "the folder as the second argument": "output_dir output_path tfrecord_dir",
     "the source as the first argument": "input_data input_path src",
+    "train_dataset(…) or eval_dataset(…)": "is_training training",
     "torch.utils.data.DataLoader(…, collate_fn=…)": "collate_fn",
     "tuning=recordgen.reading.Tuning(decoder=…)": "interpolation method",
     "tuning=recordgen.reading.Tuning(drop_remainder=True)": "drop_last drop_remainder",
