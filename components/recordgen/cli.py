@@ -499,6 +499,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     about = "describe a dataset to people or another tool, or copy it (--to) for another trainer"
     export = _command(commands, "export", _export, about)
+    for command in (report, export):
+        _add_logging(command)
     export.add_argument(
         "name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s"
     )

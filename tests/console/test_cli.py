@@ -55,6 +55,7 @@ def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path, reco
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
     written = json.loads(recordgen(*args, "--json", "-q").stdout)
+    assert recordgen("report", args[2], "-q").stdout == ""
     for name, split in written["splits"].items():
         assert [shard["label"] for shard in split["shards"]] == ["cat", "dog"]
         assert dry["splits"][name]["shards"] == 2
