@@ -19,6 +19,7 @@ from recordgen.measures.texts import REPLACEMENT
 class PictureCheck(Check):
     """A check of a measure of pixels, which finds pictures below its threshold."""
 
+    is_default = False
     scope = EACH
     needs = (IMAGES, MEASURES)
     measure: ClassVar[str]  # the measure, a field of PictureFacts
@@ -50,6 +51,7 @@ class OneColour(PictureCheck):
     """A picture of nearly one colour."""
 
     code = "ONE_COLOUR"
+    is_default = True
     threshold = 2
     measure = "contrast"
     text = (
@@ -119,6 +121,7 @@ class Tiny(_ImageCheck):
     """An image of few pixels."""
 
     code = "TINY"
+    is_default = False
     threshold = 16
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -131,6 +134,7 @@ class OddRatio(_ImageCheck):
     """A strip."""
 
     code = "ODD_RATIO"
+    is_default = False
     threshold = 4
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -141,9 +145,10 @@ class OddRatio(_ImageCheck):
 
 
 class ColourProfile(_ImageCheck):
-    """An image whose colours viewers convert, and TensorFlow does not."""
+    """Images whose colours viewers convert, and TensorFlow does not."""
 
     code = "COLOUR_PROFILE"
+    is_about_all = True
     remedies = ("convert the images to sRGB if their colours matter",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -189,6 +194,7 @@ class _Boxes(NamedTuple):
 
 
 class _BoxCheck(Check):
+    is_default = False
     scope = EACH
     needs = (BOXES,)
 
@@ -243,25 +249,11 @@ class DoubleBox(_BoxCheck):
         yield self.about(examined, twice, "is nearly the same as another box with its label")
 
 
-class BoxInverted(LineCheck):
-    """Corners of a box that were swapped."""
+class BadBox(LineCheck):
+    """A box that was swapped, clipped at the border of its image, or dropped."""
 
-    code = "BOX_INVERTED"
-    counted_as = "boxes_swapped"
-
-
-class BoxOutside(LineCheck):
-    """A box that was clipped at the border of its image."""
-
-    code = "BOX_OUTSIDE"
-    counted_as = "boxes_clipped"
-
-
-class BoxEmpty(LineCheck):
-    """A box without area that was dropped."""
-
-    code = "BOX_EMPTY"
-    counted_as = "boxes_dropped"
+    code = "BAD_BOX"
+    counted_as = ("boxes_swapped", "boxes_clipped", "boxes_dropped")
 
 
 def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:

@@ -66,7 +66,7 @@ _Answer = TypeVar("_Answer")
 _IN_THE_ROW = "row"
 
 #: The code of an example whose rows name several splits.
-SEVERAL_SPLITS = "SEVERAL_SPLITS"
+MIXED_SPLITS = "MIXED_SPLITS"
 
 # Rows that a message names.
 _ROWS_SHOWN = 5
@@ -385,7 +385,7 @@ class _Settling:
             f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
             f"{len(rows):,} rows are in {named.split!r}, the first one"
         )
-        return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
+        return OddLine(named.source, named.line, named.uri, MIXED_SPLITS, message)
 
     def _reject_others(self, others: Iterable[PlacedRow], named: PlacedRow) -> None:
         """Reject the rows that name another split than ``named`` does."""
