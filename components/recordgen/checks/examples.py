@@ -14,6 +14,7 @@ from recordgen.core.facts import BOXES, IMAGES, MEASURES, TEXTS
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.measures.pictures import PictureFacts
 from recordgen.measures.texts import REPLACEMENT
+from recordgen.subjects.objects import areas_of, shared_areas
 
 
 class PictureCheck(Check):
@@ -276,12 +277,6 @@ def _all_boxes(examined: Examined[Any]) -> _Boxes:
     return _Boxes(rows[order], labels[order], names, corners[order])
 
 
-def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the part of the image that each box covers, given the corners: float64 [n, 4]."""
-    sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
-    return sides[:, 0] * sides[:, 1]
-
-
 def _doubled(boxes: _Boxes, least: float) -> RowIndices:
     """Return boxes whose intersection over union with an earlier box is above ``least``."""
     areas = areas_of(boxes.corners)
@@ -292,10 +287,7 @@ def _doubled(boxes: _Boxes, least: float) -> RowIndices:
             boxes.labels[before] == boxes.labels[after]
         )
         before, after = before[alike], after[alike]
-        one, other = boxes.corners[before], boxes.corners[after]
-        shared = areas_of(
-            np.hstack((np.maximum(one[:, :2], other[:, :2]), np.minimum(one[:, 2:], other[:, 2:])))
-        )
+        shared = shared_areas(boxes.corners[before], boxes.corners[after])
         is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
     return np.flatnonzero(is_found)
 
