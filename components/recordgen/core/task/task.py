@@ -1,7 +1,8 @@
 """The interface of a task, in four protocols, and the examples that it makes.
 
 :class:`Parsing` reads what an import file says of a row, :class:`Annotations` what that means,
-:class:`Payloads` finds files, and :class:`Examples` makes records of all of it.
+:class:`Payloads` finds files, and :class:`Examples` makes records of all of it. A function that
+needs one of them names it as the type of its task.
 """
 
 from __future__ import annotations
@@ -503,7 +504,7 @@ def check_declaration(name: str, task: Any) -> None:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 
 
-def placing_name(row: Row | RowContent, task: Task, folder: str) -> str:
+def placing_name(row: Row | RowContent, task: Payloads, folder: str) -> str:
     """Return the text whose hash places a row.
 
     With :attr:`Task.by_address`, relative uris start in ``folder``, that of the first import file.
@@ -513,7 +514,7 @@ def placing_name(row: Row | RowContent, task: Task, folder: str) -> str:
     return row_name(row.uri, row.annotation)
 
 
-def placing_names(rows: RowBatch, task: Task, folder: str) -> Iterator[str]:
+def placing_names(rows: RowBatch, task: Payloads, folder: str) -> Iterator[str]:
     """Return the text whose hash places each row, as :func:`placing_name`."""
     if task.by_address:
         return (placing_name(row, task, folder) for row in rows.rows)
