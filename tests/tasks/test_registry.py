@@ -145,8 +145,7 @@ def test_tasks_that_are_installed_later(install):
         (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
         (
             "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
-            "Mine .* kind, noun, expected, columns, uri_key, json_keys, "
-            "features, batch_rows, reading, make, csv_parser",
+            "Mine .* kind, noun, expected, features, reading, make, csv_parser",
         ),
     ],
 )

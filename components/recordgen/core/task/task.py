@@ -184,8 +184,8 @@ class BuiltExample(NamedTuple):
     """An example, ready to be written."""
 
     record: tuple[bytes, ...]  # the serialised example, in pieces
-    digested: bytes  # bytes that it adds to its shard's digest, see digested
-    labels: Sequence[str]
+    labels: Sequence[str] = ()
+    digested: bytes | None = None  # what it adds to its shard's digest; None: the record
     # Why the payload was re-encoded; None if its bytes were passed through.
     reencoded: str | None = None
     image: ImageNote | None = None  # its image; None if it has none
@@ -233,7 +233,7 @@ class BuiltBatch:
         """Add the example of the next row."""
         self.examples += 1
         self.records.append(made.record)
-        self.digested.append(made.digested)
+        self.digested += made.record if made.digested is None else [made.digested]
         self.assigned += assigned
         for label in made.labels:  # update() takes several times as long for a single label
             self.labels[label] += 1
@@ -306,7 +306,7 @@ class Examples(Declaration):
 
     features: ClassVar[Mapping[str, FeatureSpec]]
     facts: ClassVar[Collection[str]] = ()
-    batch_rows: ClassVar[int]
+    batch_rows: ClassVar[int] = 256
 
     def make(
         self,
@@ -426,9 +426,9 @@ class Parsing(Declaration):
     """
 
     expected: ClassVar[str]
-    columns: ClassVar[Mapping[str, frozenset[str]]]
-    uri_key: ClassVar[str]
-    json_keys: ClassVar[tuple[str, ...]]
+    columns: ClassVar[Mapping[str, frozenset[str]]] = {}
+    uri_key: ClassVar[str] = ""
+    json_keys: ClassVar[tuple[str, ...]] = ()
     csv_parser: ClassVar[str | None] = None
 
     def for_file(self: _Parsing, read: Callable[[_Parsing], Iterable[object]]) -> _Parsing:
@@ -485,7 +485,7 @@ class Task(Parsing, Annotations, Payloads, Examples):
 
 
 # Attributes that the class of an installed task must define; the rest has a default.
-_NEEDED = ("kind", "noun", "expected", "columns", "uri_key", "json_keys", "features", "batch_rows")
+_NEEDED = ("kind", "noun", "expected", "features", "reading")
 
 
 def check_declaration(name: str, task: Any) -> None:
@@ -496,10 +496,10 @@ def check_declaration(name: str, task: Any) -> None:
         raise TypeError(
             f"the entry point is named {name!r}, and the task {getattr(task, 'name', None)!r}"
         )
-    missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
+    missing = [item for item in _NEEDED if not hasattr(task, item)]
     if task.make is Task.make:
         missing.append("make")
-    missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
+    missing += [] if task.csv_parser or task.json_keys else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 
