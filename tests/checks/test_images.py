@@ -111,7 +111,6 @@ def test_what_a_record_does_not_show(tmp_path):
     wanted = {"pages.tiff": {"FRAMES"}}
     done = recordgen.convert(tmp_path / "a.csv", out, lint=select)
     assert found(done) == wanted
-    assert done.lint is not None
     assert done.lint.counts == {"COLOUR_PROFILE": 1, "FRAMES": 1}
     [colours, frames] = done.lint.findings()
     assert (colours.source, colours.line) == ("", 0)

@@ -129,8 +129,7 @@ def source(tmp_path_factory):
 
 def test_what_is_found(source, tmp_path):
     """lint.jsonl has the planted faults, and no other findings about rows."""
-    options = {"task": "text_classification", "lint": "ALL"}
-    recordgen.convert(source, tmp_path / "out", **options, threads=2)
+    recordgen.convert(source, tmp_path / "out", task="text_classification", lint="ALL", threads=2)
     found = about_rows(tmp_path / "out")
     marks = [line for code, line, _ in found if code == "JOINED_FILES"]
     assert marks == list(range(52, 64))
