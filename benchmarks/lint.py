@@ -578,13 +578,13 @@ def _of_two(random: Random, columns: Mapping[str, Any]) -> Any:
 
 # TableFault: its code, and the function that plants it.
 TABLE_FAULTS: Mapping[str, tuple[str, TableFault]] = {
-    "one value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), 7)),
-    "no value": ("CONSTANT", lambda _, columns: np.full(len(columns["id"]), "")),
-    "one word among numbers": ("MIXED_TYPES", _with(0, "old", "size")),
-    "words in 1 %": ("MIXED_TYPES", _with(0.01, "unknown", "size")),
-    "words in 8 %": ("MIXED_TYPES", _with(0.08, "young", "age")),
-    "words in 15 %": ("MIXED_TYPES", _with(0.15, "young", "age")),
-    "one word among dates": ("MIXED_TYPES", _with(0, "today", "day")),
+    "one value": ("ODD_COLUMN", lambda _, columns: np.full(len(columns["id"]), 7)),
+    "no value": ("ODD_COLUMN", lambda _, columns: np.full(len(columns["id"]), "")),
+    "one word among numbers": ("ODD_COLUMN", _with(0, "old", "size")),
+    "words in 1 %": ("ODD_COLUMN", _with(0.01, "unknown", "size")),
+    "words in 8 %": ("ODD_COLUMN", _with(0.08, "young", "age")),
+    "words in 15 %": ("ODD_COLUMN", _with(0.15, "young", "age")),
+    "one word among dates": ("ODD_COLUMN", _with(0, "today", "day")),
     "target in other words": ("GIVE_AWAY", _copied(0)),
     "target, 0.2 % noise": ("GIVE_AWAY", _copied(0.002)),
     "target, 2 % noise": ("GIVE_AWAY", _copied(0.02)),
@@ -615,7 +615,9 @@ def findings_of(columns: Mapping[str, Any], folder: Path) -> set[tuple[str, str]
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-    result = recordgen.check(str(source), task="tabular", columns="target=target,split=split")
+    result = recordgen.check(
+        str(source), task="tabular", columns="target=target,split=split", lint="ALL"
+    )
     if result.lint is None:
         raise RuntimeError("nothing was checked")
     return {

@@ -108,5 +108,5 @@ def made_of(task, row, payloads, vocabulary, settings):
 def record_of(*given):
     """Make the example of one planned row as :func:`made_of`; return its record and digest."""
     made = made_of(*given)
-    [record], [digested] = made.records, made.digested
-    return b"".join(record), digested
+    [record] = made.records
+    return b"".join(record), b"".join(made.digested)

@@ -147,30 +147,31 @@ def reject(row: Named, code: RejectCode, message: str) -> Reject:
 
 # The code and the message of odd lines, for ``Adjustments.add_line``: they show that an import file
 # was joined from several files.
+_JOINED_FILES = "JOINED_FILES"
 
 #: A line that repeats the header of its file.
 REPEATED_HEADER = (
-    "REPEATED_HEADER",
+    _JOINED_FILES,
     "this line repeats the header, as if files had been joined; it was skipped",
 )
 
 #: A line that reads as the header of another file.
 OTHER_HEADER = (
-    "REPEATED_HEADER",
+    _JOINED_FILES,
     "this line names columns like a header, but is not the header of this file: it was read as a "
     "row, and the lines below it were read with the same columns as the lines above",
 )
 
 #: A line that begins with a byte order mark, which every reader removes.
 FIRST_MARK = (
-    "BYTE_ORDER_MARK",
+    _JOINED_FILES,
     "this line begins with a byte order mark (U+FEFF), as if files had been joined; the mark was "
     "removed",
 )
 
 #: A line that contains a byte order mark, which stays part of a field.
 INNER_MARK = (
-    "BYTE_ORDER_MARK",
+    _JOINED_FILES,
     "this line contains a byte order mark (U+FEFF), as if files without a final line break had "
     "been joined; the mark is invisible, but it is part of a field",
 )

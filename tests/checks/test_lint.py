@@ -227,6 +227,7 @@ def test_the_page_describes_each_check():
         check = CHECKS[code]
         section = page.split(f"### {code}\n")[1].split("\n#")[0]
         assert (f"--lint {code}=" in section) == bool(check.threshold or check.is_similarity), code
+        assert ("**Warning.** *On request.*" not in section) == check.is_default, code
 
 
 @pytest.mark.parametrize(
@@ -250,14 +251,29 @@ def test_an_unknown_code_or_threshold_is_an_error(options, words):
     assert words in str(caught.value)
 
 
-def test_levels_select_codes_and_a_dash_removes_them():
-    """Levels and ALL select codes, in any case; a dash removes codes."""
-    lint = ConvertOptions(lint=("Error", "few_examples", "-leak")).selection
-    assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
-    assert ConvertOptions(lint=("-ALL",)).selection.codes == frozenset()
-    assert ConvertOptions().selection.codes == CHECKS.keys()
+DEFAULT = {code for code in OWN_CHECKS if CHECKS[code].is_default}
+
+# lint, fail_on, codes that run
+SELECTIONS = [
+    ((), (), DEFAULT),
+    (("ALL",), (), {*OWN_CHECKS}),
+    (("-ALL",), (), set()),
+    (("Error", "few_examples", "-leak"), (), {"CONFLICT", "FEW_EXAMPLES"}),
+    (("tiny=20",), (), DEFAULT | {"TINY"}),
+    ((), ("tiny", "LEAK"), DEFAULT | {"TINY"}),
+    (("-TINY",), ("TINY", "ALL"), DEFAULT),
+]
+
+
+@pytest.mark.parametrize(("lint", "fail_on", "codes"), SELECTIONS)
+def test_which_checks_run(lint, fail_on, codes):
+    """Levels and ALL select codes, in any case; thresholds and what fails add to 20."""
+    assert len(DEFAULT) == 20
+    assert ConvertOptions(lint=lint, fail_on=fail_on).selection.codes == codes
+
+
+def test_a_level_fails_on_all_its_codes():
     assert "TINY_BOX" in ConvertOptions(fail_on=("warning",)).selection.fatal
-    assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
 
 
 AB = {"a": 500, "b": 500}
@@ -270,16 +286,16 @@ LABELS = [
     ({"train": AB, "eval": {"a": 3, "b": 1}}, []),
     ({"train": {"a": 2000, "b": 15}, "eval": {"a": 200, "b": 2}}, ["IMBALANCE"]),
     ({"train": {"a": 500}, "eval": {"a": 50}}, []),
-    ({"train": {"a": 30, "b": 20}, "eval": {"a": 9}}, ["NOT_EVALUATED", "LABEL_DRIFT"]),
-    ({"train": {"a": 30}, "eval": {"a": 9, "b": 20}}, ["NOT_TRAINED"]),
+    ({"train": {"a": 30, "b": 20}, "eval": {"a": 9}}, ["MISSING_CLASS", "LABEL_DRIFT"]),
+    ({"train": {"a": 30}, "eval": {"a": 9, "b": 20}}, ["MISSING_CLASS"]),
     (
         {"train": {"a": 30}, "eval": {"a": 9}, "test": {"b": 20}},
-        ["NOT_TRAINED", "NOT_EVALUATED"],
+        ["MISSING_CLASS", "MISSING_CLASS"],
     ),
     # Few examples have another finding, and by chance none may be in eval.
     ({"train": {"a": 30, "b": 3}, "eval": {"a": 9}}, ["FEW_EXAMPLES"]),
     # Numbers between the labels of the rows are outputs of a model.
-    ({"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 5}}, ["UNUSED_NUMBER"]),
+    ({"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 5}}, ["MISSING_CLASS"]),
     ({"train": {"a": 30}, "test": {"a": 10}}, ["NO_EVAL"]),
     # Data for prediction or evaluation only.
     ({"test": {"a": 10}}, []),

@@ -129,9 +129,9 @@ def source(tmp_path_factory):
 
 def test_what_is_found(source, tmp_path):
     """lint.jsonl has the planted faults, and no other findings about rows."""
-    recordgen.convert(source, tmp_path / "out", task="text_classification", threads=2)
+    recordgen.convert(source, tmp_path / "out", task="text_classification", lint="ALL", threads=2)
     found = about_rows(tmp_path / "out")
-    marks = [line for code, line, _ in found if code == "BYTE_ORDER_MARK"]
+    marks = [line for code, line, _ in found if code == "JOINED_FILES"]
     assert marks == list(range(52, 64))
     facts = [
         (code, line, re.findall(r"(?<![-\d])\d[\d,.]*\b", said.replace(str(source), "")))

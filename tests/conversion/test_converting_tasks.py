@@ -33,7 +33,7 @@ def test_overwriting_with_another_task(make_images, make_csv, tmp_path):
 def number_findings(source, **options):
     """Return the number of classes, and the findings about their numbers."""
     result = recordgen.check(source, **options)
-    found = [item.message for item in result.lint.findings() if item.code == "UNUSED_NUMBER"]
+    found = [item.message for item in result.lint.findings() if item.code == "MISSING_CLASS"]
     return len(result.dataset.labels), found
 
 

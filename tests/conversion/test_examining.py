@@ -185,7 +185,8 @@ def pictures_of(pixels, contents):
 
 def found_in(folder, shards, buckets=1, batches=1):
     """Return the lines of the findings of each code, and the remarks, about a shard by split."""
-    options, staging = make_options({"task": "image_classification"}), Staging(str(folder))
+    options = make_options({"task": "image_classification", "lint": "ALL"})
+    staging = Staging(str(folder))
     for split, facts in shards.items():
         write_facts(staging, split, 0, facts)
     shared = Examination(conversion_of(options), options.selection, staging, "", buckets, batches)

@@ -13,6 +13,11 @@ from recordgen.exports.card import Card
 from tests.golden import ROOT, SAMPLES
 
 # The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.
+CATEGORIES = {
+    "image_segmentation": "image-segmentation",
+    "text_entities": "token-classification",
+    "video_classification": "video-classification",
+}
 HUB_KEYS = {"pretty_name", "task_categories", "size_categories", "tags", "dataset_info"}
 
 
@@ -101,12 +106,14 @@ def test_a_table_is_named_by_what_is_predicted(tmp_path):
 
 
 def test_what_only_some_datasets_have(boxes):
-    """URLs are told and folders of this machine are not; texts have a language."""
+    """URLs are told, folders of this machine are not; texts have a language, tasks a category."""
     source = ("gs://b/a.csv", "/home/me/b.csv")
     changed = replace(read_dataset(str(boxes)), task="text_classification", source=source)
     _, body = parts(changed)
     assert "- Import files: gs://b/a.csv, b.csv\n" in body
     assert "languages" in body
+    for task, category in CATEGORIES.items():
+        assert parts(replace(changed, task=task))[0]["task_categories"] == [category]
 
 
 def test_the_command_keeps_answers(tmp_path, capsys):

@@ -357,7 +357,7 @@ def test_an_image_in_two_splits_is_reported(tmp_path, make_pictures):
     files = dict.fromkeys(("train/x.json", "val/x.json"), coco(image(1, "a.jpg")))
     dataset = recordgen.check(write_files(tmp_path / "in", files)).dataset
     assert {name: split.examples for name, split in dataset.splits.items()} == {"train": 1}
-    assert dataset.lint["SEVERAL_SPLITS"] == 1
+    assert dataset.lint["MIXED_SPLITS"] == 1
 
 
 CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}

@@ -300,7 +300,7 @@ def test_names_are_given_by_a_vocabulary(folder):
     names = str(folder / "names.txt")
     convert(str(folder / "rows.csv"), str(folder / "a"), vocabulary=names)
     assert read_dataset(str(folder / "a")).labels == ("ground", "cat", "dog", "bird")
-    assert read_dataset(str(folder / "a")).lint["LOST_CLASS"] == 1  # no pixel is a bird
+    assert read_dataset(str(folder / "a")).lint["MISSING_CLASS"] == 1  # no pixel is a bird
     example = next(e for _, e in stored_examples(folder / "a") if MASK in e)
     assert example["image/segmentation/class/text"] == [b"ground", b"cat", b"dog"]
     assert example["image/segmentation/class/label"] == [0, 1, 2]

@@ -28,9 +28,7 @@ ACTS = {
     "bad_boxes": {"object_detection"},
     "box_orientation": {"object_detection", "image_segmentation"},
 }
-OTHERS = {
-    "resize": {"image_size": "8x8"},
-}
+OTHERS = {"resize": {"image_size": "8x8"}}
 
 
 def options_of(task, **more):

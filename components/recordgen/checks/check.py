@@ -15,7 +15,15 @@ import pyarrow as pa
 
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.lint import ERROR, WARNING, Found, LineSpool, Lint, LintFinding
+from recordgen.core.dataset.lint import (
+    ERROR,
+    WARNING,
+    Found,
+    LineSpool,
+    Lint,
+    LintFinding,
+    finding_of,
+)
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import (
@@ -292,6 +300,8 @@ class Check:
     Attributes:
         code: its code, in capitals; the name of the entry point that installs it.
         level: ``error`` if the data misleads a model's training or metrics, else ``warning``.
+        is_default: it runs unless options say otherwise; else only if an option names it.
+        is_about_all: its findings about examples are one about the dataset, which names the first.
         threshold: the number from which on it finds something; None if it has none.
         is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
             1; its default depends on the kind of payload.
@@ -300,19 +310,21 @@ class Check:
             :data:`KEYED`: more are examined in parts, and a warning says so. By default, all are.
         needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
             all of them.
-        counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
+        counted_as: the counts in ``rows.adjusted`` whose rows are its findings.
         remedies: what helps, if the code does not suggest it; one that names an option is only for
             tasks in which the option acts. docs/lint.md has all remedies.
     """
 
     code: ClassVar[str]
     level: ClassVar[str] = WARNING
+    is_default: ClassVar[bool] = True
+    is_about_all: ClassVar[bool] = False
     threshold: ClassVar[float | None] = None
     is_similarity: ClassVar[bool] = False
     scope: ClassVar[str]
     most_together: ClassVar[int] = sys.maxsize
     needs: ClassVar[Collection[str]] = ()
-    counted_as: ClassVar[str] = ""
+    counted_as: ClassVar[Collection[str]] = ()
     remedies: ClassVar[Sequence[str]] = ()
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
@@ -365,22 +377,25 @@ def run_checks(
     ``found`` is what steps have found; ``lines_of`` returns the findings in one of its files, as
     lines of JSON. ``changes`` may be the first of very many, ``adjusted`` has their numbers.
     """
-    by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
+    by_kind = {kind: code for code in selection.codes for kind in CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
     about_all, lines = list[LintFinding](), LineSpool()
-    counts = Counter({code: adjusted.get(kind, 0) for kind, code in by_kind.items()})
+    counts = Counter[str]()
+    for kind, code in by_kind.items():
+        counts[code] += adjusted.get(kind, 0)
     for code in (code for code in CHECKS if code in selection.codes):
         check, level = checks.get(code), CHECKS[code].level
         texts: list[str] = [*found.about_all.get(code, ())]
         if check is not None and check.scope == NONE:
             texts += map(str, check.findings(about_splits))
+        of_examples = lines_of(found.files[code]) if code in found.files else iter(())
+        if CHECKS[code].is_about_all:
+            texts += _summed(of_examples)
         whole = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
         about_all += whole
         lines.add(code, (item.to_line().encode() for item in whole))
-        counts[code] += len(whole)
-        if code in found.files:
-            counts[code] += lines.add(code, lines_of(found.files[code]))
+        counts[code] += len(whole) + lines.add(code, of_examples)
         fixed = (
             LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
         )
@@ -388,6 +403,14 @@ def run_checks(
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
     return Lint(in_order, fatal, about_all, lines.read, found.remarks)
+
+
+def _summed(lines: Iterator[bytes]) -> Iterator[str]:
+    """Yield one message about several findings: the first, and the number of the others."""
+    for line in lines:
+        first, others = finding_of(line.decode()), sum(1 for _ in lines)
+        more = f", and {others:,} more" if others else ""
+        yield f"{first.message}: {place_of(first.source, first.line, first.uri)}{more}"
 
 
 def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:

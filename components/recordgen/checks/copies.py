@@ -195,6 +195,7 @@ class NearDuplicate(_Near):
     """Payloads in one split are nearly the same."""
 
     code = "NEAR_DUPLICATE"
+    is_default = False
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples that are nearly the same as an earlier one in their split."""

@@ -14,11 +14,13 @@ from recordgen.core.facts import BOXES, IMAGES, MEASURES, TEXTS
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.measures.pictures import PictureFacts
 from recordgen.measures.texts import REPLACEMENT
+from recordgen.subjects.objects import areas_of, shared_areas
 
 
 class PictureCheck(Check):
     """A check of a measure of pixels, which finds pictures below its threshold."""
 
+    is_default = False
     scope = EACH
     needs = (IMAGES, MEASURES)
     measure: ClassVar[str]  # the measure, a field of PictureFacts
@@ -50,6 +52,7 @@ class OneColour(PictureCheck):
     """A picture of nearly one colour."""
 
     code = "ONE_COLOUR"
+    is_default = True
     threshold = 2
     measure = "contrast"
     text = (
@@ -119,6 +122,7 @@ class Tiny(_ImageCheck):
     """An image of few pixels."""
 
     code = "TINY"
+    is_default = False
     threshold = 16
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -131,6 +135,7 @@ class OddRatio(_ImageCheck):
     """A strip."""
 
     code = "ODD_RATIO"
+    is_default = False
     threshold = 4
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -141,9 +146,10 @@ class OddRatio(_ImageCheck):
 
 
 class ColourProfile(_ImageCheck):
-    """An image whose colours viewers convert, and TensorFlow does not."""
+    """Images whose colours viewers convert, and TensorFlow does not."""
 
     code = "COLOUR_PROFILE"
+    is_about_all = True
     remedies = ("convert the images to sRGB if their colours matter",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -189,6 +195,7 @@ class _Boxes(NamedTuple):
 
 
 class _BoxCheck(Check):
+    is_default = False
     scope = EACH
     needs = (BOXES,)
 
@@ -243,25 +250,11 @@ class DoubleBox(_BoxCheck):
         yield self.about(examined, twice, "is nearly the same as another box with its label")
 
 
-class BoxInverted(LineCheck):
-    """Corners of a box that were swapped."""
+class BadBox(LineCheck):
+    """A box that was swapped, clipped at the border of its image, or dropped."""
 
-    code = "BOX_INVERTED"
-    counted_as = "boxes_swapped"
-
-
-class BoxOutside(LineCheck):
-    """A box that was clipped at the border of its image."""
-
-    code = "BOX_OUTSIDE"
-    counted_as = "boxes_clipped"
-
-
-class BoxEmpty(LineCheck):
-    """A box without area that was dropped."""
-
-    code = "BOX_EMPTY"
-    counted_as = "boxes_dropped"
+    code = "BAD_BOX"
+    counted_as = ("boxes_swapped", "boxes_clipped", "boxes_dropped")
 
 
 def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:
@@ -284,12 +277,6 @@ def _all_boxes(examined: Examined[Any]) -> _Boxes:
     return _Boxes(rows[order], labels[order], names, corners[order])
 
 
-def areas_of(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the part of the image that each box covers, given the corners: float64 [n, 4]."""
-    sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
-    return sides[:, 0] * sides[:, 1]
-
-
 def _doubled(boxes: _Boxes, least: float) -> RowIndices:
     """Return boxes whose intersection over union with an earlier box is above ``least``."""
     areas = areas_of(boxes.corners)
@@ -300,10 +287,7 @@ def _doubled(boxes: _Boxes, least: float) -> RowIndices:
             boxes.labels[before] == boxes.labels[after]
         )
         before, after = before[alike], after[alike]
-        one, other = boxes.corners[before], boxes.corners[after]
-        shared = areas_of(
-            np.hstack((np.maximum(one[:, :2], other[:, :2]), np.minimum(one[:, 2:], other[:, 2:])))
-        )
+        shared = shared_areas(boxes.corners[before], boxes.corners[after])
         is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
     return np.flatnonzero(is_found)
 

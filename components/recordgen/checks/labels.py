@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
@@ -33,44 +33,49 @@ class LabelCheck(Check):
     scope = NONE
 
 
-class NotTrained(LabelCheck):
-    """Labels that train lacks."""
+class MissingClass(LabelCheck):
+    """Labels without an example in train, in eval, or in any split."""
 
-    code = "NOT_TRAINED"
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        train = examined.splits.get(TRAIN)
-        if train is None:
-            return
-        labels = sorted(examined.shared(_counts))
-        untrained = [label for label in labels if not train.labels.get(label)]
-        if untrained:
-            yield (
-                f"{len(untrained)} labels have no {examined.task.noun} in split train, so no model "
-                f"learns them: {listed(untrained)}"
-            )
-
-
-class NotEvaluated(LabelCheck):
-    """Labels that eval lacks; labels with few examples already have a finding."""
-
-    code = "NOT_EVALUATED"
+    code = "MISSING_CLASS"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        evaluated, counts = examined.splits.get(EVAL), examined.shared(_counts)
-        if examined.splits.get(TRAIN) is None or evaluated is None:
-            return
-        enough = examined.thresholds[FewExamples.code]
-        unmeasured = [
-            label
-            for label in sorted(counts)
-            if counts[label] >= enough and not evaluated.labels.get(label)
-        ]
-        if unmeasured:
-            yield (
-                f"{len(unmeasured)} labels have no {examined.task.noun} in split eval, so no "
-                f"measure counts them: {listed(unmeasured)}"
-            )
+        """Yield a message about the labels that train lacks, that eval lacks, and about lost ones.
+
+        By chance, eval may lack a label with few examples, which has another finding.
+        """
+        noun, counts = examined.task.noun, examined.shared(_counts)
+        train, evaluated = examined.splits.get(TRAIN), examined.splits.get(EVAL)
+        if train is not None:
+            untrained = f"no {noun} in split train, so no model learns them"
+            yield from _missing(sorted(counts), train.labels, untrained)
+            if evaluated is not None:
+                enough = examined.thresholds[FewExamples.code]
+                frequent = [label for label in sorted(counts) if counts[label] >= enough]
+                unmeasured = f"no {noun} in split eval, so no measure counts them"
+                yield from _missing(frequent, evaluated.labels, unmeasured)
+        if examined.vocabulary.kind == "text":
+            yield from _missing(examined.vocabulary.names, counts, f"no {noun}s")
+        elif not examined.are_numbers_given:
+            yield from _unused_numbers(examined.vocabulary.names, counts)
+
+
+def _missing(labels: Sequence[str], counts: Mapping[str, int], what: str) -> Iterator[str]:
+    missing = [label for label in labels if not counts.get(label)]
+    if missing:
+        yield f"{len(missing)} labels have {what}: {listed(missing)}"
+
+
+def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield a message about the numbers below the largest label that no example has."""
+    unused = [name for name in names if name not in counts]
+    if unused:
+        used = len(names) - len(unused)
+        yield (
+            f"the {used} labels are whole numbers up to {names[-1]}, and stay the numbers of "
+            f"classes: a model has {len(names)} outputs, {len(unused)} of them without an example "
+            f"({listed(unused)}); use labels=text to number the labels from 0 to {used - 1}, or "
+            f"labels=integer to confirm their numbers"
+        )
 
 
 class FewExamples(LabelCheck):
@@ -87,38 +92,6 @@ class FewExamples(LabelCheck):
             yield (
                 f"{len(few)} labels have fewer than {enough:g} {examined.task.noun}s: {listed(few)}"
             )
-
-
-class LostClass(LabelCheck):
-    """Labels without an example."""
-
-    code = "LOST_CLASS"
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        counts = examined.shared(_counts)
-        without = [label for label in examined.vocabulary.names if not counts[label]]
-        if examined.vocabulary.kind == "text" and without:
-            yield f"{len(without)} labels have no {examined.task.noun}s: {listed(without)}"
-
-
-class UnusedNumber(LabelCheck):
-    """Numbers below the largest label that no example has."""
-
-    code = "UNUSED_NUMBER"
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield one message about all of them, unless an option gives the numbers."""
-        names, counts = examined.vocabulary.names, examined.shared(_counts)
-        unused = [name for name in names if name not in counts]
-        if examined.vocabulary.kind == "text" or examined.are_numbers_given or not unused:
-            return
-        used = len(names) - len(unused)
-        yield (
-            f"the {used} labels are whole numbers up to {names[-1]}, and stay the numbers of "
-            f"classes: a model has {len(names)} outputs, {len(unused)} of them without an example "
-            f"({listed(unused)}); use labels=text to number the labels from 0 to {used - 1}, or "
-            f"labels=integer to confirm their numbers"
-        )
 
 
 class Imbalance(LabelCheck):
@@ -144,6 +117,7 @@ class LabelDrift(LabelCheck):
     """Classes have other shares in a split than in train."""
 
     code = "LABEL_DRIFT"
+    is_default = False
     threshold = 0.2
     remedies = (
         "--stratify label gives each split its share of each label if rows name no splits and "
@@ -205,9 +179,13 @@ class NoEval(LabelCheck):
 
 
 class MixedSplits(LabelCheck):
-    """A split with named and with assigned examples."""
+    """A split with named and with assigned examples, or rows of one payload in several splits.
+
+    The plan of a run finds such rows.
+    """
 
     code = "MIXED_SPLITS"
+    remedies = ("name a split in all rows, the same one in all rows of an image or text",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         for name in (EVAL, TEST):
@@ -226,29 +204,16 @@ class LineCheck(Check):
     scope = NONE
 
 
-class RepeatedHeader(LineCheck):
-    """A row repeats the header of its file."""
+class JoinedFiles(LineCheck):
+    """A header or a byte order mark among the rows of a file."""
 
-    code = "REPEATED_HEADER"
-
-
-class ByteOrderMark(LineCheck):
-    """A byte order mark inside of a file."""
-
-    code = "BYTE_ORDER_MARK"
+    code = "JOINED_FILES"
 
 
 class Skipped(LineCheck):
     """Lines or files that hold no row."""
 
     code = "SKIPPED"
-
-
-class SeveralSplits(LineCheck):
-    """Rows of one payload name several splits."""
-
-    code = "SEVERAL_SPLITS"
-    remedies = ("write the same split into all rows of the image or text",)
 
 
 def distance(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> tuple[float, float]:

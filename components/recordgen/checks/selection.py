@@ -47,15 +47,18 @@ class Selection:
     def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
         """Decode the options of these names.
 
-        ``-CODE`` does not run; ``CODE=NUMBER`` has another threshold.
+        ``-CODE`` does not run; ``CODE=NUMBER`` has another threshold. Codes that are named run, and
+        unless ``lint`` names codes without a threshold, the default ones, too.
 
         Raises: UsageError: a code is unknown, or a threshold is not a number above 0.
         """
         ignored = [word[1:] for word in lint if word.startswith("-")]
         thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
         named = [word for word in lint if "=" not in word and not word.startswith("-")]
-        codes = _codes("lint", named) | (thresholds.keys() if named else frozenset())
-        chosen = (codes or frozenset(CHECKS)) - _codes("lint", ignored)
+        default = frozenset(code for code, check in CHECKS.items() if check.is_default)
+        failing = CHECKS.keys() & (word.upper() for word in fail_on)
+        codes = _codes("lint", named) or default | failing
+        chosen = codes.union(thresholds) - _codes("lint", ignored)
         usual = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
         return cls(chosen, _codes("fail_on", fail_on), usual | thresholds)
 

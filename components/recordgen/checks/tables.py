@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.check import KEPT, NONE, Check, Examined, FoundRows
+from recordgen.checks.check import KEPT, Check, Examined, FoundRows
 from recordgen.checks.labels import distance_of_samples, most_changed, share
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.facts import ROWS
@@ -67,45 +67,20 @@ class TableCheck(Check):
     needs = (ROWS,)
 
 
-class TargetKind(TableCheck):
-    """The kind of the target was inferred from few values."""
+class OddColumn(TableCheck):
+    """A column of one value, or one whose values suit several types."""
 
-    code = "TARGET_KIND"
-    scope = NONE
-
-    def findings(self, examined: Examined[Any]) -> Iterator[str]:
-        if examined.task.table.target_kind:
-            yield examined.task.table.target_kind
-
-
-class Markers(TableCheck):
-    """Words for missing values in columns of numbers."""
-
-    code = "MARKERS"
-    scope = NONE
-
-    def findings(self, examined: Examined[Any]) -> Iterator[str]:
-        yield from examined.task.table.markers
-
-
-class Constant(TableCheck):
-    """A column with one value."""
-
-    code = "CONSTANT"
-
-    def findings(self, examined: Examined[Any]) -> Iterator[str]:
-        yield from examined.shared(kept_rows).constant.values()
-
-
-class MixedTypes(TableCheck):
-    """A column of texts that are nearly all numbers or dates."""
-
-    code = "MIXED_TYPES"
+    code = "ODD_COLUMN"
     threshold = 90
 
-    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
-        """Yield the first row of each such column whose value is something else."""
-        kept = examined.shared(kept_rows)
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
+        """Yield a message about each such column, at a row that shows it if there is one.
+
+        Its values may be texts of which nearly all are numbers or dates, numbers among words for
+        missing values, or a target that may hold classes or amounts.
+        """
+        table, kept = examined.task.table, examined.shared(kept_rows)
+        yield from (*filter(None, [table.target_kind]), *table.markers, *kept.constant.values())
         for name in kept.varied():
             if pa.types.is_string(kept.columns[name].type):
                 yield from _mixed_types(name, kept, examined.thresholds[self.code])
@@ -115,6 +90,7 @@ class Outlier(TableCheck):
     """A number that is far from all others of its column."""
 
     code = "OUTLIER"
+    is_default = False
     threshold = 10
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
@@ -413,6 +389,7 @@ class Skew(TableCheck):
     """A column is distributed differently in another split than in train."""
 
     code = "SKEW"
+    is_default = False
     threshold = 0.1
 
     def findings(self, examined: Examined[Any]) -> Iterator[str]:

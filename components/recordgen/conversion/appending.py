@@ -21,7 +21,7 @@ from recordgen.core.facts.columns import Columns, with_kept
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import count_groups, values_of
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Payloads
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, differing, recorded_there
 from recordgen.rejects import Reject
@@ -102,7 +102,7 @@ def _start_of(dataset: Dataset, output: str) -> str:
     return folder if any(os.path.exists(os.path.join(folder, path)) for path in relative) else ""
 
 
-def check_can_append(task: Task) -> None:
+def check_can_append(task: Payloads) -> None:
     """Check that new rows can be distinguished from existing ones. Raises: UsageError."""
     if not task.can_append:
         raise UsageError(

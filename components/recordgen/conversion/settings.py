@@ -95,7 +95,7 @@ def labels_of(options: ConvertOptions, task: Task) -> Labels:
 def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
     """Return what labels may be mistaken for; None if an option says that they are names.
 
-    The target of a table has rules of its own, see TARGET_KIND.
+    The target of a table has rules of its own, see ODD_COLUMN.
     """
     if options.labels != AUTO_LABELS or options.schema or not task.names_payloads:
         return None

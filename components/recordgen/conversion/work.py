@@ -34,7 +34,7 @@ from recordgen.core.progress import CHECKS, SHARDS, Phases
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import SplitSum
-from recordgen.core.task.task import GAP, HAS, INEXACT, Task
+from recordgen.core.task.task import GAP, HAS, INEXACT, Examples
 from recordgen.errors import RunnerError
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.source import Source
@@ -200,7 +200,7 @@ def _dataset(
 
 
 def _described(
-    task: Task, adjusted: Counter[str]
+    task: Examples, adjusted: Counter[str]
 ) -> tuple[Mapping[str, FeatureSpec], tuple[str, ...]]:
     """Return the features of examples, and those of whole numbers that float32 cannot hold.
 

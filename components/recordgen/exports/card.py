@@ -13,8 +13,9 @@ import re
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.facts import BOXES, MASKS, TEXTS
 from recordgen.core.task.annotation import is_image, stored_features
-from recordgen.core.task.task import ONE, PARTS, SEVERAL
+from recordgen.core.task.task import PARTS
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.templates import environment
@@ -23,10 +24,10 @@ from recordgen.options import recorded_defaults
 from recordgen.tables.stored import table_of
 from recordgen.tasks import TASKS
 
-# The hub's names for tasks that label parts of an example, by the kind of payload; and the kinds of
-# which it has a task of classes.
-_OF_PARTS = {"image": "object-detection", "entities": "token-classification"}
-_OF_CLASSES = ("image", "text", "video")
+# The hub's names for tasks that label parts of an example, by a fact of such examples; and for
+# tasks that label whole ones, by the kind of payload.
+_OF_PARTS = {BOXES: "object-detection", MASKS: "image-segmentation", TEXTS: "token-classification"}
+_OF_CLASSES = {kind: f"{kind}-classification" for kind in ("image", "text", "video")}
 
 # Task and seed have their own lines; columns of a table are its features, which the card lists.
 _OPTIONS_OMITTED = ("task", "format", "seed", "table", "schema")
@@ -59,7 +60,7 @@ class Card(FileExport):
                 for name, value in dataset.options.items()
                 if name not in _OPTIONS_OMITTED and value != defaults.get(name)
             },
-            has_language=dataset.task in TASKS and TASKS[dataset.task].kind in ("text", "entities"),
+            has_language=dataset.task in TASKS and TEXTS in TASKS[dataset.task].facts,
         )
 
 
@@ -67,13 +68,12 @@ def _category(dataset: Dataset) -> str | None:
     """Return the hub's name for the task; None if it has none, or if a table has no target."""
     if dataset.task not in TASKS:
         return None
-    task = TASKS[dataset.task]
-    if task.kind == "table":
-        table = table_of(dataset)
-        return f"tabular-{table.prediction}" if table is not None and table.prediction else None
-    if task.labelling in (ONE, SEVERAL):
-        return f"{task.kind}-classification" if task.kind in _OF_CLASSES else None
-    return _OF_PARTS.get(task.kind) if task.labelling == PARTS else None
+    task, table = TASKS[dataset.task], table_of(dataset)
+    if table is not None:
+        return f"tabular-{table.prediction}" if table.prediction and not table.images else None
+    if task.labelling == PARTS:
+        return next((name for fact, name in _OF_PARTS.items() if fact in task.facts), None)
+    return _OF_CLASSES.get(task.kind) if task.labelling else None
 
 
 def _published(path: str) -> str:

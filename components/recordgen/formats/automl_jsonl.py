@@ -26,6 +26,7 @@ from contextlib import suppress
 from typing import Any
 
 from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.facts import TEXTS
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
@@ -135,7 +136,7 @@ def _named_rows(
     """Yield the rows of objects whose keys options name; the other keys are AutoML's."""
     names = [*given_names(given)]
     if not given.roles.keys() & {"path", "text"}:
-        names += [task.uri_key, *([CONTENT_KEY] if task.kind == "text" else [])]
+        names += [task.uri_key, *([CONTENT_KEY] if TEXTS in task.facts else [])]
     keys = [*names]
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
@@ -265,7 +266,7 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
         is_other = (
             key.endswith(_ANNOTATIONS)
             or (key.endswith(_SNAKE_ANNOTATIONS) and isinstance(value, dict | list))
-            or (key == OLDER_KEY and task.kind not in ("text", "entities"))
+            or (key == OLDER_KEY and TEXTS not in task.facts)
         )
         if is_other and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
@@ -328,7 +329,7 @@ def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
         for task in found:
             yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
         older = record.get(OLDER_KEY)
-        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
+        if not found and TEXTS in tasks[0].facts and isinstance(older, list) and older:
             task, what = _task_of_older(older)
             yield Candidate(task.name, f"{where} has {what}")
         elif not found:

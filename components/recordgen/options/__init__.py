@@ -407,11 +407,11 @@ class ConvertOptions:
     )
     lint: tuple[str, ...] = option(
         (),
-        "checks of the data that run: codes such as `LEAK`, or `error` and `warning` for all codes "
-        "of that level; `-CODE` skips a check, and `-ALL` all of them; `FEW_EXAMPLES=50` sets the "
-        "number from which on a check reports",
+        "checks of the data that run: codes such as `LEAK`, `error` or `warning` for all codes of "
+        "that level, or `ALL`; `-CODE` skips a check, and `-ALL` all of them; `FEW_EXAMPLES=50` "
+        "sets the number from which on a check reports",
         metavar="CODE|-CODE|CODE=N",
-        unset="all",
+        unset="20 checks",
         affects_bytes=False,
         heading="checks of the data",
     )

@@ -20,9 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from recordgen import features
 from recordgen.core.records.example import FeatureValue
@@ -38,6 +39,9 @@ from recordgen.subjects.details import (
     points_of,
 )
 from recordgen.subjects.run_lengths import runs_of, text_of
+
+#: Corners of boxes: xmin, ymin, xmax and ymax, or the same in another order, [..., 4].
+Corners: TypeAlias = "npt.NDArray[np.floating[Any]]"
 
 # Other writers' keypoints may have no visibility.
 _VISIBLE = 2
@@ -158,6 +162,22 @@ def _masks(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Mask | N
         Mask(text_of(list(islice(runs, number))), height, width) if number else None
         for number in counts
     ]
+
+
+def areas_of(corners: Corners) -> Corners:
+    """Return the areas of boxes ([...]); 0 if their corners are swapped."""
+    areas: Corners = np.maximum(corners[..., 2:] - corners[..., :2], 0).prod(-1)
+    return areas
+
+
+def shared_areas(first: Corners, second: Corners) -> Corners:
+    """Return the area that each box shares with its partner; shapes are broadcast.
+
+    ``first[:, None], second`` (float [n, 4], [m, 4]) are all pairs: [n, m].
+    """
+    low = np.maximum(first[..., :2], second[..., :2])
+    high = np.minimum(first[..., 2:], second[..., 2:])
+    return areas_of(np.concatenate([low, high], -1))
 
 
 #: Features with one value per box; lists even for a single box.

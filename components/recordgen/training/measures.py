@@ -18,6 +18,7 @@ import numpy.typing as npt
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.objects import areas_of, shared_areas
 from recordgen.training.config import (
     ACCURACY,
     AUC,
@@ -453,30 +454,18 @@ class BoxAccumulator(EvalAccumulator):
 
 def overlaps_of(first: Boxes, second: Boxes) -> Boxes:
     """Return the IoU of all pairs of boxes: float32 [n, 4], [m, 4] → [n, m]; 0 without area."""
-    shared = _shared_areas(first, second)
-    union = _areas(first)[:, None] + _areas(second) - shared
+    shared = shared_areas(first[:, None], second)
+    union = areas_of(first)[:, None] + areas_of(second) - shared
     overlaps: Boxes = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     return overlaps
 
 
 def _are_in(found: Boxes, crowds: Boxes) -> npt.NDArray[np.bool_]:
     """Return whether crowds of its class cover at least half of a box: [n, 6], [m, 5] → [n]."""
-    shared = _shared_areas(found[:, :4], crowds[:, :4])
-    are_covered = shared >= OVERLAP * _areas(found[:, :4])[:, None]
+    shared = shared_areas(found[:, None, :4], crowds[:, :4])
+    are_covered = shared >= OVERLAP * areas_of(found[:, :4])[:, None]
     is_same = found[:, 4, None] == crowds[None, :, 4]
     return (are_covered & is_same & (shared > 0)).any(axis=1)
-
-
-def _shared_areas(first: Boxes, second: Boxes) -> Boxes:
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    shared: Boxes = np.maximum(high - low, 0).prod(axis=2)
-    return shared
-
-
-def _areas(boxes: Boxes) -> Boxes:
-    areas: Boxes = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(axis=1)
-    return areas
 
 
 def _average(are_right: Boxes, true: int) -> float:

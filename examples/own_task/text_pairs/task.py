@@ -25,30 +25,22 @@ class TextSimilarity(Task):
     kind = "pair"
     noun = "pair"
     expected = "[ML_USE],FIRST,SECOND,SCORE"
-    columns: ClassVar = {}
-    uri_key = ""
-    json_keys = ()
     features: ClassVar = {
         "first": FeatureSpec("bytes", None),
         "second": FeatureSpec("bytes", None),
         "score": FeatureSpec("float32", None),
     }
-    batch_rows = 256
     names_payloads = False
     csv_parser = "text_pairs.task:PairsParser"
     reading = "text_pairs.model:PAIRS"
     trainer = "text_pairs.model:SimilarityTrainer"
     measure = "recordgen.training.measures:TableAccumulator"  # R²
 
-    def stored_uris(self, uris, annotations):
-        return [()] * len(uris)  # both texts are in the row
-
     @each_row
     def make(self, fetched):
         first, second, score = json.loads(fetched.row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}
-        record = serialize_example(values)
-        return BuiltExample(record, self.digested(b"".join(record)), ())
+        return BuiltExample(serialize_example(values))
 
 
 class PairsParser(CsvParser):

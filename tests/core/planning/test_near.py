@@ -61,7 +61,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def near(folder):
     """Return the split of each file, and the findings."""
-    found = recordgen.convert(folder / "rows.csv", folder / "near", group_by="near").dataset
+    options = {"group_by": "near", "lint": "ALL"}
+    found = recordgen.convert(folder / "rows.csv", folder / "near", **options).dataset
     return split_of_each(folder / "near", "image/source_id"), found.lint
 
 

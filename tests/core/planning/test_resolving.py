@@ -167,7 +167,7 @@ def test_rows_in_several_splits_are_a_finding():
     rows = [row(line, split, CAT) for line, split in enumerate(splits, start=1)]
     found = settle(rows, ObjectDetection())
     [odd] = found.odd_lines
-    assert (odd.source, odd.line, odd.uri, odd.code) == (CSV, 2, "/x.jpg", "SEVERAL_SPLITS")
+    assert (odd.source, odd.line, odd.uri, odd.code) == (CSV, 2, "/x.jpg", "MIXED_SPLITS")
     assert re.findall(rf"'(\w+)' \w+ {CSV}:(\d)", odd.message) == [
         *[("eval", "2"), ("train", "3")],
         *[("test", f"{line}") for line in range(5, 9)],

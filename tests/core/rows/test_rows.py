@@ -74,14 +74,14 @@ def test_odd_lines_come_before_the_batch():
     adjusted = Adjustments()
 
     def items():
-        adjusted.add_line("a.csv", 1, "REPEATED_HEADER", "again")
+        adjusted.add_line("a.csv", 1, "JOINED_FILES", "again")
         yield Row("a.csv", 2, None, "2.jpg", None)
-        adjusted.add("BOX_EMPTY", "of the reject")
+        adjusted.add("boxes_dropped", "of the reject")
         yield Reject("a.csv", 3, "", "bad_line", "")
-        adjusted.add_line("a.csv", 4, "BYTE_ORDER_MARK", "mark", "error")
+        adjusted.add_line("a.csv", 4, "JOINED_FILES", "mark", "error")
 
     first, reject_, last, batch = batched(items(), adjusted)
-    assert first == OddLine("a.csv", 1, "", "REPEATED_HEADER", "again")
+    assert first == OddLine("a.csv", 1, "", "JOINED_FILES", "again")
     assert (reject_.line, last.line, first.level, last.level) == (3, 4, "warning", "error")
     assert list(batch.lines) == [2]
 

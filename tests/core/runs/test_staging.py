@@ -48,7 +48,7 @@ def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):
         with open(name, "w") as file:
             file.writelines([header, f"TRAIN,{name} text,x\n", *[header] * (most + 1)])
     found = recordgen.check(files, task="text_classification", progress=None).lint.findings()
-    odd = [(it.source, it.line) for it in found if it.code == "REPEATED_HEADER"]
+    odd = [(it.source, it.line) for it in found if it.code == "JOINED_FILES"]
     assert odd == [(name, 3 + n) for name in reversed(files) for n in range(most + 1)]
     assert held == [most, 1] * 2
 

@@ -21,7 +21,7 @@ from recordgen.core.planning.plan import Base
 from recordgen.core.rows.columns import values_of
 from recordgen.core.rows.row import KnownRow, placing
 from recordgen.core.task.annotation import RowContent
-from recordgen.core.task.task import Task, placing_name
+from recordgen.core.task.task import Payloads, placing_name
 from recordgen.errors import SourceError
 from recordgen.rejects import Finding, Reject
 
@@ -84,7 +84,7 @@ class Existing:
 
 
 def known_rows(
-    group: ExistingGroup, files: Collection[str], task: Task, seed: int, folder: str
+    group: ExistingGroup, files: Collection[str], task: Payloads, seed: int, folder: str
 ) -> Iterator[KnownRow]:
     """Yield the row of each existing example in ``files``, the shards that stay.
 

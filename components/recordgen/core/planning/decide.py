@@ -32,7 +32,7 @@ from recordgen.core.rows.columns import Columns, rows_of, shares_of, values_of
 from recordgen.core.rows.row import PlacedRow, is_content_uri, placing, row_name
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import ADDING, Task, first_labels
+from recordgen.core.task.task import ADDING, Annotations, Declaration, Task, first_labels
 from recordgen.errors import DataError
 from recordgen.rejects import Reject, RejectCode, place_of, reject
 
@@ -305,7 +305,7 @@ def lost_by_bucket(
     return found
 
 
-def with_doubt(item: Reject, task: Task) -> Reject:
+def with_doubt(item: Reject, task: Annotations) -> Reject:
     """Return a reject that says so if nobody can tell which example lacks its row."""
     if item.uri or task.labelling not in ADDING:
         return item
@@ -316,7 +316,7 @@ def with_doubt(item: Reject, task: Task) -> Reject:
 
 
 def without_incomplete(
-    rows: Columns, lost: Sequence[Reject], task: Task
+    rows: Columns, lost: Sequence[Reject], task: Declaration
 ) -> tuple[Columns, list[Reject]]:
     """Return the rows of a bucket whose payload is complete, and a reject for each other row."""
     if not lost:

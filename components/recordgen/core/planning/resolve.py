@@ -55,7 +55,7 @@ from recordgen.core.rows.row import (
 )
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import ADDING, Sizes, Task, count_labels, first_labels
+from recordgen.core.task.task import ADDING, Payloads, Sizes, Task, count_labels, first_labels
 from recordgen.errors import PayloadError
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.storage import FileInfo
@@ -66,7 +66,7 @@ _Answer = TypeVar("_Answer")
 _IN_THE_ROW = "row"
 
 #: The code of an example whose rows name several splits.
-SEVERAL_SPLITS = "SEVERAL_SPLITS"
+MIXED_SPLITS = "MIXED_SPLITS"
 
 # Rows that a message names.
 _ROWS_SHOWN = 5
@@ -213,7 +213,7 @@ def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bo
     return np.logical_or(shared, is_known)
 
 
-def _sized(rows: Columns, task: Task, store: PayloadStore, rejects: list[Reject]) -> Columns:
+def _sized(rows: Columns, task: Payloads, store: PayloadStore, rejects: list[Reject]) -> Columns:
     """Return the rows whose payloads are not refused, with their ``bytes`` and ``version``."""
     uris, annotations = rows["uri"].combine_chunks(), rows["annotation"].combine_chunks()
     sizes = task.own_sizes(uris, annotations)
@@ -385,7 +385,7 @@ class _Settling:
             f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
             f"{len(rows):,} rows are in {named.split!r}, the first one"
         )
-        return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
+        return OddLine(named.source, named.line, named.uri, MIXED_SPLITS, message)
 
     def _reject_others(self, others: Iterable[PlacedRow], named: PlacedRow) -> None:
         """Reject the rows that name another split than ``named`` does."""
@@ -556,7 +556,7 @@ def _without_refused(
 
 
 def _with_content(
-    rows: Columns, splits: Splits, task: Task, store: PayloadStore, rejects: list[Reject]
+    rows: Columns, splits: Splits, task: Payloads, store: PayloadStore, rejects: list[Reject]
 ) -> Columns:
     """Add the column ``content``, the sha256 of each payload, and what ``splits`` compare.
 

@@ -18,7 +18,7 @@ from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.intact import shard_difference
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, write_shard
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Examples
 from recordgen.errors import StorageError
 from recordgen.rejects import RejectCode
 
@@ -89,7 +89,7 @@ def compare_shard(
     return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
 
 
-def is_intact(path: str, shard: Shard, task: Task) -> bool:
+def is_intact(path: str, shard: Shard, task: Examples) -> bool:
     """Return whether a file is a whole shard. Raises: StorageError: storage failed."""
     return not shard_difference(path, shard, task.digested)
 

@@ -27,7 +27,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
 from recordgen.core.rows.row import PlannedRow, requested_uris, with_uri
-from recordgen.core.task.task import BuiltBatch, FetchPayloads, Task, count_labels
+from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task, count_labels
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 
@@ -91,7 +91,7 @@ class PlannedRows:
         for start in range(0, len(self.columns), count):
             yield PlannedBatch(self.columns.slice(start, count))
 
-    def _stored(self, task: Task) -> Iterator[tuple[Columns, Sequence[Sequence[str]]]]:
+    def _stored(self, task: Payloads) -> Iterator[tuple[Columns, Sequence[Sequence[str]]]]:
         """Yield the rows in parts, with the uris of each row's payloads in storage."""
         if task.names_payloads:
             for batch in self._in_turn():
@@ -184,7 +184,7 @@ def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
+def payload_rows(batch: PlannedBatch, task: Payloads) -> list[Sequence[PlannedRow]]:
     """Return for each row one row per payload in storage, with the payload's size and version.
 
     Its uri is the URL to request, which may hold secrets. Empty if the task's rows name no

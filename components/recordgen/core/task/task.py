@@ -1,7 +1,8 @@
 """The interface of a task, in four protocols, and the examples that it makes.
 
 :class:`Parsing` reads what an import file says of a row, :class:`Annotations` what that means,
-:class:`Payloads` finds files, and :class:`Examples` makes records of all of it.
+:class:`Payloads` finds files, and :class:`Examples` makes records of all of it. A function that
+needs one of them names it as the type of its task.
 """
 
 from __future__ import annotations
@@ -183,8 +184,8 @@ class BuiltExample(NamedTuple):
     """An example, ready to be written."""
 
     record: tuple[bytes, ...]  # the serialised example, in pieces
-    digested: bytes  # bytes that it adds to its shard's digest, see digested
-    labels: Sequence[str]
+    labels: Sequence[str] = ()
+    digested: bytes | None = None  # what it adds to its shard's digest; None: the record
     # Why the payload was re-encoded; None if its bytes were passed through.
     reencoded: str | None = None
     image: ImageNote | None = None  # its image; None if it has none
@@ -232,7 +233,7 @@ class BuiltBatch:
         """Add the example of the next row."""
         self.examples += 1
         self.records.append(made.record)
-        self.digested.append(made.digested)
+        self.digested += made.record if made.digested is None else [made.digested]
         self.assigned += assigned
         for label in made.labels:  # update() takes several times as long for a single label
             self.labels[label] += 1
@@ -305,7 +306,7 @@ class Examples(Declaration):
 
     features: ClassVar[Mapping[str, FeatureSpec]]
     facts: ClassVar[Collection[str]] = ()
-    batch_rows: ClassVar[int]
+    batch_rows: ClassVar[int] = 256
 
     def make(
         self,
@@ -425,9 +426,9 @@ class Parsing(Declaration):
     """
 
     expected: ClassVar[str]
-    columns: ClassVar[Mapping[str, frozenset[str]]]
-    uri_key: ClassVar[str]
-    json_keys: ClassVar[tuple[str, ...]]
+    columns: ClassVar[Mapping[str, frozenset[str]]] = {}
+    uri_key: ClassVar[str] = ""
+    json_keys: ClassVar[tuple[str, ...]] = ()
     csv_parser: ClassVar[str | None] = None
 
     def for_file(self: _Parsing, read: Callable[[_Parsing], Iterable[object]]) -> _Parsing:
@@ -484,7 +485,7 @@ class Task(Parsing, Annotations, Payloads, Examples):
 
 
 # Attributes that the class of an installed task must define; the rest has a default.
-_NEEDED = ("kind", "noun", "expected", "columns", "uri_key", "json_keys", "features", "batch_rows")
+_NEEDED = ("kind", "noun", "expected", "features", "reading")
 
 
 def check_declaration(name: str, task: Any) -> None:
@@ -495,15 +496,15 @@ def check_declaration(name: str, task: Any) -> None:
         raise TypeError(
             f"the entry point is named {name!r}, and the task {getattr(task, 'name', None)!r}"
         )
-    missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
+    missing = [item for item in _NEEDED if not hasattr(task, item)]
     if task.make is Task.make:
         missing.append("make")
-    missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
+    missing += [] if task.csv_parser or task.json_keys else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 
 
-def placing_name(row: Row | RowContent, task: Task, folder: str) -> str:
+def placing_name(row: Row | RowContent, task: Payloads, folder: str) -> str:
     """Return the text whose hash places a row.
 
     With :attr:`Task.by_address`, relative uris start in ``folder``, that of the first import file.
@@ -513,7 +514,7 @@ def placing_name(row: Row | RowContent, task: Task, folder: str) -> str:
     return row_name(row.uri, row.annotation)
 
 
-def placing_names(rows: RowBatch, task: Task, folder: str) -> Iterator[str]:
+def placing_names(rows: RowBatch, task: Payloads, folder: str) -> Iterator[str]:
     """Return the text whose hash places each row, as :func:`placing_name`."""
     if task.by_address:
         return (placing_name(row, task, folder) for row in rows.rows)

@@ -18,12 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.examples import areas_of
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.output import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value
 from recordgen.exports.report.sampling import evenly
 from recordgen.features import TEXT, TOKENS
+from recordgen.subjects.objects import areas_of
 
 #: The columns of ``examples.parquet`` that a page needs.
 COLUMNS = (

@@ -166,8 +166,8 @@ class ImageTask(Task):
         )
         return BuiltExample(
             record,
-            record_line(hexdigest, said.annotation, row.uri) + said.digested,
             said.labels,
+            record_line(hexdigest, said.annotation, row.uri) + said.digested,
             image.reencoded,
             image.note,
             sha256.digest(),

@@ -20,10 +20,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.subjects.details import NOTHING, Details
+from recordgen.subjects.objects import areas_of, shared_areas
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode, _BOXES = json.JSONDecoder().raw_decode, '{"boxes":'
@@ -357,25 +360,23 @@ def _clipped(box: Box) -> Box:
     return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
 
 
-def _mark_the_same(one: Box, other: Box) -> bool:
-    """Return whether two boxes mark the same object, as two people draw it."""
-    if one.label != other.label:
+def nearly_coincide(boxes: Sequence[Box], others: Sequence[Box]) -> bool:
+    """Return whether each box marks the same object as another one of the others.
+
+    Two people who draw an object never draw the same box.
+    """
+    if len(boxes) != len(others):
         return False
-    if all(abs(a - b) <= _SAME_CORNER for a, b in zip(one[1:], other[1:], strict=True)):
-        return True
-    width = min(one.xmax, other.xmax) - max(one.xmin, other.xmin)
-    height = min(one.ymax, other.ymax) - max(one.ymin, other.ymin)
-    shared = max(0.0, width) * max(0.0, height)
-    areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
-    return shared >= _SAME_BOX * (sum(areas) - shared)
-
-
-def nearly_coincide(boxes: Iterable[Box], others: Iterable[Box]) -> bool:
-    """Return whether each box marks the same object as another one of the others."""
-    left = list(others)
+    corners = np.array([box[1:] for box in others]).reshape(-1, 4)
+    labels, areas = np.array([box.label for box in others], object), areas_of(corners)
+    is_left = np.ones(len(others), np.bool_)
     for box in boxes:
-        twin = next((there for there in left if _mark_the_same(box, there)), None)
-        if twin is None:
+        own = np.array(box[1:])
+        is_close = (np.abs(own - corners) <= _SAME_CORNER).all(-1)
+        shared = shared_areas(own, corners)
+        overlaps = shared >= _SAME_BOX * (areas_of(own) + areas - shared)
+        twins = np.flatnonzero(is_left & (labels == box.label) & (is_close | overlaps))
+        if not len(twins):
             return False
-        left.remove(twin)
-    return not left
+        is_left[twins[0]] = False
+    return True

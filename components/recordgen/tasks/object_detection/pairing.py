@@ -21,6 +21,7 @@ from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
 from recordgen.errors import UsageError
 from recordgen.features import AREA, IS_CROWD, KEYPOINTS, MASKS
+from recordgen.subjects.objects import areas_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,16 +98,10 @@ def _seen(corners: Floats, labels: Any, view: Floats) -> tuple[Any, dict[str, An
     start, extent = view[:2], view[2:]
     moved = (corners - np.tile(start, 2)) / np.tile(extent, 2)
     inside = np.clip(moved, 0, 1)
-    areas = _areas(inside)
-    seen = (areas > 0) & (areas >= np.float32(_MIN_VISIBLE) * _areas(moved)) & (labels >= 0)
+    areas = areas_of(inside)
+    seen = (areas > 0) & (areas >= np.float32(_MIN_VISIBLE) * areas_of(moved)) & (labels >= 0)
     count = np.int64(seen.sum())
     return seen, {"boxes": inside[seen], "labels": labels[seen], "count": count}
-
-
-def _areas(corners: Floats) -> Floats:
-    sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
-    found: Floats = sides[:, 0] * sides[:, 1]
-    return found
 
 
 #: Values by the name of their feature.

@@ -192,7 +192,7 @@ class Declared(TableTask):
         )
         content = hashlib.sha256(b"".join(seen)).digest()
         return BuiltExample(
-            record, b"".join(record), labels, reencoded, image, content, picture, changes=changes
+            record, labels, None, reencoded, image, content, picture, changes=changes
         )
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:

@@ -46,9 +46,6 @@ class TableTask(Task):
     """A task whose examples are rows of a table."""
 
     noun = "row"
-    columns: ClassVar = {}
-    uri_key = ""
-    json_keys = ()
     features: ClassVar = {}
     trainer = "recordgen.tasks.tables.training:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
@@ -93,11 +90,6 @@ class Tabular(TableTask):
                 "omit stratify"
             )
         return cls(table)
-
-    def stored_uris(
-        self, uris: Sequence[str], annotations: Sequence[str | None]
-    ) -> Sequence[Sequence[str]]:
-        return [()] * len(uris)
 
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         import pyarrow.compute as pc

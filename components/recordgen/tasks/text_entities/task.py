@@ -80,7 +80,6 @@ class TextEntities(TextTask):
     name = "text_entities"
     kind = "entities"
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
-    columns: ClassVar = {}
     labelling = PARTS
     details_noun = "entities"
     json_keys = (_SPANS_KEY,)
@@ -181,7 +180,6 @@ class TextEntities(TextTask):
         data = text.encode()
         return BuiltExample(
             record,
-            b"".join(record),
             sorted(by_label),
             content=hashlib.sha256(data).digest(),
             seen=self.seen(text, data, settings),

@@ -113,7 +113,6 @@ class TextTask(Task):
 
     kind = "text"
     noun = "text"
-    batch_rows = 256
     uri_key = "textGcsUri"
     csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
     reading = "recordgen.tasks.texts.reading:TEXTS"
@@ -308,8 +307,8 @@ class LabelledText(TextTask):
         )
         return BuiltExample(
             record,
-            _digested(text, labels, row.uri),
             labels,
+            _digested(text, labels, row.uri),
             content=hashlib.sha256(text).digest(),
             seen=self.seen(own, text, settings),
         )

@@ -100,7 +100,6 @@ class VideoClassification(Task):
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
-    batch_rows = 256
     by_address = True
     details_noun = "segment"
 
@@ -194,7 +193,7 @@ class VideoClassification(Task):
             values[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
         record = serialize_example(values)
         content = hashlib.sha256(row.uri.encode()).digest()
-        return BuiltExample(record, b"".join(record), labels, content=content)
+        return BuiltExample(record, labels, content=content)
 
 
 def _timed(item: Any) -> Segment:
