@@ -31,6 +31,8 @@ class Death(NamedTuple):
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
+# The first dataset.json is staged.
+WRITE_DATASET = Death("recordgen.core.runs.commit.write_dataset", 2, after=True)
 
 # point of death: (death, whether the dataset is complete then)
 DEATHS = {
@@ -51,6 +53,7 @@ DEATHS = {
         False,
     ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
+    "when the commit begins": (WRITE_DATASET._replace(call=1), False),
     "before moving": (
         Death("recordgen.core.runs.commit._clear", 1, after=True),
         False,
@@ -60,11 +63,8 @@ DEATHS = {
         Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
         False,
     ),
-    "before dataset.json": (
-        Death("recordgen.core.runs.commit.show_dataset", 1, after=False),
-        False,
-    ),
-    "after dataset.json": (Death("recordgen.core.runs.commit.show_dataset", 1, after=True), True),
+    "before dataset.json": (WRITE_DATASET._replace(after=False), False),
+    "after dataset.json": (WRITE_DATASET, True),
     "while removing the staging folder": (
         Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
         True,

@@ -153,9 +153,8 @@ def is_committed(output: str, staging: Staging) -> bool:
     """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
     if not (staging.moving and _has_dataset(output)):
         return False
-    path = staging.path(DATASET_FILE)  # an object store may have copied, but not removed it
-    there = storage.join(output, DATASET_FILE)
-    return not storage.exists(path) or storage.read_text(path) == storage.read_text(there)
+    paths = staging.path(DATASET_FILE), storage.join(output, DATASET_FILE)
+    return len(set(map(storage.read_text, paths))) == 1
 
 
 def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
@@ -217,9 +216,9 @@ def commit(
 ) -> None:
     """Move the shards and the other files to the output, ``dataset.json`` last.
 
-    All files are written before anything in the output changes, so a full disk leaves an older
-    dataset whole. Then its files are removed, its ``dataset.json`` before all others. Other tools'
-    files stay.
+    All files are staged before anything in the output changes, so a full disk leaves an older
+    dataset whole; the last one, ``dataset.json``, records there that the commit has begun. Then the
+    older files are removed, their ``dataset.json`` before all others. Other tools' files stay.
 
     ``files`` are all files that may lie beside the shards except the index; one without pieces is
     not written, and removed if the replaced dataset has it. Existing shards that are ``kept`` stay,
@@ -230,11 +229,10 @@ def commit(
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     written.append(INDEX_FILE)
-    write_dataset(staging.root, dataset)
     lease.check_held(staging.lease)
+    write_dataset(staging.root, dataset)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
-    staging.start_moving()
     old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
     _clear(output, old if kept else [DATASET_FILE, *old], kept)
     # From here on, shards in the output belong to this run, and not to a run that died moving them.
@@ -251,12 +249,7 @@ def commit(
     list(map_in_order(move, new, threads=STORAGE_THREADS))
     for name in written:
         storage.move(staging.path(name), storage.join(output, name))
-    show_dataset(staging, output)
-
-
-def show_dataset(staging: Staging, output: str) -> None:
-    """Move ``dataset.json``, the commit mark, to the output. Raises: StorageError."""
-    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
+    write_dataset(output, dataset)
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
@@ -356,7 +349,7 @@ def _begun(
         over += dead
     except no_use:
         with suppress(StorageError):  # the error that ended the run matters more
-            if not staging.moving:  # the note "moving" shows that files in the output are ours
+            if not staging.moving:  # the staged dataset.json shows that files there are ours
                 _remove(output, over)
         raise
     if not stays:
