@@ -182,7 +182,7 @@ def _keep(dead: Iterable[Staging]) -> None:
     """End the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
         if left.count_results():
-            lease.end(left.lease)  # if it is alive after all, it must not commit
+            storage.remove(left.lease)  # if it is alive after all, it must not commit
             withdraw(left)
         else:
             storage.remove(left.root)

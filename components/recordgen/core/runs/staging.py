@@ -241,9 +241,14 @@ class Staging:
         }
         self._write(self.path(_PLAN), json.dumps(data, ensure_ascii=False).encode())
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether the plan is written; it stays as long as the folder."""
+        return self._has(_PLAN)
+
     def read_plan(self) -> StagedPlan | None:
         """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
-        return self.read_json(_PLAN, self._plan_of) if self._has(_PLAN) else None
+        return self.read_json(_PLAN, self._plan_of) if self.has_plan else None
 
     def _plan_of(self, values: Any) -> StagedPlan:
         rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
