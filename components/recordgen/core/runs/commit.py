@@ -83,12 +83,15 @@ def open_run(
     described: Collection[str] = (LABELS_FILE,),
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
-    """Open a run with an empty staging folder.
+    """Open a run with an empty staging folder, for this process only.
 
     ``resume`` keeps the finished shards of interrupted runs; otherwise they are removed. A run
     ``in_parts`` stays for its workers, and :func:`open_planned` opens it again. Files named in
-    ``described`` belong to finished datasets: without one, they are not replaced. Errors of the
-    types ``no_use`` remove the staged files.
+    ``described`` belong to finished datasets: without one, they are not replaced.
+
+    After success, the staging folders of this run and of those that died are removed. After an
+    error of the types ``no_use``, only this run's is, and after any other error all of them stay,
+    for ``resume``.
 
     Raises:
         OutputExistsError: the output holds a dataset that may not be replaced, or files with our
@@ -100,16 +103,30 @@ def open_run(
         _check_output(output, described)
     # The finished shards of a resumed run stay useful after a DataError, too.
     no_use = (UsageError,) if resume else no_use
-    with _begun(output, no_use, resume=resume, stays=in_parts) as (staging, dead):
-        finished = _has_dataset(output)
-        if finished and not (overwrite or append):
-            raise OutputExistsError(f"{output}: another run has just finished here")
-        if resume:
-            _keep(dead)
-            yield Run(staging, find_leftovers(output, staging))
-        else:
-            _start_anew(output, dead, described if not finished else ())
-            yield Run(staging)
+    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
+    over = [staging]
+    try:
+        # If the output cannot be written, fail now and not after an hour.
+        with lease.held(staging.lease):
+            # Check after taking the lease: if two runs begin together, at least one sees the other.
+            dead = _dead_runs(output, staging, resume=resume)
+            with _naming_removal(output, staging):
+                finished = _has_dataset(output)
+                if finished and not (overwrite or append):
+                    raise OutputExistsError(f"{output}: another run has just finished here")
+                if resume:
+                    _keep(dead)
+                else:
+                    _start_anew(output, dead, described if not finished else ())
+                yield Run(staging, find_leftovers(output, staging) if resume else ())
+        over += dead
+    except no_use:
+        with suppress(StorageError):  # the error that ended the run matters more
+            if not staging.moving:  # the staged dataset.json shows that files there are ours
+                _remove(output, over)
+        raise
+    if not in_parts:
+        _remove(output, over)
 
 
 @contextmanager
@@ -326,34 +343,6 @@ def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
                     f"another run that took over; nothing was committed; run it again"
                 ) from exc
         raise
-
-
-@contextmanager
-def _begun(
-    output: str, no_use: tuple[type[BaseException], ...], *, resume: bool, stays: bool
-) -> Iterator[tuple[Staging, list[Staging]]]:
-    """Yield a staging folder for this process only, and the folders of runs that died.
-
-    After success, all of them are removed, unless the run ``stays``. After an error of ``no_use``,
-    the new one is removed. After any other error, all stay for ``resume``.
-    """
-    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
-    over = [staging]
-    try:
-        # If the output cannot be written, fail now and not after an hour.
-        with lease.held(staging.lease):
-            # Check after taking the lease: if two runs begin together, at least one sees the other.
-            dead = _dead_runs(output, staging, resume=resume)
-            with _naming_removal(output, staging):
-                yield staging, dead
-        over += dead
-    except no_use:
-        with suppress(StorageError):  # the error that ended the run matters more
-            if not staging.moving:  # the staged dataset.json shows that files there are ours
-                _remove(output, over)
-        raise
-    if not stays:
-        _remove(output, over)
 
 
 def _dead_runs(output: str, staging: Staging, *, resume: bool) -> list[Staging]:
