@@ -33,6 +33,8 @@ class Death(NamedTuple):
 WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
 # The first dataset.json is staged.
 WRITE_DATASET = Death("recordgen.core.runs.commit.write_dataset", 2, after=True)
+# The first staged file that is removed is the lease.
+REMOVE_STAGED = Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/")
 
 # point of death: (death, whether the dataset is complete then)
 DEATHS = {
@@ -65,10 +67,8 @@ DEATHS = {
     ),
     "before dataset.json": (WRITE_DATASET._replace(after=False), False),
     "after dataset.json": (WRITE_DATASET, True),
-    "while removing the staging folder": (
-        Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
-        True,
-    ),
+    "before the lease is removed": (REMOVE_STAGED, True),
+    "while removing the staging folder": (REMOVE_STAGED._replace(call=2), True),
 }
 
 
