@@ -87,7 +87,7 @@ def pss_bytes(pid: int) -> int:
 
 def import_first() -> None:
     """Import what a conversion imports when it is first used: imports are not the work."""
-    from recordgen.exports.beside import CONVERTED, file_export
+    from recordgen.exports.export import CONVERTED, file_export
     from recordgen.registry import CHECKS
 
     with suppress(ImportError):  # PyArrow imports pandas for its first array, if it is there

@@ -31,6 +31,10 @@ class Death(NamedTuple):
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
+# The first dataset.json is staged.
+WRITE_DATASET = Death("recordgen.core.runs.commit.write_dataset", 2, after=True)
+# The first staged file that is removed is the lease.
+REMOVE_STAGED = Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/")
 
 # point of death: (death, whether the dataset is complete then)
 DEATHS = {
@@ -51,6 +55,7 @@ DEATHS = {
         False,
     ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
+    "when the commit begins": (WRITE_DATASET._replace(call=1), False),
     "before moving": (
         Death("recordgen.core.runs.commit._clear", 1, after=True),
         False,
@@ -60,15 +65,10 @@ DEATHS = {
         Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
         False,
     ),
-    "before dataset.json": (
-        Death("recordgen.core.runs.commit.show_dataset", 1, after=False),
-        False,
-    ),
-    "after dataset.json": (Death("recordgen.core.runs.commit.show_dataset", 1, after=True), True),
-    "while removing the staging folder": (
-        Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
-        True,
-    ),
+    "before dataset.json": (WRITE_DATASET._replace(after=False), False),
+    "after dataset.json": (WRITE_DATASET, True),
+    "before the lease is removed": (REMOVE_STAGED, True),
+    "while removing the staging folder": (REMOVE_STAGED._replace(call=2), True),
 }
 
 

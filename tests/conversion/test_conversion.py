@@ -24,7 +24,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.exports.beside import CONVERTED
+from recordgen.exports.export import CONVERTED
 from recordgen.exports.inspection.records import find_shards
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes

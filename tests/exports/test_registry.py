@@ -10,8 +10,7 @@ import pytest
 import recordgen
 from recordgen.cli import build_parser, main
 from recordgen.exports import Export, FileExport
-from recordgen.exports.beside import CONVERTED, WRITTEN, no_files
-from recordgen.exports.export import check_declaration
+from recordgen.exports.export import CONVERTED, WRITTEN, check_declaration, no_files
 from recordgen.registry import EXPORTS, OWN_EXPORTS
 from tests.conftest import ROOT
 

@@ -258,8 +258,7 @@ def _convert_source(
             with open_run(output, overwrite=True, resume=True) as run:
                 result = confirm(new_work(run.staging), output, runner)
         else:
-            with opened_run(output, conversion, mode) as (run, existing):
-                source.check_folder(existing)
+            with opened_run(source, output, conversion, mode) as (run, existing):
                 if progress is None:  # nobody reads the heartbeats of workers
                     run = replace(run, staging=replace(run.staging, heartbeat_seconds=math.inf))
                 work = new_work(run.staging, existing=existing)

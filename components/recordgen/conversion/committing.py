@@ -28,9 +28,10 @@ from recordgen.core.runs.commit import Run, check_appendable, commit, leave_fail
 from recordgen.core.runs.staging import StagedPlan
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import DataError, LintError, NothingToConvertError, TooManyRejectsError
-from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
+from recordgen.exports.export import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.formats.image_root import missing_hint
+from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.hosts import unreachable_text
@@ -96,9 +97,12 @@ class Mode(NamedTuple):
 
 @contextmanager
 def opened_run(
-    output: str, conversion: Conversion, mode: Mode, *, in_parts: bool = False
+    source: Source, output: str, conversion: Conversion, mode: Mode, *, in_parts: bool = False
 ) -> Iterator[tuple[Run, Existing | None]]:
-    """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
+    """Open a run, and the dataset that it appends to, if any.
+
+    Raises: as :func:`open_run`; UsageError: the source does not suit the existing dataset.
+    """
     if mode.append:
         check_can_append(conversion.task)
         check_appendable(output)
@@ -106,7 +110,9 @@ def opened_run(
     with open_run(output, **mode._asdict(), in_parts=in_parts, described=described) as run:
         if run.leftovers:
             _log.info("%s: resuming an interrupted run", masked(output))
-        yield run, find_existing(output, conversion) if mode.append else None
+        existing = find_existing(output, conversion) if mode.append else None
+        source.check_folder(existing)
+        yield run, existing
 
 
 def committed(work: Work, run: Run, output: str) -> ConversionResult:

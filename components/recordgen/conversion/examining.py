@@ -44,7 +44,7 @@ from recordgen.conversion.examination import (
     Stage,
 )
 from recordgen.core.dataset.counts import Shard
-from recordgen.core.dataset.manifest import shard_index
+from recordgen.core.dataset.manifest import shard_place
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
@@ -206,7 +206,7 @@ def _assigned(
 ) -> Iterator[tuple[int, str | ExistingGroup]]:
     """Assign a shard or a group to a batch: the shards of a split to one after the other."""
     folder, number = (
-        (posixpath.dirname(place), shard_index(place)) if isinstance(place, str) else place[:2]
+        (posixpath.dirname(place), shard_place(place)[1]) if isinstance(place, str) else place[:2]
     )
     yield (zlib.crc32(folder.encode()) + number) % batches, place
 

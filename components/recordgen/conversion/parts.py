@@ -186,8 +186,7 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = versions_of(file.path for file in opened.files)  # before rows are read
-    with opened_run(target, conversion, mode, in_parts=True) as (run, existing):
-        opened.check_folder(existing)
+    with opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)

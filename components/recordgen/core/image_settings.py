@@ -44,7 +44,7 @@ class Limits:
     memory: float | None = None
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any] | Limits | None) -> Limits:
+    def of(cls, given: str | Mapping[str, float] | Limits | None) -> Limits:
         """Decode limits: ``mb=30,pixels=100000000``, or a mapping.
 
         Raises: UsageError: a name is unknown, or a value is no number above 0.

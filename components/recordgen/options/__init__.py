@@ -70,9 +70,6 @@ COMPRESSIONS = get_args(Compression)
 # Values of ``group_by`` that are no column: rows of one file, or of files that look alike.
 _BY_FILE = ("uri", "content", "near")
 
-# These set how images are stored if they need not keep their bytes.
-_CHANGES = ("image_size", "resize", "encode")
-
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
 
@@ -83,15 +80,18 @@ class Need(NamedTuple):
     Attributes:
         facts: sets of facts; the examples of the task must have all facts of one of them.
         what: the same for the error.
+        reads: images must be read, at least their headers.
     """
 
     facts: Sequence[Set[str]]
     what: str
+    reads: bool = False
 
 
 _FILES = {"": Need([{MEASURES}], "compares files, one in each row")}
 _LOOKS = Need([{IMAGES, MEASURES}], "compares images, one in each row")
 _IMAGES = {"": Need([{IMAGES}], "is for images")}
+_READ_IMAGES = {"": Need([{IMAGES}], "is for images", reads=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,7 @@ class Option:
         words: some of the allowed values, if other values have a form of their own.
         metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
+        accepts: types that the keyword takes besides those of the field, as text.
         unset: what happens by default, if the default is None or empty.
         above_zero: only numbers above 0 are allowed.
         affects_bytes: the option affects the output, and is recorded in ``dataset.json``.
@@ -126,6 +127,7 @@ class Option:
     choices: Collection[str] | None = None
     words: Collection[str] = ()
     metavar: str = ""
+    accepts: str = ""
     unset: str = ""
     above_zero: bool = False
     affects_bytes: bool = True
@@ -253,6 +255,7 @@ class ConvertOptions:
         "so that a path may lack its suffix or its folder, or have another suffix or letter case, "
         "if only one file fits",
         metavar="FOLDER",
+        accepts="os.PathLike[str]",
         unset="the folder of the import file",
         if_given=True,
     )
@@ -261,6 +264,7 @@ class ConvertOptions:
         'kinds of a table\'s columns, as JSON such as `{"photo": "image", "age": "int"}` or a file '
         "of it; or the TensorFlow Metadata schema (`.pbtxt`) with the types of the columns",
         metavar="FILE",
+        accepts="Mapping[str, str] | Schema",
         unset="inferred from all rows",
     )
     seed: int = option(
@@ -363,13 +367,13 @@ class ConvertOptions:
         "`224x224` gives all images the shape of this height and width; one number means a square",
         metavar="Nmax|Nshort|HxW",
         unset="as they are",
-        needs=_IMAGES,
+        needs=_READ_IMAGES,
     )
     resize: Resize = option(
         "stretch",
         "how an image gets the shape of an `image_size` such as `224x224`: `stretch` it, `fit` it "
         "between black bars, or `center_crop` it",
-        needs=_IMAGES,
+        needs=_READ_IMAGES,
     )
     encode: Encoding = option(
         Encoding(),
@@ -380,7 +384,7 @@ class ConvertOptions:
         "keep their bytes; TensorFlow 2.21 decodes WEBP, 2.16 does not",
         words=(KEEP, JPEG, PNG, WEBP, RAW, MIXED),
         metavar="FORMAT[:QUALITY]",
-        needs=_IMAGES,
+        needs=_READ_IMAGES,
     )
     bad_boxes: BadBoxes = option(
         "clip",
@@ -393,7 +397,7 @@ class ConvertOptions:
         "stored",
         "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
         "it by its Exif orientation, or to the `upright` image that people see",
-        needs={"": Need([{BOXES}, {MASKS}], "is for boxes and masks")},
+        needs={"": Need([{BOXES}, {MASKS}], "is for boxes and masks", reads=True)},
     )
     # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
@@ -522,16 +526,14 @@ class ConvertOptions:
 
     def _check_unread(self) -> None:
         """Check that images are read if an option needs their content. Raises: UsageError."""
-        if self.check != "none":
-            return
-        needing = [name for name in _CHANGES if getattr(self, name) != OPTIONS[name].default]
-        if self.box_orientation == "upright":
-            needing.append("box_orientation=upright")
-        if needing:
-            raise UsageError(
-                f"{needing[0]} needs check=decode or check=header: check=none passes images "
-                f"through unread"
-            )
+        for name, declared in OPTIONS.items():
+            is_given = getattr(self, name) != declared.default
+            reads = any(need.reads for need in declared.needs.values())
+            if is_given and reads and self.check == "none":
+                raise UsageError(
+                    f"{name} needs check=decode or check=header: check=none passes images through "
+                    f"unread"
+                )
 
     def _check_stratify(self) -> None:
         """Check that no groups must stay together whose rows may have several labels."""
@@ -652,6 +654,7 @@ def differing(
 class OptionValues(TypedDict, total=False):
     """The options as keywords of ``convert``, ``check`` and ``plan``, for editors."""
 
+    # options: made by `make options`
     task: str
     format: str
     encoding: str
@@ -684,6 +687,7 @@ class OptionValues(TypedDict, total=False):
     fail_on: str | Sequence[str]
     allow: str | Sequence[str]
     threads: int | None
+    # /options
 
 
 #: Lists the options in the signature of a function that takes them as ``**options``.

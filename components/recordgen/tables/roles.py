@@ -55,12 +55,7 @@ LABEL, LABEL_TEXT = "label", "label_text"
 #: The role of such a number beside its name, which nothing reads.
 LABEL_NUMBER = "label_number"
 
-# The only role that several columns may have.
-_REPEATS = LABEL
-
 Roles = Mapping[str, tuple[str, ...]]
-
-_Given = str | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +72,9 @@ class Columns:
     uncertain: str = AUTO
 
     @classmethod
-    def of(cls, given: _Given | Columns) -> Columns:
+    def of(
+        cls, given: str | Mapping[str, str | int | Sequence[str | int]] | Columns | None
+    ) -> Columns:
         """Decode ``NAME=VALUE`` pairs, quoted as in a CSV line, or a mapping.
 
         The value for labels in a mapping may be several columns.
@@ -107,7 +104,7 @@ class Columns:
                 known = (*ROLES, *_SETTINGS)
                 hint = did_you_mean(role, known, f"; roles: {', '.join(known)}")
                 raise UsageError(f"columns: there is no role {role!r}{hint}")
-            if role in found and role != _REPEATS:
+            if role in found and role != LABEL:  # several columns may have labels
                 raise UsageError(
                     f"columns: the role {role!r} must have one column (got {found[role][0]} and "
                     f"{value})"

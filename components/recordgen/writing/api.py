@@ -58,7 +58,7 @@ from recordgen.errors import (
     UsageError,
     names_checked,
 )
-from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
+from recordgen.exports.export import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
 from recordgen.messages import Shown

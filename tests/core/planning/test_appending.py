@@ -13,7 +13,7 @@ from recordgen.core.dataset.counts import dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
-from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.core.runs.staging import STAGING
 from recordgen.errors import UsageError
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
@@ -223,8 +223,8 @@ def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
 
 def test_an_overwriting_run_died_while_it_moved_shards(out, tmp_path, lines):
     """There is nothing to append to; the interrupted run must be finished first."""
-    (out / "dataset.json").unlink()
-    Staging(str(out / STAGING / "dead")).start_moving()
+    (out / STAGING / "dead").mkdir(parents=True)
+    (out / "dataset.json").rename(out / STAGING / "dead/dataset.json")
     second = write(tmp_path, "two.csv", lines[:60])
     with pytest.raises(UsageError, match=f"^{out}: .*resume=True"):
         convert(second, out, append=True, **OPTIONS)

@@ -156,9 +156,10 @@ def shard_file(split: str, index: int, count: int, compression: str) -> str:
     return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
 
 
-def shard_index(file: str) -> int:
-    """Return the number of a shard in its split, given its path."""
-    return int(file.rpartition("data_tfrecord-")[2].partition("-")[0])
+def shard_place(file: str) -> tuple[str, int]:
+    """Return the split of a shard and its number there, given its path inside an output."""
+    folder, _, name = file.partition("/data_tfrecord-")
+    return folder.removeprefix(SPLIT_PREFIX), int(name.partition("-")[0])
 
 
 def is_shard(name: str) -> bool:

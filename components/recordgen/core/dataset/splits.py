@@ -300,7 +300,9 @@ class SplitRule:
     names: str = _AUTO
 
     @classmethod
-    def of(cls, given: Any) -> SplitRule:
+    def of(
+        cls, given: str | Sequence[int] | Mapping[str, int | str] | SplitFractions | SplitRule
+    ) -> SplitRule:
         """Decode ``"80,10,10"``, ``"train:80,eval:20"``, ``"90,10,names=no"`` or ``"names=yes"``.
 
         A sequence of numbers and a mapping by names of splits, perhaps with ``names``, are the

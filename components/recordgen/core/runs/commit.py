@@ -83,12 +83,15 @@ def open_run(
     described: Collection[str] = (LABELS_FILE,),
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
-    """Open a run with an empty staging folder.
+    """Open a run with an empty staging folder, for this process only.
 
     ``resume`` keeps the finished shards of interrupted runs; otherwise they are removed. A run
     ``in_parts`` stays for its workers, and :func:`open_planned` opens it again. Files named in
-    ``described`` belong to finished datasets: without one, they are not replaced. Errors of the
-    types ``no_use`` remove the staged files.
+    ``described`` belong to finished datasets: without one, they are not replaced.
+
+    After success, the staging folders of this run and of those that died are removed. After an
+    error of the types ``no_use``, only this run's is, and after any other error all of them stay,
+    for ``resume``.
 
     Raises:
         OutputExistsError: the output holds a dataset that may not be replaced, or files with our
@@ -100,16 +103,30 @@ def open_run(
         _check_output(output, described)
     # The finished shards of a resumed run stay useful after a DataError, too.
     no_use = (UsageError,) if resume else no_use
-    with _begun(output, no_use, resume=resume, stays=in_parts) as (staging, dead):
-        finished = _has_dataset(output)
-        if finished and not (overwrite or append):
-            raise OutputExistsError(f"{output}: another run has just finished here")
-        if resume:
-            _keep(dead)
-            yield Run(staging, find_leftovers(output, staging))
-        else:
-            _start_anew(output, dead, described if not finished else ())
-            yield Run(staging)
+    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
+    over = [staging]
+    try:
+        # If the output cannot be written, fail now and not after an hour.
+        with lease.held(staging.lease):
+            # Check after taking the lease: if two runs begin together, at least one sees the other.
+            dead = _dead_runs(output, staging, resume=resume)
+            with _naming_removal(output, staging):
+                finished = _has_dataset(output)
+                if finished and not (overwrite or append):
+                    raise OutputExistsError(f"{output}: another run has just finished here")
+                if resume:
+                    _keep(dead)
+                else:
+                    _start_anew(output, dead, described if not finished else ())
+                yield Run(staging, find_leftovers(output, staging) if resume else ())
+        over += dead
+    except no_use:
+        with suppress(StorageError):  # the error that ended the run matters more
+            if not staging.moving:  # the staged dataset.json shows that files there are ours
+                _remove(output, over)
+        raise
+    if not in_parts:
+        _remove(output, over)
 
 
 @contextmanager
@@ -153,9 +170,8 @@ def is_committed(output: str, staging: Staging) -> bool:
     """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
     if not (staging.moving and _has_dataset(output)):
         return False
-    path = staging.path(DATASET_FILE)  # an object store may have copied, but not removed it
-    there = storage.join(output, DATASET_FILE)
-    return not storage.exists(path) or storage.read_text(path) == storage.read_text(there)
+    paths = staging.path(DATASET_FILE), storage.join(output, DATASET_FILE)
+    return len(set(map(storage.read_text, paths))) == 1
 
 
 def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
@@ -183,7 +199,7 @@ def _keep(dead: Iterable[Staging]) -> None:
     """End the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
         if left.count_results():
-            lease.end(left.lease)  # if it is alive after all, it must not commit
+            storage.remove(left.lease)  # if it is alive after all, it must not commit
             withdraw(left)
         else:
             storage.remove(left.root)
@@ -217,9 +233,9 @@ def commit(
 ) -> None:
     """Move the shards and the other files to the output, ``dataset.json`` last.
 
-    All files are written before anything in the output changes, so a full disk leaves an older
-    dataset whole. Then its files are removed, its ``dataset.json`` before all others. Other tools'
-    files stay.
+    All files are staged before anything in the output changes, so a full disk leaves an older
+    dataset whole; the last one, ``dataset.json``, records there that the commit has begun. Then the
+    older files are removed, their ``dataset.json`` before all others. Other tools' files stay.
 
     ``files`` are all files that may lie beside the shards except the index; one without pieces is
     not written, and removed if the replaced dataset has it. Existing shards that are ``kept`` stay,
@@ -230,11 +246,10 @@ def commit(
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     written.append(INDEX_FILE)
-    write_dataset(staging.root, dataset)
     lease.check_held(staging.lease)
+    write_dataset(staging.root, dataset)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
-    staging.start_moving()
     old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
     _clear(output, old if kept else [DATASET_FILE, *old], kept)
     # From here on, shards in the output belong to this run, and not to a run that died moving them.
@@ -251,12 +266,7 @@ def commit(
     list(map_in_order(move, new, threads=STORAGE_THREADS))
     for name in written:
         storage.move(staging.path(name), storage.join(output, name))
-    show_dataset(staging, output)
-
-
-def show_dataset(staging: Staging, output: str) -> None:
-    """Move ``dataset.json``, the commit mark, to the output. Raises: StorageError."""
-    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
+    write_dataset(output, dataset)
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
@@ -333,34 +343,6 @@ def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
                     f"another run that took over; nothing was committed; run it again"
                 ) from exc
         raise
-
-
-@contextmanager
-def _begun(
-    output: str, no_use: tuple[type[BaseException], ...], *, resume: bool, stays: bool
-) -> Iterator[tuple[Staging, list[Staging]]]:
-    """Yield a staging folder for this process only, and the folders of runs that died.
-
-    After success, all of them are removed, unless the run ``stays``. After an error of ``no_use``,
-    the new one is removed. After any other error, all stay for ``resume``.
-    """
-    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
-    over = [staging]
-    try:
-        # If the output cannot be written, fail now and not after an hour.
-        with lease.held(staging.lease):
-            # Check after taking the lease: if two runs begin together, at least one sees the other.
-            dead = _dead_runs(output, staging, resume=resume)
-            with _naming_removal(output, staging):
-                yield staging, dead
-        over += dead
-    except no_use:
-        with suppress(StorageError):  # the error that ended the run matters more
-            if not staging.moving:  # the note "moving" shows that files in the output are ours
-                _remove(output, over)
-        raise
-    if not stays:
-        _remove(output, over)
 
 
 def _dead_runs(output: str, staging: Staging, *, resume: bool) -> list[Staging]:

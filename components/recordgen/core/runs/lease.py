@@ -2,8 +2,8 @@
 
     run.json   {"recordgen": "0.1.0", "host": "a", "system": "a153f0df-…/pid:[4026531836]",
                 "pid": 731, "started": "198549", "seen": "2026-11-21T09:30:38.123456+00:00"}
-    run.json   {"recordgen": "0.1.0"}                     the run has ended
 
+Whoever ends a run removes the file, and so does another run that takes it over.
 A killed process on this system is detected at once: no process has its number, or the process with
 its number started at another time. A process on another machine or in another container is judged
 by the file only: if ``seen`` does not change for half a minute, the process is considered dead.
@@ -63,13 +63,7 @@ def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
             yield
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
-            if _is_mine(read_holder(path)):
-                end(path)
-
-
-def end(path: str) -> None:
-    """Write to the lease ``path`` that its run has ended. Raises: StorageError."""
-    write_holder(path, None)
+            storage.remove(path)
 
 
 def check_held(path: str) -> None:
@@ -123,15 +117,14 @@ def read_holder(path: str) -> Holder | None:
     try:
         data = json.loads(storage.read_text(path))
         del data["recordgen"]
-        return built(Holder, data) if data else None
+        return built(Holder, data)
     except (FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
-        return None  # the file is missing, or damaged by a crash of the machine
+        return None  # the run has ended, or a crash of the machine has damaged the file
 
 
-def write_holder(path: str, holder: Holder | None) -> None:
-    """Write the holder of the lease ``path``; None ends its run. Raises: StorageError."""
-    data = {"recordgen": __version__, **(asdict(holder) if holder else {})}
-    storage.write_text(path, json.dumps(data) + "\n")
+def write_holder(path: str, holder: Holder) -> None:
+    """Write the holder of the lease ``path``. Raises: StorageError."""
+    storage.write_text(path, json.dumps({"recordgen": __version__, **asdict(holder)}) + "\n")
 
 
 def this_process() -> Holder:

@@ -103,7 +103,7 @@ def is_planned(staging: Staging) -> bool:
 def check_planned(output: str, staging: Staging) -> None:
     """Check that the run is still to be written. Raises: RunnerError."""
     if not is_planned(staging):
-        if not storage.exists(staging.lease):  # what this worker wrote after the folder was removed
+        if not staging.has_plan:  # what this worker wrote after the folder was removed
             storage.remove(staging.root)
         raise RunnerError(
             f"{output}: this run was committed or taken over by another one meanwhile; nothing is "

@@ -5,18 +5,18 @@
                                Split-train/…           finished shards
                                results/train-00000.result  a finished shard: its ShardResult in a
                                                        line, lengths of its records, facts
+                               results/checks.json     what the checks have found
+                               results/error.json      error of a worker
                                between/…               what a step leaves for later ones: rejects,
                                                        changes in rows, settled and planned rows,
                                                        shards of a part, keys, findings; little of
                                                        it travels in the message instead
-                               found.json              what the checks have found
                                progress/train-00000.shard  heartbeat of a worker on a shard
                                progress/….rows         of one that reads or plans rows
-                               error.json              error of a worker
-                               moving                  the dataset in OUT is being replaced
 
 Every run has its own folder, so a dead run whose workers still write cannot damage another one.
-:mod:`recordgen.core.runs.commit` creates and removes the folders.
+:mod:`recordgen.core.runs.commit` creates and removes the folders, and stages the files that will
+lie beside the shards. :mod:`recordgen.core.runs.parts` adds two kinds of files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from recordgen import errors, storage
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.index import LengthsOf
 from recordgen.core.dataset.lint import Found
-from recordgen.core.dataset.manifest import SPLIT_PREFIX, built, parsed_json, shard_index
+from recordgen.core.dataset.manifest import DATASET_FILE, built, parsed_json, shard_place
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
@@ -65,7 +65,7 @@ STAGING = ".recordgen-staging"
 LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
-_PLAN, _FOUND, _ERROR = "plan.json", "found.json", "error.json"
+_PLAN, _FOUND, _ERROR = "plan.json", "results/checks.json", "results/error.json"
 
 # The number of bytes of the lengths of records, which come before the facts about their rows.
 _SIZE_BYTES = 8
@@ -241,9 +241,14 @@ class Staging:
         }
         self._write(self.path(_PLAN), json.dumps(data, ensure_ascii=False).encode())
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether the plan is written; it stays as long as the folder."""
+        return self._has(_PLAN)
+
     def read_plan(self) -> StagedPlan | None:
         """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
-        return self.read_json(_PLAN, self._plan_of) if self._has(_PLAN) else None
+        return self.read_json(_PLAN, self._plan_of) if self.has_plan else None
 
     def _plan_of(self, values: Any) -> StagedPlan:
         rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
@@ -348,7 +353,7 @@ class Staging:
 
     def shard_facts(self, file: str) -> Columns:
         """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
-        split, index = _numbered(file)
+        split, index = shard_place(file)
         return of_shard(split, file, self._read_facts(_result_name(split, index))[1])
 
     def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
@@ -359,7 +364,7 @@ class Staging:
         sizes = {shard.file: 4 * shard.examples for shard in shards}
 
         def lengths(file: str) -> bytes:
-            path, size = self.path(_result_name(*_numbered(file))), sizes[file]
+            path, size = self.path(_result_name(*shard_place(file))), sizes[file]
             with _read_shared(self._open, path) as content, decoding(path):
                 content.readline()
                 is_size = int.from_bytes(content.read(_SIZE_BYTES), "little") == size
@@ -413,14 +418,10 @@ class Staging:
         names = (name for name, _ in storage.list_dir(self.path("results")))
         return [name for name in names if name.endswith(_RESULT)]
 
-    def start_moving(self) -> None:
-        """Record that from now on the output holds parts of an older dataset, or of this run."""
-        storage.write_text(self.path("moving"), "")
-
     @property
     def moving(self) -> bool:
-        """Whether the output may hold a part of an older dataset, or shards of this run."""
-        return storage.exists(self.path("moving"))
+        """Whether the output holds parts of an older dataset, or of this run, since its commit."""
+        return storage.exists(self.path(DATASET_FILE))
 
     def write_error(self, error: RecordgenError) -> None:
         """Write a worker's error for the launcher: runners lose the type of an error."""
@@ -470,11 +471,6 @@ class Staging:
 
 def _result_name(split: str, index: int) -> str:
     return f"results/{split}-{index:05d}{_RESULT}"
-
-
-def _numbered(file: str) -> tuple[str, int]:
-    """Return split and number of a shard, given its path inside the output."""
-    return file.partition("/")[0].removeprefix(SPLIT_PREFIX), shard_index(file)
 
 
 def _without_key(line: bytes) -> bytes:
