@@ -42,7 +42,7 @@ def expected(data):
 
 def parsed(data):
     try:
-        found = parse(memoryview(data))
+        found = parse(b"before" + data + b"after", None, 6, 6 + len(data))
     except ValueError:
         return "no Example"
     return {name: plain(values) for name, values in sorted(found.items())}
@@ -103,14 +103,13 @@ def test_layouts_of_other_writers(data):
 
 
 def test_only_wanted_features():
-    record = memoryview(b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]})))
+    record = b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]}))
     found = parse(record, {"b", "d"})
     assert list(found) == ["b"]
     assert found["b"].tolist() == [300]
 
 
 def test_bytes_are_not_copied():
-    data = bytearray(b"".join(serialize_example({"a": b"before"})))
-    [view] = parse(memoryview(data))["a"]
-    data[data.index(b"before") :] = b"after!"
-    assert bytes(view) == b"after!"
+    data = b"".join(serialize_example({"a": b"value"}))
+    [view] = parse(data)["a"]
+    assert (view.obj is data, view) == (True, b"value")

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import groupby
+from operator import attrgetter
 from typing import IO, NamedTuple, TypeAlias
 from weakref import finalize
 
@@ -70,19 +70,21 @@ class LocalFile:
         self.check = check
         self.version = version
 
-    def read(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes, of which :meth:`confirm` says whether they are right.
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Return ranges of this file, which has not changed since it was opened.
 
         Raises:
-            ChangedError: the file was changed before it was opened.
+            ChangedError: the file was changed.
             DataError: another dataset replaced it.
             RecordError: a packed file is damaged.
             SourceError: it was removed; StorageError: it cannot be read.
         """
         try:
-            return memoryview(_opened(self).read(start, stop))
+            found = _opened(self).read(ranges)
         except OSError as exc:
             raise StorageError(f"{self.name}: cannot be read: {exc.strerror}") from exc
+        self.confirm()  # once for all ranges: it takes longer than reading one of them
+        return found
 
     def confirm(self) -> None:
         """Check that the file has not changed since it was opened. Raises: as :meth:`read`."""
@@ -98,10 +100,6 @@ class LocalFile:
             before, now = (int(each.partition(":")[0]) for each in (self.version, found))
             raise ChangedError(self, before, now)
 
-    def size(self) -> int:
-        """Return the number of bytes. Raises: as :meth:`read`."""
-        return _opened(self).size
-
 
 class _Opened:
     """An open file. It is closed when no thread uses it, so only its methods use the descriptor.
@@ -116,8 +114,9 @@ class _Opened:
         finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
         self.size, self.modified = self.state()
 
-    def read(self, start: int, stop: int) -> bytes:
-        return storage.read_at(self._descriptor, stop - start, start)
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        file = self._descriptor
+        return [storage.read_at(file, stop - start, start) for _, start, stop in ranges]
 
     def state(self) -> tuple[int, int]:
         """Return the size and the time of modification now."""
@@ -148,22 +147,19 @@ class FarFile:
         self.check = check
         self.confirm = confirm
 
-    def read(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes.
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Return ranges next to each other, by one request.
 
         Raises: OSError, StorageError: it cannot be read; DataError: another dataset replaced it.
         """
+        first, last = ranges[0].start, ranges[-1].stop
         try:
-            data = storage.read_range(self.name, start, stop - start)
+            data = storage.read_range(self.name, first, last - first)
         except (OSError, StorageError):
             self.confirm()
             raise
         self.check()
-        return memoryview(data)
-
-    def size(self) -> int:
-        """Return the number of bytes. Raises: as :meth:`read`."""
-        return storage.size(self.name)
+        return [data[start - first : stop - first] for _, start, stop in ranges]
 
 
 File: TypeAlias = LocalFile | FarFile
@@ -176,40 +172,42 @@ class Range(NamedTuple):
     start: int
     stop: int
 
-    def read(self) -> memoryview:
-        """Return the bytes. Raises: as :meth:`LocalFile.read`."""
-        return self.file.read(self.start, self.stop)
 
-
-def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
+def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
     """Return the bytes of each range; those of far files are requested at the same time.
 
     Raises: as :meth:`LocalFile.read`.
     """
-    found = [memoryview(b"")] * len(ranges)
-    groups: list[list[int]] = []  # places of ranges next to each other in far files
-    order = sorted(range(len(ranges)), key=lambda at: (ranges[at].file.name, ranges[at].start))
-    for file, places in groupby(order, key=lambda at: ranges[at].file):
-        for at in places:
-            if isinstance(file, LocalFile):
-                found[at] = ranges[at].read()
-            elif groups and _follows(ranges[at], ranges[groups[-1][-1]], ranges[groups[-1][0]]):
-                groups[-1].append(at)
-            else:
-                groups.append([at])
+    by_file: dict[File, list[Range]] = {}
+    for each in ranges:
+        by_file.setdefault(each.file, []).append(each)
+    found: dict[Range, bytes] = {}
+    requests: list[list[Range]] = []
+    for file, parts in by_file.items():
         if isinstance(file, LocalFile):
-            file.confirm()
-    whole = [ranges[group[0]]._replace(stop=ranges[group[-1]].stop) for group in groups]
-    answers = map_in_order(Range.read, whole, threads=RANGES_AT_ONCE)
-    for group, wanted, data in zip(groups, whole, answers, strict=True):
-        for at in group:
-            found[at] = data[ranges[at].start - wanted.start : ranges[at].stop - wanted.start]
+            found.update(zip(parts, file.read(parts), strict=True))
+        else:
+            requests += _requests(parts)
+    answers = map_in_order(_answer, requests, threads=RANGES_AT_ONCE)
+    for request, answer in zip(requests, answers, strict=True):
+        found.update(zip(request, answer, strict=True))
+    return [found[each] for each in ranges]
+
+
+def _answer(request: Sequence[Range]) -> list[bytes]:
+    return request[0].file.read(request)
+
+
+def _requests(ranges: Sequence[Range]) -> list[list[Range]]:
+    """Return the ranges of one file, those next to each other together."""
+    found: list[list[Range]] = []
+    for each in sorted(ranges, key=attrgetter("start")):
+        is_next = found and found[-1][-1].stop == each.start
+        if is_next and each.stop - found[-1][0].start <= _RANGE_BYTES:
+            found[-1].append(each)
+        else:
+            found.append([each])
     return found
-
-
-def _follows(each: Range, last: Range, first: Range) -> bool:
-    is_next = (each.file, each.start) == (last.file, last.stop)
-    return is_next and each.stop - first.start <= _RANGE_BYTES
 
 
 def open_file(

@@ -36,6 +36,15 @@ _SMALL = [np.array([number]) for number in range(128)]
 for _each in _SMALL:
     _each.flags.writeable = False
 
+# The bytes before one value, or packed numbers, of fewer than 124 bytes, which nearly all are: the
+# kind, and the size with these bytes.
+_HEAD_BYTES = 6
+_HEADS = {
+    bytes((_SECOND, size - 2, kind, size - 4, _FIRST, size - _HEAD_BYTES)): (kind, size)
+    for kind in (_FIRST, _SECOND, _THIRD)
+    for size in range(_HEAD_BYTES, 130)
+}
+
 
 class Steps(list[Any]):
     """The values of each step of a feature list of a SequenceExample."""
@@ -45,86 +54,98 @@ class _OtherLayoutError(ValueError):
     """An Example that other writers may produce, or no Example."""
 
 
-def parse(record: memoryview, wanted: Collection[str] | None = None) -> dict[str, Values]:
+def parse(
+    data: bytes, wanted: Collection[str] | None = None, start: int = 0, stop: int | None = None
+) -> dict[str, Values]:
     """Return the values of a record's features by name; only the ``wanted`` ones if given.
+
+    The record lies in ``data``, from ``start`` up to ``stop``.
 
     Raises: ValueError: the bytes are not an Example.
     """
+    end = len(data) if stop is None else stop
     try:
-        return _parsed(record, wanted)
+        return _parsed(data, start, end, wanted)
     except (_OtherLayoutError, IndexError, UnicodeDecodeError):
-        return _by_protobuf(record, wanted)
+        return _by_protobuf(data[start:end], wanted)
 
 
-def _parsed(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
+def _parsed(data: bytes, at: int, end: int, wanted: Collection[str] | None) -> dict[str, Values]:
     found: dict[str, Values] = {}
-    end = len(record)
-    at = _within(record, 0, end, _FIRST) if end else 0
+    view = memoryview(data)
+    if at < end:
+        at = _within(data, at, end, _FIRST)
     while at < end:
         # A feature: its length, its name and its length, its kind and its length, its values.
-        start, stop = _field(record, at, _FIRST)
-        start, at = _field(record, start, _FIRST)
-        name = str(record[start:at], "utf-8")
+        start, stop = _field(data, at, _FIRST)
+        start, at = _field(data, start, _FIRST)
         if at > stop or stop > end:
             raise _OtherLayoutError
+        name = str(data[start:at], "utf-8")
         if wanted is None or name in wanted:
-            found[name] = _values(record, at, stop)
+            found[name] = _values(data, view, at, stop)
             if wanted is not None and len(found) == len(wanted):
                 return found  # nobody needs the rest
         at = stop
     return found
 
 
-def _values(record: memoryview, at: int, stop: int) -> Values:
+def _values(data: bytes, view: memoryview, at: int, stop: int) -> Values:
     """Return the values in the bytes from the value of a map's entry to the entry's end."""
+    kind, size = _HEADS.get(data[at : at + _HEAD_BYTES], (0, 0))
+    if size and at + size == stop:
+        part = view[at + _HEAD_BYTES : stop]
+        return [part] if kind == _FIRST else _numbers(part, kind)
     if at < stop:
-        at = _within(record, at, stop, _SECOND)
+        at = _within(data, at, stop, _SECOND)
     if at == stop:
         return ()
-    kind = record[at]
-    at = _within(record, at, stop, kind)
-    if kind == _FIRST:
-        found = []
-        while at < stop:
-            start, at = _field(record, at, _FIRST)
-            found.append(record[start:at])
-        if at != stop:
-            raise _OtherLayoutError
-        return found
-    if at < stop:
-        at = _within(record, at, stop, _FIRST)
-    if kind == _SECOND and (stop - at) % 4 == 0:
-        return np.frombuffer(record[at:stop], "<f4")
+    kind = data[at]
+    at = _within(data, at, stop, kind)
+    if kind != _FIRST:
+        if at < stop:
+            at = _within(data, at, stop, _FIRST)
+        return _numbers(view[at:stop], kind)
+    found = []
+    while at < stop:
+        start, at = _field(data, at, _FIRST)
+        found.append(view[start:at])
+    if at != stop:
+        raise _OtherLayoutError
+    return found
+
+
+def _numbers(packed: memoryview, kind: int) -> npt.NDArray[Any]:
+    if kind == _SECOND and len(packed) % 4 == 0:
+        return np.frombuffer(packed, "<f4")
     if kind != _THIRD:
         raise _OtherLayoutError
-    if stop - at == 1 and record[at] < 128:
-        return _SMALL[record[at]]
-    return _integers(record[at:stop])
+    if len(packed) == 1 and packed[0] < 128:
+        return _SMALL[packed[0]]
+    return _integers(packed)
 
 
-def _within(record: memoryview, at: int, stop: int, tag: int) -> int:
+def _within(data: bytes, at: int, stop: int, tag: int) -> int:
     """Return where the value of a field begins, which must have ``tag`` and end at ``stop``."""
-    if record[at] == tag and record[at + 1] == stop - at - 2 < 128:
-        return at + 2  # nearly always
-    start, end = _field(record, at, tag)
+    start, end = _field(data, at, tag)
     if end != stop:
         raise _OtherLayoutError
     return start
 
 
-def _field(record: memoryview, at: int, tag: int) -> tuple[int, int]:
+def _field(data: bytes, at: int, tag: int) -> tuple[int, int]:
     """Return where the value of a field begins and ends; the field must have ``tag``."""
-    if record[at] != tag:
+    if data[at] != tag:
         raise _OtherLayoutError
-    size = record[at + 1]
+    size = data[at + 1]
     if size < 128:
         return at + 2, at + 2 + size
-    size += (record[at + 2] - 1) << 7
-    if record[at + 2] < 128:
+    size += (data[at + 2] - 1) << 7
+    if data[at + 2] < 128:
         return at + 3, at + 3 + size
     at, size = at + 3, size & 0x3FFF
     for shift in range(14, 64, 7):
-        byte = record[at]
+        byte = data[at]
         at += 1
         size |= (byte & 127) << shift
         if byte < 128:
@@ -161,9 +182,9 @@ def _one_by_one(packed: memoryview) -> Iterator[int]:
         raise _OtherLayoutError
 
 
-def _by_protobuf(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
+def _by_protobuf(record: bytes, wanted: Collection[str] | None) -> dict[str, Values]:
     """Return the values as :func:`parse`; with nothing ``wanted`` also the :class:`Steps`."""
-    features, lists = parse_sequence(bytes(record))
+    features, lists = parse_sequence(record)
     for name in lists.keys() & (features if wanted is None else wanted):
         raise ValueError(
             f"{name!r} is a feature list of a SequenceExample; source[i] reads it if no feature "

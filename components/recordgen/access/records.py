@@ -127,18 +127,24 @@ class Records(BatchedSequence[Example]):
             readers: of the features to read, see :meth:`readers`; None: all.
             to_item: turns an example into what is returned; ValueError: the record is damaged.
 
-        Raises: IndexError, TypeError (no number), and as :meth:`records`.
+        Raises:
+            IndexError: there is no such record.
+            TypeError: an index is no number.
+            RecordError: a record is damaged.
+            SourceError: the index is stale.
+            OSError, StorageError: a file cannot be read.
         """
         used = self._readers if readers is None else readers
         if isinstance(index, slice):
             index = range(len(self))[index]
         if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
-            return self._item(index, self._record(index), used, to_item)
+            [frame] = self._frames([index])
+            return self._item(index, frame, used, to_item)
         indexes = list(index)
         if np.asarray(indexes).dtype == bool:  # as numbers, they would be 0 and 1
             raise TypeError("expected numbers of records, such as numpy.flatnonzero(mask)")
-        records = zip(indexes, self.records(indexes), strict=True)
-        return [self._item(at, record, used, to_item) for at, record in records]
+        frames = zip(indexes, self._frames(indexes), strict=True)
+        return [self._item(at, frame, used, to_item) for at, frame in frames]
 
     def readers(self, specs: Mapping[str, FeatureSpec], *, is_text: bool) -> Readers:
         """Return the readers of features; with ``is_text``, bytes are text, images and paths."""
@@ -154,40 +160,27 @@ class Records(BatchedSequence[Example]):
             for name, spec in specs.items()
         }
 
-    def records(self, indexes: Sequence[int]) -> list[memoryview]:
-        """Return serialised examples; remote ones are requested at the same time.
+    def _frames(self, indexes: Sequence[int]) -> list[bytes]:
+        """Return the bytes of records in their files; remote ones are requested at the same time.
 
-        Raises:
-            IndexError: there is no such record.
-            RecordError: a record is damaged.
-            SourceError: the index is stale.
-            OSError, StorageError: a file cannot be read.
+        Raises: as :meth:`read`, but nothing that is about the content of records.
         """
         ranges = list(map(self._range, indexes))
         try:
-            frames = read_ranges(ranges)
+            return ranges[0].file.read(ranges) if len(ranges) == 1 else read_ranges(ranges)
         except ChangedError as exc:
             at = next(at for at, it in zip(indexes, ranges, strict=True) if it.file is exc.file)
             raise RecordError(f"{self._named(at)}: {exc}") from exc
-        return list(map(self._unframed, frames, indexes))
 
-    def _item(self, index: int, record: memoryview, readers: Readers, to_item: ToItem) -> Any:
+    def _item(self, index: int, frame: bytes, readers: Readers, to_item: ToItem) -> Any:
+        start, stop = self._checked(frame, index)
         try:
-            values = parse(record, readers or None)
+            values = parse(frame, readers or None, start, stop)
             if readers:
                 return to_item(_read(values, readers))
             return to_item({name: by_kind(each) for name, each in values.items()})
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
-
-    def _record(self, index: int) -> memoryview:
-        file, start, stop = self._range(index)
-        try:
-            frame = file.read(start, stop)
-            file.confirm()
-        except ChangedError as exc:
-            raise RecordError(f"{self._named(index)}: {exc}") from exc
-        return self._unframed(frame, index)
 
     def _range(self, index: int) -> Range:
         """Return where a record's frame is. Raises: IndexError."""
@@ -200,25 +193,16 @@ class Records(BatchedSequence[Example]):
         start = self._ends[at - 1] if at > self._firsts[file] else 0
         return Range(self._files[file], start, self._ends[at])
 
-    def _unframed(self, frame: memoryview, index: int) -> memoryview:
+    def _checked(self, frame: bytes, index: int) -> tuple[int, int]:
+        """Return where the record in a frame begins and ends. Raises: as :meth:`read`."""
         try:
-            return RECORDS.unframed(frame)
+            return RECORDS.place_in(frame)
         except ValueError as exc:
             self._range(index).file.confirm()  # else the error is that another dataset is there
-            if not isinstance(exc, LengthError):
-                raise RecordError(f"{self._named(index)}: {exc}") from exc
-            if self._is_damaged(frame, index):
-                raise RecordError(
-                    f"{self._named(index)}: its length is damaged, though the file has the size "
-                    f"that its index says; convert again"
-                ) from exc
-            raise SourceError(f"{self._named(index)} {self._stale}") from exc
-
-    def _is_damaged(self, frame: memoryview, index: int) -> bool:
-        """Return whether the index fits the size of the file, and yet no record begins there."""
-        file, _ = self._place(index)
-        size = self._ends[self._firsts[file + 1] - 1]
-        return not RECORDS.is_mine(bytes(frame)) and self._files[file].size() == size
+            # The head of a record of another length: the index is that of other records.
+            if isinstance(exc, LengthError) and RECORDS.is_mine(frame):
+                raise SourceError(f"{self._named(index)} {self._stale}") from exc
+            raise RecordError(f"{self._named(index)}: {exc}; convert again") from exc
 
     def _named(self, index: int) -> str:
         file, number = self._place(index)

@@ -60,7 +60,7 @@ def first_records(
 def with_lists(record: bytes, where: str) -> dict[str, Any]:
     """Parse a record as ``parse_record``; feature lists are :class:`Steps`."""
     try:
-        return parse_views(memoryview(record))
+        return parse_views(record)
     except ValueError as exc:
         raise RecordError(f"{where}: {exc}") from exc
 

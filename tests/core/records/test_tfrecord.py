@@ -184,14 +184,14 @@ def test_lengths_fit_in_whole_files_only(tmp_path, sizes):
 def test_a_frame_that_holds_no_record():
     """Another length means another file; a wrong checksum means damage."""
     frame = b"".join(RECORDS.frame([b"aaaaaaaa"]))
-    assert RECORDS.unframed(memoryview(frame)) == b"aaaaaaaa"
-    assert RECORDS.unframed(memoryview(b"".join(RECORDS.frame([b""])))) == b""
+    assert frame[slice(*RECORDS.place_in(frame))] == b"aaaaaaaa"
+    assert RECORDS.place_in(b"".join(RECORDS.frame([b""]))) == (12, 12)
     others = (b"", frame[:15], frame[:-1], frame + b"\0", b"\7" + frame[1:])
     damaged = (frame[:12] + b"b" + frame[13:], frame[:-1] + b"\0")
     for error, frames in ((LengthError, others), (ValueError, damaged)):
         for other in frames:
             with pytest.raises(error) as caught:
-                RECORDS.unframed(memoryview(other))
+                RECORDS.place_in(other)
             assert caught.type is error
 
 

@@ -173,19 +173,20 @@ class TfRecords:
         """Return the bytes that records of these lengths take in a file (both int64 [n])."""
         return lengths + _FRAME_BYTES
 
-    def unframed(self, frame: memoryview) -> memoryview:
-        """Return the record in the bytes that one record takes in a file.
+    def place_in(self, frame: bytes) -> tuple[int, int]:
+        """Return where the record begins and ends in the bytes that it takes in a file.
 
         Raises: LengthError: no record of that length begins there; ValueError: it is damaged.
         """
-        size = len(frame) - _FRAME_BYTES
+        stop = len(frame) - _CRC.size
+        size = stop - _HEAD_BYTES
         if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
             raise LengthError("its head has another length")
-        # The library takes a view only in a NumPy array.
+        # The library takes a part without a copy only in a NumPy array.
         crc = google_crc32c.value(np.frombuffer(frame, np.uint8, size, _HEAD_BYTES))
-        if _masked(crc) != _CRC.unpack_from(frame, _HEAD_BYTES + size)[0]:
+        if _masked(crc) != _CRC.unpack_from(frame, stop)[0]:
             raise ValueError("its checksum is wrong")
-        return frame[_HEAD_BYTES : _HEAD_BYTES + size]
+        return _HEAD_BYTES, stop
 
     def check_lengths(self, path: str) -> None:
         """Check that every record ends within the file.
