@@ -24,6 +24,7 @@ from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats import foreign_formats
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     SPLIT_COLUMNS,
@@ -32,6 +33,7 @@ from recordgen.formats.column_names import (
     column_name,
 )
 from recordgen.formats.field_kinds import (
+    IMAGE_WORD,
     NUMBER,
     is_media,
     is_sentence,
@@ -124,9 +126,12 @@ def stop(
         header: the value of ``--columns header``, if the file itself does not show it.
         kind: of the payloads of the given task; empty if none is given.
 
-    Raises: NotUnderstoodError: always.
+    Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
     """
-    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
+    first = _first_rows(head)
+    if not options and (form := foreign_formats.of_rows(first)):
+        raise form.error(head.where)
+    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
@@ -253,8 +258,11 @@ def propose(
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
     is_line = bool(begins) and (header == "no" or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns, subjects, header):
+    are_pairs = _are_pairs(columns, subjects, header)
+    if is_bad_text or not is_whole or _loses(columns) or (are_pairs and kind):
         return {}
+    if are_pairs:
+        return _of_pairs(columns, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -315,21 +323,36 @@ def _is_address(value: str) -> bool:
     return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
-def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
-    """Return whether columns without a role may describe the rows, or be half of what they are."""
+def _of_pairs(columns: _Columns, header: str) -> Mapping[str, str]:
+    """Return the options of a table that keeps both texts of each pair; none if other."""
+    if not columns.roles.keys() <= {"text", "split", "label"} or "label" not in columns.roles:
+        return {}
+    columns.roles["target"] = columns.roles.pop("label")
+    del columns.roles["text"]
+    return {"columns": _spelled(columns.roles, header)}
+
+
+def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
+    """Return whether a column without a role is the other half of what rows are."""
     named = [columns.names[at] for at in {*subjects}]
     halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
     are_pairs = len({tuple(_without_marks(name)) for name in named}) < len(named)
     are_pairs |= len(halves) > 1
     are_pairs &= not {*subjects}.isdisjoint(columns.rest)
-    if header == "no" and "path" in columns.roles:
-        beside = {*subjects, *columns.those(NUMBER.fullmatch)[1:]}
-        are_pairs = not beside.isdisjoint(columns.rest)
+    if header == "no":
+        numbers = columns.those(NUMBER.fullmatch)[1:]
+        beside = {*subjects, *numbers} if "path" in columns.roles else columns.those(_is_text)
+        are_pairs = not {*beside}.isdisjoint(columns.rest)
+    return are_pairs
+
+
+def _loses(columns: _Columns) -> bool:
+    """Return whether columns without a role may describe the rows."""
     is_named = not _LABEL_WORDS.isdisjoint(words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
     are_parts = "text" in columns.roles and len(columns.named(_OFFSETS)) > 1
-    return are_pairs or are_parts or bool(lost or nested)
+    return are_parts or bool(lost or nested)
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -423,10 +446,17 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
-    is_table = len(columns.names) > 1 and not lists
+    is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
+
+
+def _are_listed(names: Sequence[str]) -> bool:
+    """Return whether columns name images by a key, or have the times of parts of videos."""
+    times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
+    keys = [name for name in names if _is_key(name) and IMAGE_WORD.search(name)]
+    return bool(keys) or {"time", "start", "end"} <= times
 
 
 def _are_levels(columns: _Columns) -> bool:
