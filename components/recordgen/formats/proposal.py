@@ -129,12 +129,13 @@ def stop(
     Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
     """
     first = _first_rows(head)
-    if not options and (form := foreign_formats.of_rows(first)):
-        raise form.error(head.where)
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
+        form = foreign_formats.of_rows(first)
+        if form is not None and "image_root" not in options:
+            raise form.error(head.where)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
