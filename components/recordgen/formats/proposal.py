@@ -79,14 +79,11 @@ _HALVES = frozenset(
     {"premise", "hypothesis", "question", "passage", "context", "answer", "query", "claim"}
 )
 
-# The tags of tokens, and names of columns with runs of pixels.
-_TAG = re.compile(r"[BIESLU]-\S+|O")
+# Names of columns with runs of pixels.
 _DATE = re.compile(DATE)
 # The label of an image in a list, and no path, box or several numbers.
 _LISTED = re.compile(r"\d+|(?!.*\.\w+$)[^\W\d_][^,/]*")
 _RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
-
-_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
 # Columns of a corner or the center, the width and the height; two corners are the task's names.
 _SIZE = frozenset({"w", "width", "box_width"}), frozenset({"h", "height", "box_height"})
@@ -239,9 +236,8 @@ def propose(
     if header and (found := _of_list(rows, source)):
         return found
     columns = _Columns(names, rows)
-    tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
-    if any("-" in value for value in tags) or any(map(is_media, names)):
-        return {}  # tokens and their tags, or an object with the names of files as its keys
+    if any(map(is_media, names)):
+        return {}  # an object with the names of files as its keys
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
@@ -352,8 +348,7 @@ def _loses(columns: _Columns) -> bool:
     is_named = not _LABEL_WORDS.isdisjoint(words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
-    are_parts = "text" in columns.roles and len(columns.named(_OFFSETS)) > 1
-    return are_parts or bool(lost or nested)
+    return bool(lost or nested)
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -371,12 +366,6 @@ def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
     numbers = _numbers(value.replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
-
-
-def _are_tags(value: str) -> bool:
-    """Return whether a value is the tag of a token, or a list of tags."""
-    parts = value.strip("[]").replace(",", " ").split()
-    return bool(parts) and all(_TAG.fullmatch(part.strip("'\"")) for part in parts)
 
 
 def _is_nested(value: str) -> bool:
