@@ -61,6 +61,18 @@ FILES = [
     ("a.dcm", bytes(128) + b"DICM\2\0", "a DICOM file"),
     ("a.csv", b"<!DOCTYPE HTML><html>", "a web page"),
     ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image"),
+    ("a.label", b"DESC:manner How did it begin ?\nHUM:ind Who was first ?\n", "a label, a blank"),
+    ("a.txt", b"__label__praise Good, and cheap.\n__label__price Dear.\n", "a label, a blank"),
+    ("a.txt", b"__label__praise __label__price Good.\n" * 2, "several labels"),
+    ("a9a", b"-1 3:1 11:0.5\n+1 7:1\n", "LIBSVM"),
+    ("movies.dat", b"1::Toy Story, The (1995)::Animation|Comedy\n" * 2, "MovieLens"),
+    ("a.csv", b"size;price;kind\n1,5;2,25;a\n2,5;3,25;b\n", "a decimal comma"),
+    ("a.csv", b"id,word,pos,tag\n0,York,NNP,B-geo\n0,is,VB,O\n", "tokens and their tags"),
+    ("a.csv", b"id,tokens,tags\n0,\"['Anna', 'flew']\",\"['B-PER', 'O']\"\n", "tokens and their tags"),
+    ("a.jsonl", as_json({"text": "Anna flew", "label": [[0, 4, "PER"]]}), "doccano"),
+    ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
+    ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
+    ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
 ]  # fmt: skip
 
 
@@ -143,6 +155,7 @@ FOLDERS = [
         "split/wider_face_val_bbx_gt.txt",
     ),
     ({"d/a_leftImg8bit.png": b"", "gtFine/a_gtFine_polygons.json": b"{}"}, "Cityscapes", "gtFine/"),
+    ({**IMAGES, "train/digitStruct.mat": b"MATLAB 7.3 MAT-file"}, "SVHN", "train/digitStruct.mat"),
 ]
 
 

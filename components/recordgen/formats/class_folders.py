@@ -402,8 +402,9 @@ def _likely_source(
         return storage.join(listing.root, "*", base), ""
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    tokens = (token for row in rows for token in _TOKEN.findall(row))
-    return source, folder_of_images((it for it in tokens if _stem(it) in sources[best]), source)
+    tokens = [it for row in rows for it in _TOKEN.findall(row) if _stem(it) in sources[best]]
+    beside = folder_of_images(tokens, source)
+    return source, beside or folder_of_images(tokens, storage.join(listing.root, base))
 
 
 def _layout_of_twins(

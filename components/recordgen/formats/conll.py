@@ -37,6 +37,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, check_label
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import foreign_formats
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
@@ -206,14 +207,6 @@ _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
 _SHOWN = 3
 _PLAIN_TAG = re.compile(r"O|[BI]-\S+")
-_MISC = "name="
-_CONLLU_COLUMNS = 10
-
-
-def _names_entity(misc: str) -> bool:
-    """Return whether the last column of CoNLL-U names an entity: ``name=B-PER|SpaceAfter=No``."""
-    parts = [part for part in misc.split("|") if part.startswith(_MISC)]
-    return any(_PLAIN_TAG.fullmatch(part.removeprefix(_MISC)) for part in parts)
 
 
 class _Places(NamedTuple):
@@ -289,7 +282,7 @@ class Conll(_Tagged):
 def _is(listing: Listing, name: str) -> bool:
     """Return whether a file begins with tokens and tags, in whichever columns."""
     rows = _head(listing, name)
-    return _is_usual(rows) or bool(_places_in(rows)) or _are_slashed(rows)
+    return _is_usual(rows) or bool(_places_in(rows))
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
@@ -325,34 +318,19 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
     return _Places(token, token + 1 if token + 1 in tags else tags[-1])
 
 
-def _are_slashed(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether lines are sentences of ``token/TAG``."""
-    found = [field for fields in rows for field in fields]
-    return all(map(_is_slashed, found)) and any("/B-" in field for field in found)
-
-
-def _is_slashed(field: str) -> bool:
-    token, _, tag = field.rpartition("/")
-    return bool(token) and _PLAIN_TAG.fullmatch(tag) is not None
-
-
 def _check_places(file: ImportFile) -> None:
     """Check that tokens are in the first column, and tags in the last one.
 
     Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
     """
     rows = _head(file.around, file.path.removeprefix(file.around.root))
+    first = ["\t".join(fields) for fields in rows[:_SHOWN]]
     options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
         return
-    if _are_slashed(rows):
-        reason = "tags follow their tokens after a slash, which is not read; write a line for each"
-    elif any(len(each) == _CONLLU_COLUMNS and _names_entity(each[-1]) for each in rows):
-        reason = (
-            "the tags are in MISC, the last column of CoNLL-U, which is not read; write each token "
-            "and its tag on a line"
-        )
-    elif places := _places_in(rows):
+    if form := foreign_formats.of_rows(first):
+        raise form.error(file.path)
+    if places := _places_in(rows):
         options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
         is_before = places.tag < places.token
         found = "a tag is before its token" if is_before else "the first column is no token"
@@ -361,8 +339,7 @@ def _check_places(file: ImportFile) -> None:
         reason = "the first column numbers the tokens; give the columns of tokens and tags"
     else:
         return
-    shown = "\n".join("\t".join(fields) for fields in rows[:_SHOWN])
-    raise NotUnderstoodError(f"{file.path}: {reason}", shown=shown, options=options)
+    raise NotUnderstoodError(f"{file.path}: {reason}", shown="\n".join(first), options=options)
 
 
 def _sentences(lines: Iterable[bytes], tag: int) -> Iterator[tuple[int, Sequence[bytes]]]:

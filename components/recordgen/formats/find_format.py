@@ -84,7 +84,9 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         listings = [samples.listing(file.path, access, options.image_root) for file in files]
         options = replace(options, image_root="")
         found = [_format_of(*each, options) for each in zip(files, listings, said, strict=True)]
-    names = {each.name: file.path for file, (each, _) in zip(files, found, strict=True)}
+    names: dict[str, str] = {}
+    for file, (each, _) in zip(files, found, strict=True):
+        names.setdefault(each.name, file.path)
     if len(names) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in names.items())
         raise UsageError(

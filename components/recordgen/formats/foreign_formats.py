@@ -4,7 +4,8 @@
     img1/000001.jpg, gt/gt.txt         →  MOTChallenge: write a CSV …
 
 ``foreign_tools.json`` is the table: a new tool is a new entry. A file is recognised by its first
-bytes, and a folder by the names in it. This module opens no file except the table.
+bytes, a folder by the names in it, and rows that fit no definition by the first of them. This
+module opens no file except the table.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class ForeignFormat(NamedTuple):
         name: its usual name, with an article if it needs one.
         remedy: how to turn it into something that Recordgen reads.
         begins: regular expressions for the first bytes of its files, read as Latin-1.
+        rows: regular expressions for its first rows, as messages show them, if no definition fits:
+            ``a | b``, or ``key: value`` of objects.
         files: its files in a folder without images.
         beside: its files beside images, which it describes.
         line: a regular expression for the first line of a file that ``beside`` names.
@@ -43,6 +46,7 @@ class ForeignFormat(NamedTuple):
     name: str
     remedy: str
     begins: Sequence[str] = ()
+    rows: Sequence[str] = ()
     files: Sequence[str] = ()
     beside: Sequence[str] = ()
     line: str = ""
@@ -75,7 +79,13 @@ def of_file(head: bytes) -> ForeignFormat | None:
     if _is_row_of_markup(text):
         return None
     letters = text.decode("latin-1")
-    return next((found for found in foreign_formats() if _begins(found, letters)), None)
+    return next((each for each in foreign_formats() if _begin(letters, each.begins)), None)
+
+
+def of_rows(rows: Sequence[str]) -> ForeignFormat | None:
+    """Return the format of a file with these first rows, which fit no definition, or None."""
+    text = "\n".join(rows)
+    return next((each for each in foreign_formats() if _begin(text, each.rows)), None)
 
 
 def of_folder(
@@ -107,8 +117,8 @@ def of_folder(
     return None
 
 
-def _begins(format_: ForeignFormat, letters: str) -> bool:
-    return any(re.match(begin, letters, re.S) for begin in format_.begins)
+def _begin(text: str, forms: Sequence[str]) -> bool:
+    return any(re.match(form, text, re.S) for form in forms)
 
 
 def _named(name: str) -> ForeignFormat:

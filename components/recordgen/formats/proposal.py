@@ -24,6 +24,7 @@ from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats import foreign_formats
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     SPLIT_COLUMNS,
@@ -32,6 +33,7 @@ from recordgen.formats.column_names import (
     column_name,
 )
 from recordgen.formats.field_kinds import (
+    IMAGE_WORD,
     NUMBER,
     is_media,
     is_sentence,
@@ -77,14 +79,11 @@ _HALVES = frozenset(
     {"premise", "hypothesis", "question", "passage", "context", "answer", "query", "claim"}
 )
 
-# The tags of tokens, and names of columns with runs of pixels.
-_TAG = re.compile(r"[BIESLU]-\S+|O")
+# Names of columns with runs of pixels.
 _DATE = re.compile(DATE)
 # The label of an image in a list, and no path, box or several numbers.
 _LISTED = re.compile(r"\d+|(?!.*\.\w+$)[^\W\d_][^,/]*")
 _RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
-
-_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
 # Columns of a corner or the center, the width and the height; two corners are the task's names.
 _SIZE = frozenset({"w", "width", "box_width"}), frozenset({"h", "height", "box_height"})
@@ -124,12 +123,16 @@ def stop(
         header: the value of ``--columns header``, if the file itself does not show it.
         kind: of the payloads of the given task; empty if none is given.
 
-    Raises: NotUnderstoodError: always.
+    Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
     """
-    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
+    first = _first_rows(head)
+    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
+        form = foreign_formats.of_rows(first)
+        if form is not None and "image_root" not in options:
+            raise form.error(head.where)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
@@ -233,9 +236,8 @@ def propose(
     if header and (found := _of_list(rows, source)):
         return found
     columns = _Columns(names, rows)
-    tags = chain.from_iterable(columns.filled[at] for at in columns.those(_are_tags))
-    if any("-" in value for value in tags) or any(map(is_media, names)):
-        return {}  # tokens and their tags, or an object with the names of files as its keys
+    if any(map(is_media, names)):
+        return {}  # an object with the names of files as its keys
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
@@ -253,8 +255,11 @@ def propose(
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
     is_line = bool(begins) and (header == "no" or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns, subjects, header):
+    are_pairs = _are_pairs(columns, subjects, header)
+    if is_bad_text or not is_whole or _loses(columns) or (are_pairs and kind):
         return {}
+    if are_pairs:
+        return _of_pairs(columns, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -315,21 +320,35 @@ def _is_address(value: str) -> bool:
     return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
-def _loses(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
-    """Return whether columns without a role may describe the rows, or be half of what they are."""
+def _of_pairs(columns: _Columns, header: str) -> Mapping[str, str]:
+    """Return the options of a table that keeps both texts of each pair; none if other."""
+    if not columns.roles.keys() <= {"text", "split", "label"} or "label" not in columns.roles:
+        return {}
+    columns.roles["target"] = columns.roles.pop("label")
+    del columns.roles["text"]
+    return {"columns": _spelled(columns.roles, header)}
+
+
+def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
+    """Return whether a column without a role is the other half of what rows are."""
     named = [columns.names[at] for at in {*subjects}]
     halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
     are_pairs = len({tuple(_without_marks(name)) for name in named}) < len(named)
     are_pairs |= len(halves) > 1
     are_pairs &= not {*subjects}.isdisjoint(columns.rest)
-    if header == "no" and "path" in columns.roles:
-        beside = {*subjects, *columns.those(NUMBER.fullmatch)[1:]}
-        are_pairs = not beside.isdisjoint(columns.rest)
+    if header == "no":
+        numbers = columns.those(NUMBER.fullmatch)[1:]
+        beside = {*subjects, *numbers} if "path" in columns.roles else columns.those(_is_text)
+        are_pairs = not {*beside}.isdisjoint(columns.rest)
+    return are_pairs
+
+
+def _loses(columns: _Columns) -> bool:
+    """Return whether columns without a role may describe the rows."""
     is_named = not _LABEL_WORDS.isdisjoint(words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
-    are_parts = "text" in columns.roles and len(columns.named(_OFFSETS)) > 1
-    return are_pairs or are_parts or bool(lost or nested)
+    return bool(lost or nested)
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -347,12 +366,6 @@ def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
     numbers = _numbers(value.replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
-
-
-def _are_tags(value: str) -> bool:
-    """Return whether a value is the tag of a token, or a list of tags."""
-    parts = value.strip("[]").replace(",", " ").split()
-    return bool(parts) and all(_TAG.fullmatch(part.strip("'\"")) for part in parts)
 
 
 def _is_nested(value: str) -> bool:
@@ -423,10 +436,17 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
-    is_table = len(columns.names) > 1 and not lists
+    is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
+
+
+def _are_listed(names: Sequence[str]) -> bool:
+    """Return whether columns name images by a key, or have the times of parts of videos."""
+    times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
+    keys = [name for name in names if _is_key(name) and IMAGE_WORD.search(name)]
+    return bool(keys) or {"time", "start", "end"} <= times
 
 
 def _are_levels(columns: _Columns) -> bool:

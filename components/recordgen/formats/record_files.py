@@ -24,7 +24,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats import copied_records, parquet
+from recordgen.formats import copied_records, foreign_formats, parquet
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
@@ -421,6 +421,8 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     """Return the columns of a JSON document, whose first objects have their names."""
     if not _is_document(begin):
         return _named(_json_lines(raw))
+    if form := foreign_formats.of_file(begin):
+        raise form.error(path)
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))

@@ -13,7 +13,7 @@ from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
@@ -105,11 +105,11 @@ def open_files(
     samples, images = Samples(options.encoding), ImageRoot.of(options)
     try:
         detection = detect(files, options, samples)
-    except SourceError:
+    except SourceError as exc:
         from recordgen.formats.tfrecorder import find_frame
 
         if (found := find_frame([samples.listing(file.path) for file in files])) is None:
-            raise
+            raise _followed(exc, options) from None
         return _open_frame(*found, options)
     if images is not None:
         images.check()
@@ -120,6 +120,32 @@ def open_files(
     source = Source.of_files(map(samples.begun, with_all))
     kept = tuple(map(samples.parsed, with_all))
     return replace(source, files=kept, detection=detection), detection.options
+
+
+def _followed(refusal: SourceError, options: ConvertOptions) -> SourceError:
+    """Return the refusal of a folder; if the file that it proposes stops, with that one's options.
+
+    Nothing is proposed if nothing is likely to read that file, or only as a table: it names images.
+    """
+    if not isinstance(refusal, NotUnderstoodError) or not refusal.source:
+        return refusal
+    advice = refusal.options
+    if advice.keys() - {"image_root"}:
+        return refusal
+    try:
+        detect(find_import_files(refusal.source), replace(options, **advice))
+    except NotUnderstoodError as file:
+        reason = f"{refusal.reason}; {file.reason}"
+        is_table = "target=" in file.options.get("columns", "")
+        if not file.options or (is_table and advice):
+            return NotUnderstoodError(reason, shown=refusal.shown)
+        source = file.source or refusal.source
+        return NotUnderstoodError(
+            reason, shown=file.shown, options={**advice, **file.options}, source=source
+        )
+    except (SourceError, UsageError):
+        pass  # the reader of that file says it better
+    return refusal
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,6 @@ from recordgen.options import AUTO, ConvertOptions
 if TYPE_CHECKING:
     from recordgen.formats.head import Head
 
-# A file of masks, which names their classes.
-_COLOURS = "class_dict.csv"
-
 _NUMBER = re.compile(r"\d(\.0)?")
 
 # Words that a name may have beside the one of a split.
@@ -149,12 +146,6 @@ def check_submission(files: Sequence[ImportFile]) -> None:
     names = {file.path: words_of(posixpath.basename(file.path)) for file in files}
     found = [path for path, words in names.items() if "submission" in words]
     others = [path for path in names if path not in found]
-    colours = next((path for path in names if posixpath.basename(path) == _COLOURS), "")
-    if colours:
-        raise NotUnderstoodError(
-            f"{colours}: this is a list of classes and colours, and no data; pass the folder with "
-            f"the images and masks"
-        )
     if found:
         train = next((path for path in others if split_in_path(path) == TRAIN), "".join(others[:1]))
         raise NotUnderstoodError(
