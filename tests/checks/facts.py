@@ -46,7 +46,8 @@ def facts_of(rows):
         said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
-        noted = together(columns, FactsBuilder.of(np.array([content], np.uint64), []), [annotation])
+        facts = FactsBuilder.of(np.array([content], np.uint64), [])
+        noted = together(columns, facts, [[annotation]])
         parts.append(of_shard(split, f"Split-{split}/x", noted))
     return ExampleFacts(parts)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import marshal
 import math
-import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -294,17 +293,15 @@ class CocoDocument:
 
 def parse_document(listing: Listing, name: str) -> CocoDocument:
     """Parse a document. Raises: SourceError."""
-    found, where = CocoDocument(), f"{listing.root}{name}"
+    found = CocoDocument()
     try:
         with listing.open(name) as file:
             for key, item in top_items(file):
                 found.add(key, item)
-    except (ValueError, UnicodeDecodeError) as exc:
-        raise SourceError(f"{where}: this is no whole COCO document: {exc}") from exc
-    try:
         found.check()
     except ValueError as exc:
-        raise SourceError(f"{where}: {exc}") from exc
+        message = f"{listing.root}{name}: this is no whole COCO document: {exc}"
+        raise SourceError(message) from exc
     return found
 
 
@@ -333,9 +330,7 @@ def _close(file: IO[bytes]) -> None:
 def _key(value: Any) -> str:
     """Return an id that can be compared: 7, 7.0 and "7" are the same."""
     is_whole = isinstance(value, float) and value.is_integer()
-    return sys.intern(
-        str(int(value) if is_whole else value)
-    )  # in memory once, though several dictionaries have it
+    return str(int(value) if is_whole else value)
 
 
 def _corners_of(

@@ -1,9 +1,12 @@
 """Histograms and top values of the report."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from recordgen.exports.report.contents import histogram, top_values
+from recordgen.core.dataset.counts import Split
+from recordgen.exports.report.contents import charted, histogram, top_values
+from tests.datasets import dataset_of
 
 NAN = float("nan")
 
@@ -65,3 +68,22 @@ def test_frequent_values_come_first():
         ("a", [0.25, 0]),
     ]
     assert (len(found.values), found.others) == (8, 2)
+
+
+def test_the_boxes_of_many_examples_are_sampled():
+    """Annotations of at most 5,000 examples of a split are kept; one without boxes counts, too."""
+    splits = {"train": Split(20_000, 0, {}, ()), "eval": Split(2, 0, {}, ())}
+    names = [name for name, split in splits.items() for _ in range(split.examples)]
+    records = [*range(20_000), 0, 1]
+    facts = pa.table({"split": names, "record": records, "annotation": [None, *["[]"] * 20_001]})
+    found = charted(facts, dataset_of(splits=splits)).to_pydict()
+    assert found["record"] == records
+    sampled = [
+        each for each in zip(records, found["annotation"], strict=True) if each[1] is not None
+    ]
+    assert sampled == [
+        (0, ""),
+        *((each, "[]") for each in range(4, 20_000, 4)),
+        (0, "[]"),
+        (1, "[]"),
+    ]

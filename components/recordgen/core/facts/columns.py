@@ -418,13 +418,15 @@ def content_of(digest: bytes) -> int:
 
 
 def together(
-    rows: Columns, builder: FactsBuilder, annotations: Sequence[str | None] | None, sample: int = 0
+    rows: Columns, builder: FactsBuilder, annotations: Iterable[Any], sample: int = 0
 ) -> Columns:
     """Return the facts of a shard: of its planned rows, in the order of the builder.
 
+    ``annotations`` are those of the rows, in parts; None for parts that the builder has.
     ``sample`` rows are kept whole, in addition to those that the builder names.
     """
-    noted = builder.annotations if annotations is None else pa.array(annotations, pa.string())
+    parts = [pa.array(part, pa.string()) for part in annotations if part is not None]
+    noted = pa.chunked_array(parts, pa.string()) if parts else builder.annotations
     if noted is None:
         noted = pa.nulls(len(rows), pa.string())
     found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], noted)
@@ -440,4 +442,4 @@ def together(
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
-    return found.cast(WITH_ROWS)
+    return found.cast(WITH_ROWS).combine_chunks()  # without the memory of the rows

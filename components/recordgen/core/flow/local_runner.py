@@ -39,7 +39,7 @@ from recordgen.errors import RecordgenError, RunnerError
 _ELEMENTS_PER_PROCESS = 3
 
 # Values of groups that wait in memory: rows of tables, and as much again for messages and objects.
-_BYTES_IN_MEMORY = 64 << 20
+_BYTES_IN_MEMORY = 32 << 20
 
 
 class LocalRunner:

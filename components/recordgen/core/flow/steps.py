@@ -234,7 +234,8 @@ class WorkOnShards(Step):
         result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = rows.payload_bytes
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
-        self.staging.write_result(result, task.index)
+        del task, rows  # the facts need as much memory
+        self.staging.write_result(result, outline.index)
         self.count(
             {
                 counters.EXAMPLES_WRITTEN: result.shard.examples,

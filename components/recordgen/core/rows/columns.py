@@ -9,6 +9,7 @@ tuple; only rows that must be inspected one by one become tuples.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -211,12 +212,13 @@ class PlannedBatch:
         return part
 
 
-def packed(columns: Columns) -> bytes:
-    """Return columns as bytes for :func:`unpacked`."""
-    sink = pa.BufferOutputStream()
+def packed(columns: Columns, head: bytes = b"") -> bytes:
+    """Return columns as bytes for :func:`unpacked`, after other bytes."""
+    sink = io.BytesIO(head)  # unlike Arrow's own, it gives its bytes away without a copy
+    sink.seek(len(head))
     with pa.ipc.new_stream(sink, columns.schema) as stream:
         stream.write_table(columns.combine_chunks())
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def unpacked(data: bytes | memoryview) -> Iterator[Columns]:

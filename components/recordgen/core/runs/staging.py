@@ -333,8 +333,8 @@ class Staging:
     def write_result(self, result: ShardResult, index: int) -> None:
         """Write the result of a shard, the lengths of its records, and the facts of its rows."""
         size = len(result.lengths).to_bytes(_SIZE_BYTES, "little")
-        facts = packed(without_empty(result.facts))
-        content = b"".join((result.to_json().encode(), b"\n", size, result.lengths, facts))
+        head = b"".join((result.to_json().encode(), b"\n", size, result.lengths))
+        content = packed(without_empty(result.facts), head)
         self._write(self.path(_result_name(result.split, index)), content)
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
@@ -382,7 +382,8 @@ class Staging:
     def _read_facts(self, name: str) -> tuple[bytes, Columns]:
         """Return the lengths of the records of a shard, and the facts about its rows."""
         path = self.path(name)
-        data = memoryview(_read_shared(self._read, path).partition(b"\n")[2])
+        content = _read_shared(self._read, path)
+        data = memoryview(content)[content.find(b"\n") + 1 :]
         end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
         return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
 

@@ -378,7 +378,7 @@ class ShardStats:
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         """Return the counts as a ShardResult."""
-        found = self._sum
+        found, rows = self._sum, task.rows.columns
         return ShardResult(
             task.split,
             Shard(file, found.examples, size, self._digest.hexdigest(), task.label),
@@ -392,9 +392,9 @@ class ShardStats:
             changes=dict(sorted(found.changes.items())),
             lengths=b"".join(self._lengths),
             facts=together(
-                task.rows.columns,
+                rows,
                 found.facts,
-                self._task.annotations_for_checks(task.rows.columns["annotation"]),
+                map(self._task.annotations_for_checks, rows["annotation"].chunks),
                 -(-SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
             ),
         )

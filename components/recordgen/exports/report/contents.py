@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.output import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value
-from recordgen.exports.report.sampling import evenly
 from recordgen.features import TEXT, TOKENS
 from recordgen.subjects.objects import areas_of
 
@@ -33,8 +32,10 @@ COLUMNS = (
 
 _COLUMNS_SHOWN = 24
 
-# Examples per split whose boxes are read, evenly spread over the split.
-_BOXED_EXAMPLES = 5000
+# Examples that charts show, and those of each split whose boxes are read: of more, each second
+# record of a shard, or fewer.
+_CHARTED = 1_000_000
+_BOXED = 5000
 
 # A column of texts shows lengths instead of values if more than this share of its values, and more
 # than this number, are different.
@@ -264,11 +265,27 @@ class Contents:
     boxes: Sequence[Histogram] = ()
 
 
-def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
-    """Return the charts of a dataset's examples.
+def charted(part: Any, dataset: Dataset) -> Any:
+    """Return the examples of a part that charts show, and the annotations of some of them.
 
-    ``facts`` is a table of all examples with :data:`COLUMNS`, or some of them.
+    The others have null; "" is an example without an annotation whose boxes would be read.
     """
+    step = _step(dataset.examples, _CHARTED)
+    part = part.filter(pa.array(part["record"].to_numpy() % step == 0))
+    steps = np.ones(len(part), np.int64)
+    for name, rows in _rows_by_split(dataset, part).items():
+        steps[rows] = step * _step(dataset.splits[name].examples, step * _BOXED)
+    is_boxed = pa.array(part["record"].to_numpy() % steps == 0)
+    texts = pc.if_else(is_boxed, part["annotation"].fill_null(""), None)
+    return part.set_column(part.column_names.index("annotation"), "annotation", texts)
+
+
+def _step(count: int, most: int) -> int:
+    return max(1, -(-count // most))
+
+
+def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
+    """Return the charts of a dataset's examples, of which ``facts`` has those :func:`charted`."""
     rows = _rows_by_split(dataset, facts)
     values, left_out = _values(dataset, sample)
     sampled = {name: len(records) for name, records in sample.items()}
@@ -311,9 +328,8 @@ def _boxes(dataset: Dataset, facts: Any, rows: _Rows) -> Sequence[Histogram]:
         return []
     counts, areas, across, down = {}, {}, {}, {}
     for name, every in rows.items():
-        chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
-        annotations = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
-        boxed = [() if text is None else read.boxes(text) for text in annotations]
+        annotations = facts["annotation"].take(pa.array(every)).drop_null().to_pylist()
+        boxed = [read.boxes(text) if text else () for text in annotations]
         counts[name] = np.array([len(boxes) for boxes in boxed], np.float64)
         flat = [box[1:5] for boxes in boxed for box in boxes]
         corners = np.array(flat, np.float64).reshape(-1, 4)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from jinja2 import Template
 from markupsafe import Markup
@@ -27,6 +26,7 @@ from recordgen.exports.output import Output
 from recordgen.exports.report.contents import (
     COLUMNS,
     Contents,
+    charted,
     class_balance,
     contents_of,
 )
@@ -46,9 +46,6 @@ from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import Thumbnail
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
-
-# Examples that charts show.
-_CHARTED = 1_000_000
 
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
@@ -84,17 +81,15 @@ class Report(FileExport):
 def _some_examples(output: Output, wanted: Sequence[Line]) -> tuple[Any, Mapping[Line, Place]]:
     """Return the examples of the charts, None if they are unknown; and the places of lines.
 
-    Memory does not grow with their number: of very many, charts show each second one, or fewer.
+    Memory does not grow with their number.
     """
-    step, start = max(1, -(-output.dataset.examples // _CHARTED)), 0
-    charted: list[Any] = []
+    shown: list[Any] = []
     places: dict[Line, Place] = {}
     for part in output.example_parts(COLUMNS):
-        charted.append(part.take(pa.array(np.arange(-start % step, len(part), step))))
+        shown.append(charted(part, output.dataset))
         places = {**places_in(part, wanted), **places}
-        start += len(part)
         del part  # it may be large: the next one follows
-    facts = pa.concat_tables(charted).unify_dictionaries() if charted else None
+    facts = pa.concat_tables(shown).unify_dictionaries() if shown else None
     return facts, {line: places[line] for line in wanted if line in places}
 
 

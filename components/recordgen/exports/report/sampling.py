@@ -334,7 +334,5 @@ def evenly(items: Sequence[_T], count: int) -> list[_T]:
     """
     if len(items) <= count:
         return list(items)
-    if count == 1:
-        return [items[0]]
-    last = len(items) - 1
-    return [items[round(place * last / (count - 1))] for place in range(count)]
+    step = (len(items) - 1) / max(1, count - 1)
+    return [items[round(place * step)] for place in range(count)]
