@@ -6,35 +6,33 @@
 For each seed, examples are divided anew, written as files with an import file, converted, and
 trained on with ``recordgen.training.run_fn``; the saved model predicts the split ``test``, which
 training never sees. The other contenders get the same examples as arrays, with the same number of
-epochs and the same batch size; tables have the default epochs. Nothing is downloaded: examples come
-from packages in the locks.
+epochs and the same batch size; tables have the default epochs, plain Keras stops early. Nothing is
+downloaded: examples come from packages in the locks.
 
     digits     scikit-learn's 1,797 scanned digits; accuracy
     cancer, iris, wine   scikit-learn's tables with classes; accuracy
+    pixels     the digits as a table of 64 numbers; accuracy
+    taxis      2,000 of TFX's rides in Chicago, with texts and gaps: is the tip a big one?; accuracy
     diabetes   scikit-learn's table with a number to predict; R²
                (the import files of tables also name each row and give it a day)
     texts      first paragraphs of docstrings in five installed packages; their names are the
                classes; accuracy
 
-CPU seconds are for training and prediction, in all threads.
+The last line of a contest is how far Recordgen is from the best other contender: the mean over the
+seeds, and its standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import csv
-import itertools
-import json
 import statistics
 import sysconfig
 import tempfile
-import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,14 +40,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from PIL import Image
 from sklearn import datasets
 from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from recordgen.console.quiet import quiet_libraries
 
@@ -60,6 +62,8 @@ _TEST_SHARE = 0.25
 _PACKAGES = ("keras", "networkx", "numpy", "pandas", "scipy")
 _PARAGRAPHS = 800  # most of each package
 _LEAST_WORDS = 5
+_SITE = Path(sysconfig.get_paths()["purelib"])
+_RIDES = _SITE / "tfx/examples/chicago_taxi_pipeline/data/big_tipper_label/data.csv"
 
 
 # --- examples ---------------------------------------------------------------------------------
@@ -70,40 +74,44 @@ class Examples:
     """Examples, divided into training and test.
 
     Attributes:
-        inputs: [n, …]: pixels (uint8, height, width, 3), numbers of a row (float64), or text.
+        inputs: [n, …]: pixels (uint8, height, width, 3), texts, or the columns of a table.
         answers: [n]: label numbers (int64) or numbers to predict (float64).
         labels: the labels by number; empty for numbers.
         in_test: bool [n].
     """
 
-    inputs: Array
+    inputs: Array | pd.DataFrame
     answers: Array
     labels: Sequence[str]
     in_test: npt.NDArray[np.bool_]
 
     def write(self, folder: Path) -> str:
         """Write files and an import file into a folder; return the import file's path."""
+        splits = np.where(self.in_test, "TEST", "TRAIN")
+        answers = np.array(self.labels)[self.answers] if self.labels else self.answers
+        is_table = isinstance(self.inputs, pd.DataFrame)
+        if is_table:
+            numbers = np.arange(len(splits))
+            names = [f"no-{number:05d}" for number in numbers]
+            days = pd.Timestamp("2020-01-01") + pd.to_timedelta(numbers * 389 % 997, "D")
+            rows = self.inputs.assign(ml_use=splits, id=names, day=days, target=answers)
+        else:
+            inputs = self.inputs if self.inputs.ndim == 1 else self._write_images(folder)
+            rows = pd.DataFrame({"ml_use": splits, "input": inputs, "label": answers})
         path = folder / "import.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(self._rows(folder))
+        rows.to_csv(path, index=False, header=is_table)
         return str(path)
 
-    def _rows(self, folder: Path) -> Iterator[Sequence[object]]:
-        if self.inputs.ndim == 2:
-            columns = [f"column_{number}" for number in range(self.inputs.shape[1])]
-            yield ["ml_use", "id", "day", *columns, "target"]
-        for number, (given, answer) in enumerate(zip(self.inputs, self.answers, strict=True)):
-            split = "TEST" if self.in_test[number] else "TRAIN"
-            name = self.labels[answer] if self.labels else answer
-            if self.inputs.ndim == 1:
-                yield split, given, name
-            elif self.inputs.ndim == 2:
-                day = date(2020, 1, 1) + timedelta(days=number * 389 % 997)
-                yield split, f"no-{number:05d}", day.isoformat(), *given, name
-            else:
-                file = f"{number:05d}.png"
-                Image.fromarray(given).save(folder / file)
-                yield split, file, name
+    def _write_images(self, folder: Path) -> Sequence[str]:
+        names = [f"{number:05d}.png" for number in range(len(self.inputs))]
+        for name, pixels in zip(names, self.inputs, strict=True):
+            Image.fromarray(pixels).save(folder / name)
+        return names
+
+    def score(self, answers: Array) -> float:
+        """Return the accuracy, or R², of answers to the test."""
+        measure = accuracy_score if self.labels else r2_score
+        return float(measure(self.answers[self.in_test], answers))
 
 
 def read_digits(seed: int, count: int | None) -> Examples:
@@ -115,10 +123,18 @@ def read_digits(seed: int, count: int | None) -> Examples:
 
 
 def read_table(name: str, seed: int, count: int | None) -> Examples:
-    """Return a table of scikit-learn, float64 [n, columns]: ``wine``, ``diabetes``, …."""
-    found = getattr(datasets, f"load_{name}")()
-    labels = [str(label) for label in found.get("target_names", ())]
-    return _divided(found.data, found.target, labels, seed, count)
+    """Return a table of scikit-learn: ``wine``, ``diabetes``, …."""
+    table = getattr(datasets, f"load_{name}")()
+    columns = pd.DataFrame(table.data).add_prefix("column_")
+    labels = [f"{label}" for label in table.get("target_names", ())]
+    return _divided(columns, table.target, labels, seed, count)
+
+
+def read_rides(seed: int, count: int | None) -> Examples:
+    """Return rides of TFX's example, without the tip; whether it was a big one is the label."""
+    rides = pd.read_csv(_RIDES).drop(columns="tips")
+    answers = rides.pop("big_tipper").to_numpy()
+    return _divided(rides, answers, ["small", "big"], seed, count or 2000)
 
 
 def read_docstrings(seed: int, count: int | None) -> Examples:
@@ -134,11 +150,10 @@ def read_docstrings(seed: int, count: int | None) -> Examples:
 @cache
 def _paragraphs_of_packages() -> Sequence[Sequence[str]]:
     """Return the paragraphs of each package that no other package contains."""
-    site = Path(sysconfig.get_paths()["purelib"])
     found = [
         {
             text
-            for path in (site / package).rglob("*.py")
+            for path in (_SITE / package).rglob("*.py")
             if "tests" not in path.parts
             for text in _paragraphs(path)
         }
@@ -163,12 +178,16 @@ def _paragraphs(path: Path) -> Iterator[str]:
 
 
 def _divided(
-    inputs: Array, answers: Array, labels: Sequence[str], seed: int, count: int | None
+    inputs: Array | pd.DataFrame,
+    answers: Array,
+    labels: Sequence[str],
+    seed: int,
+    count: int | None,
 ) -> Examples:
     """Put a random quarter of the examples into the test."""
     order = np.random.default_rng(seed).permutation(len(inputs))[:count]
     in_test = np.arange(len(order)) < _TEST_SHARE * len(order)
-    return Examples(inputs[order], answers[order], labels, in_test)
+    return Examples(inputs.take(order, axis=0), answers[order], labels, in_test)
 
 
 # --- contenders -------------------------------------------------------------------------------
@@ -183,27 +202,8 @@ class Training(NamedTuple):
     seed: int = 0
 
 
-class Outcome(NamedTuple):
-    """The score of a contender, and its number of weights (None if it is not a network)."""
-
-    score: float
-    parameters: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One run of one contender; ``cpu_seconds`` are for training and prediction."""
-
-    contest: str
-    contender: str
-    seed: int
-    score: float
-    parameters: int | None
-    cpu_seconds: float
-
-
-#: The result of a hand-written script.
-Rival = Callable[[Examples, Training], Outcome]
+#: A hand-written script; returns its score.
+Rival = Callable[[Examples, Training], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,36 +211,28 @@ class Contest:
     """Examples, and the contenders that learn from them.
 
     Attributes:
-        measure: name of the score.
         make: takes the seed and the number of examples (None for all); returns the examples.
         training: settings of all networks, with seed 0.
         rivals: hand-written scripts by name.
         settings: settings of Recordgen's training that differ from the defaults.
-        options: options of the conversion.
     """
 
-    measure: str
     make: Callable[[int, int | None], Examples]
     training: Training
     rivals: Mapping[str, Rival]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def recordgen(
-    contest: Contest, examples: Examples, training: Training, folder: Path
-) -> tuple[Outcome, float]:
-    """Convert, train and evaluate as a pipeline does; CPU seconds exclude the conversion."""
-    import tensorflow as tf
-
+def recordgen(contest: Contest, examples: Examples, training: Training, folder: Path) -> float:
+    """Convert, train and evaluate as a pipeline does; return the score."""
     from recordgen import convert
     from recordgen.core.dataset.manifest import read_dataset
     from recordgen.kubeflow.evaluate import evaluate
     from recordgen.training import run_fn
 
     output, model = str(folder / "out"), str(folder / "model")
-    convert(examples.write(folder), output, **contest.options)
-    started = time.process_time()
+    is_table = isinstance(examples.inputs, pd.DataFrame)
+    convert(examples.write(folder), output, columns="target=target" if is_table else None)
     run_fn(
         SimpleNamespace(
             train_files=[f"{output}/Split-train/*"],
@@ -253,32 +245,27 @@ def recordgen(
         )
     )
     found = evaluate(model, output, read_dataset(output), "test")
-    seconds = time.process_time() - started
     if found.examples != examples.in_test.sum():
         raise RuntimeError(f"{found.examples} of {examples.in_test.sum()} examples were answered")
-    parameters = sum(int(tf.size(weight)) for weight in tf.saved_model.load(model).weights)
-    return Outcome(found.score, parameters), seconds
+    return found.score
 
 
-def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) -> Outcome:
+def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) -> float:
     """Fit a model of scikit-learn; images become rows of numbers."""
-    train = ~examples.in_test
-    inputs = examples.inputs
+    train, inputs = ~examples.in_test, examples.inputs
     if inputs.ndim > 2:
         inputs = inputs.reshape(len(inputs), -1) / 255
-    if "random_state" in model.get_params():
-        model.set_params(random_state=training.seed)
+    seeds = [name for name in model.get_params() if name.endswith("random_state")]
+    model.set_params(**dict.fromkeys(seeds, training.seed))
     model.fit(inputs[train], examples.answers[train])
-    score = model.score(inputs[examples.in_test], examples.answers[examples.in_test])
-    return Outcome(float(score), None)
+    return examples.score(model.predict(inputs[~train]))
 
 
-def _keras(examples: Examples, training: Training) -> Outcome:
-    """Train a network of the size of ``small_cnn``, augmented alike: plain Keras on arrays."""
+def _keras_of_images(examples: Examples, training: Training) -> float:
+    """Train a network of the size of ``small_cnn``, augmented alike."""
     import keras
     import tensorflow as tf
 
-    keras.utils.set_random_seed(training.seed)
     pixels = tf.image.resize(examples.inputs / 255, (_DIGIT_SIDE, _DIGIT_SIDE)).numpy()
     layers: list[keras.layers.Layer] = [
         keras.layers.RandomTranslation(0.05, 0.05, fill_mode="nearest"),
@@ -292,108 +279,130 @@ def _keras(examples: Examples, training: Training) -> Outcome:
             keras.layers.BatchNormalization(),
             keras.layers.ReLU(),
         ]
-    layers += [
-        keras.layers.GlobalAveragePooling2D(),
-        keras.layers.Dropout(0.2),
-        keras.layers.Dense(len(examples.labels), activation="softmax"),
-    ]
-    model = keras.Sequential([keras.Input(pixels.shape[1:]), *layers])
-    model.compile(keras.optimizers.Adam(training.learning_rate), "sparse_categorical_crossentropy")
-    train, test = ~examples.in_test, examples.in_test
+    layers += [keras.layers.GlobalAveragePooling2D(), keras.layers.Dropout(0.2)]
+    return _keras(layers, pixels, examples, training)
+
+
+def _keras_of_columns(examples: Examples, training: Training) -> float:
+    """Train two hidden layers until a tenth of the training examples has no lower loss."""
+    import keras
+
+    columns = _columns().fit(examples.inputs[~examples.in_test])
+    layers = [keras.layers.Dense(64, "relu"), keras.layers.Dropout(0.2)]
+    layers += [keras.layers.Dense(32, "relu"), keras.layers.Dropout(0.2)]
+    return _keras(layers, columns.transform(examples.inputs), examples, training)
+
+
+def _keras(layers: list[Any], inputs: Array, examples: Examples, training: Training) -> float:
+    """Train layers, and one of the answers behind them: plain Keras on arrays."""
+    import keras
+
+    keras.utils.set_random_seed(training.seed)
+    train, labels = ~examples.in_test, examples.labels
+    answers = examples.answers
+    mean, deviation = (0, 1) if labels else (answers[train].mean(), answers[train].std())
+    last = keras.layers.Dense(len(labels) or 1, activation="softmax" if labels else None)
+    model = keras.Sequential([keras.Input(inputs.shape[1:]), *layers, last])
+    loss = "sparse_categorical_crossentropy" if labels else "mean_squared_error"
+    model.compile(keras.optimizers.Adam(training.learning_rate), loss)
+    stop = keras.callbacks.EarlyStopping(patience=10, restore_best_weights=True)
     model.fit(
-        pixels[train], examples.answers[train], training.batch_size, training.epochs, verbose=0
+        inputs[train],
+        (answers[train] - mean) / deviation,
+        training.batch_size,
+        training.epochs or 200,
+        verbose=0,
+        **({} if training.epochs else {"validation_split": 0.1, "callbacks": [stop]}),
     )
-    is_right = model.predict(pixels[test], verbose=0).argmax(-1) == examples.answers[test]
-    return Outcome(float(is_right.mean()), model.count_params())
+    outputs = model.predict(inputs[~train], verbose=0)
+    found = outputs.argmax(-1) if labels else outputs[:, 0] * deviation + mean
+    return examples.score(found)
 
 
-def _logistic() -> BaseEstimator:
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
-def _of_table(name: str, measure: str, rivals: Mapping[str, BaseEstimator]) -> Contest:
-    return Contest(
-        measure,
-        partial(read_table, name),
-        Training(epochs=None),
-        {rival: partial(_scikit_learn, model) for rival, model in rivals.items()},
-        options={"columns": "target=target"},
+def _columns() -> BaseEstimator:
+    """Return what makes numbers of a table: one column for each text, and for gaps."""
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    texts = OneHotEncoder(handle_unknown="ignore", min_frequency=2, sparse_output=False)
+    return make_column_transformer(
+        (numbers, make_column_selector(dtype_exclude=object)),
+        (texts, make_column_selector(dtype_include=object)),
     )
 
 
-def _of_classes(name: str) -> Contest:
-    rivals = {"gradient boosting": GradientBoostingClassifier(), "logistic regression": _logistic()}
-    return _of_table(name, "accuracy", rivals)
+_LOGISTIC = LogisticRegression(max_iter=1000)
+_CLASSIFIERS = {
+    "gradient boosting": GradientBoostingClassifier(),
+    "logistic regression": _LOGISTIC,
+}
+_REGRESSORS = {"gradient boosting": GradientBoostingRegressor(), "linear regression": Ridge()}
+
+
+def _of_table(
+    make: Callable[[int, int | None], Examples], models: Mapping[str, BaseEstimator] = _CLASSIFIERS
+) -> Contest:
+    rivals = {
+        name: partial(_scikit_learn, make_pipeline(_columns(), model))
+        for name, model in models.items()
+    }
+    return Contest(make, Training(epochs=None), {**rivals, "plain Keras": _keras_of_columns})
 
 
 CONTESTS: Mapping[str, Contest] = {
     "digits": Contest(
-        "accuracy",
         read_digits,
         Training(epochs=12),
         {
-            "Keras, the same layers": _keras,
-            "logistic regression": partial(_scikit_learn, _logistic()),
+            "Keras, the same layers": _keras_of_images,
+            "logistic regression": partial(
+                _scikit_learn, make_pipeline(StandardScaler(), _LOGISTIC)
+            ),
         },
         settings={"image_size": [_DIGIT_SIDE, _DIGIT_SIDE]},
     ),
-    "cancer": _of_classes("breast_cancer"),
-    "iris": _of_classes("iris"),
-    "wine": _of_classes("wine"),
-    "diabetes": _of_table(
-        "diabetes",
-        "R²",
-        {
-            "gradient boosting": GradientBoostingRegressor(),
-            "linear regression": make_pipeline(StandardScaler(), Ridge()),
-        },
-    ),
+    "cancer": _of_table(partial(read_table, "breast_cancer")),
+    "iris": _of_table(partial(read_table, "iris")),
+    "wine": _of_table(partial(read_table, "wine")),
+    "pixels": _of_table(partial(read_table, "digits")),
+    "taxis": _of_table(read_rides),
+    "diabetes": _of_table(partial(read_table, "diabetes"), _REGRESSORS),
     "texts": Contest(
-        "accuracy",
         read_docstrings,
         Training(epochs=10, learning_rate=3e-3),
         {
             "logistic regression of tf-idf": partial(
-                _scikit_learn,
-                make_pipeline(
-                    TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=1000)
-                ),
+                _scikit_learn, make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), _LOGISTIC)
             )
         },
     ),
 }
 
 
-def run(name: str, seed: int, count: int | None, epochs: int | None) -> Iterator[Score]:
-    """Run all contenders of a contest with one seed."""
+def run(
+    name: str, seed: int, count: int | None = None, epochs: int | None = None
+) -> Iterator[tuple[str, float]]:
+    """Yield the contenders of a contest and their scores with one seed.
+
+    ``count`` and ``epochs``: fewer examples, other passes.
+    """
     contest = CONTESTS[name]
     examples = contest.make(seed, count)
-    training = contest.training._replace(seed=seed)
-    if epochs is not None:
-        training = training._replace(epochs=epochs)
+    training = contest.training._replace(seed=seed, epochs=epochs or contest.training.epochs)
     with tempfile.TemporaryDirectory(prefix="recordgen-results-") as folder:
-        outcome, seconds = recordgen(contest, examples, training, Path(folder))
-    yield Score(name, "recordgen", seed, *outcome, seconds)
+        yield "recordgen", recordgen(contest, examples, training, Path(folder))
     for rival, learn in contest.rivals.items():
-        started = time.process_time()
-        outcome = learn(examples, training)
-        yield Score(name, rival, seed, *outcome, time.process_time() - started)
+        yield rival, learn(examples, training)
 
 
-def _print_means(scores: Iterable[Score]) -> None:
-    """Print a line for each contender of each contest: mean over seeds, lowest, highest."""
-    of_each: dict[tuple[str, str], list[Score]] = defaultdict(list)
-    for score in scores:
-        of_each[score.contest, score.contender].append(score)
-    for (contest, contender), found in of_each.items():
-        values = [score.score for score in found]
-        weights = found[0].parameters
-        print(
-            f"{contest:9} {contender:30} {CONTESTS[contest].measure:8} "
-            f"{statistics.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})  "
-            f"{statistics.mean(score.cpu_seconds for score in found):5.0f} s CPU"
-            f"{'' if weights is None else f'  {weights:,} weights'}"
-        )
+def print_means(contest: str, scores: Mapping[str, Sequence[float]]) -> None:
+    """Print each contender's mean, lowest and highest score, and the distance to the best other."""
+    means = {name: statistics.mean(values) for name, values in scores.items()}
+    for name, values in scores.items():
+        spread = f"({min(values):.3f} to {max(values):.3f})"
+        print(f"{contest:9} {name:30} {means[name]:.3f} {spread}")
+    best = max(list(scores)[1:], key=means.__getitem__)
+    apart = np.subtract(scores["recordgen"], scores[best])
+    error = statistics.stdev(apart) / len(apart) ** 0.5 if len(apart) > 1 else float("nan")
+    print(f"{contest:9} recordgen - {best:18} {apart.mean():+.3f} ± {error:.3f}")
 
 
 def main() -> None:
@@ -402,24 +411,18 @@ def main() -> None:
     parser.add_argument(
         "--seeds",
         type=int,
-        default=2,
+        default=3,
         help="runs of each contender; seed 0, by which settings were chosen, is left out",
     )
-    parser.add_argument("--examples", type=int, help="fewer examples, for a first look")
-    parser.add_argument("--epochs", type=int, help="other passes than each contest has")
-    parser.add_argument("--json", action="store_true", help="print only JSON")
     args = parser.parse_args()
     quiet_libraries()
-    scores: list[Score] = []
-    for name, seed in itertools.product(args.only, range(1, args.seeds + 1)):
-        for score in run(name, seed, args.examples, args.epochs):
-            scores.append(score)
-            if not args.json:
-                print(f"seed {seed}  {name:9} {score.contender:30} {score.score:.3f}", flush=True)
-    if args.json:
-        print(json.dumps([asdict(score) for score in scores], indent=2))
-        return
-    _print_means(scores)
+    for name in args.only:
+        scores: dict[str, list[float]] = defaultdict(list)
+        for seed in range(1, args.seeds + 1):
+            for contender, score in run(name, seed):
+                scores[contender].append(score)
+                print(f"seed {seed}  {name:9} {contender:30} {score:.3f}", flush=True)
+        print_means(name, scores)
 
 
 if __name__ == "__main__":

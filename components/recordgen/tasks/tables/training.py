@@ -294,8 +294,8 @@ class TableTrainer(TaskTrainer):
         if self.earlier is not None and "bounds" in self.earlier.inputs:
             return np.array(self.earlier.inputs["bounds"], np.float32)
         rows = np.concatenate([*islice(self._columns_of(self._numbers), _ROWS_FOR_EIGHTHS)])
-        found = np.nanquantile(rows, np.linspace(0, 1, _EIGHTHS + 1), axis=0)
-        return np.nan_to_num(found).astype(np.float32)
+        known = np.where(np.isnan(rows).all(axis=0), 0, rows)  # 0 in a column without numbers
+        return np.nanquantile(known, np.linspace(0, 1, _EIGHTHS + 1), axis=0).astype(np.float32)
 
     def _reach(self, numbers: Any) -> Any:
         """Return how far numbers reach into each eighth, from -0.5 to 0.5: [batch, columns, 8]."""
