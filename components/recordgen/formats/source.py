@@ -129,7 +129,7 @@ def _followed(refusal: SourceError, options: ConvertOptions) -> SourceError:
     """
     if not isinstance(refusal, NotUnderstoodError) or not refusal.source:
         return refusal
-    advice = refusal.options
+    advice: Mapping[str, Any] = refusal.options
     if advice.keys() - {"image_root"}:
         return refusal
     try:
