@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recordgen.core.dataset.manifest import LABELS_FILE
+from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.runs.staging import STAGING
 from tests.conftest import encoded, noise
 from tests.preloaded import BEAM_MODULES
@@ -31,8 +31,8 @@ class Death(NamedTuple):
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
-# The first dataset.json is staged.
-WRITE_DATASET = Death("recordgen.core.runs.commit.write_dataset", 2, after=True)
+# Two are staged before: nothing is written in the output, where a temporary file would stay.
+SHOW_DATASET = Death("os.replace", 3, after=True, path=DATASET_FILE)
 # The first staged file that is removed is the lease.
 REMOVE_STAGED = Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/")
 
@@ -55,7 +55,10 @@ DEATHS = {
         False,
     ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "when the commit begins": (WRITE_DATASET._replace(call=1), False),
+    "when the commit begins": (
+        Death("recordgen.core.runs.commit.write_dataset", 2, after=True),
+        False,
+    ),
     "before moving": (
         Death("recordgen.core.runs.commit._clear", 1, after=True),
         False,
@@ -65,8 +68,8 @@ DEATHS = {
         Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
         False,
     ),
-    "before dataset.json": (WRITE_DATASET._replace(after=False), False),
-    "after dataset.json": (WRITE_DATASET, True),
+    "before dataset.json": (SHOW_DATASET._replace(after=False), False),
+    "after dataset.json": (SHOW_DATASET, True),
     "before the lease is removed": (REMOVE_STAGED, True),
     "while removing the staging folder": (REMOVE_STAGED._replace(call=2), True),
 }

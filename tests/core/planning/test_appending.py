@@ -223,8 +223,8 @@ def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
 
 def test_an_overwriting_run_died_while_it_moved_shards(out, tmp_path, lines):
     """There is nothing to append to; the interrupted run must be finished first."""
-    (out / STAGING / "dead").mkdir(parents=True)
-    (out / "dataset.json").rename(out / STAGING / "dead/dataset.json")
+    (out / STAGING / "dead/results").mkdir(parents=True)
+    (out / "dataset.json").rename(out / STAGING / "dead/results/dataset.json")
     second = write(tmp_path, "two.csv", lines[:60])
     with pytest.raises(UsageError, match=f"^{out}: .*resume=True"):
         convert(second, out, append=True, **OPTIONS)

@@ -122,7 +122,7 @@ def open_run(
         over += dead
     except no_use:
         with suppress(StorageError):  # the error that ended the run matters more
-            if not staging.moving:  # the staged dataset.json shows that files there are ours
+            if not staging.moving:  # else the next run must know that files there are ours
                 _remove(output, over)
         raise
     if not in_parts:
@@ -170,7 +170,7 @@ def is_committed(output: str, staging: Staging) -> bool:
     """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
     if not (staging.moving and _has_dataset(output)):
         return False
-    paths = staging.path(DATASET_FILE), storage.join(output, DATASET_FILE)
+    paths = (storage.join(root, DATASET_FILE) for root in (staging.results, output))
     return len(set(map(storage.read_text, paths))) == 1
 
 
@@ -234,8 +234,8 @@ def commit(
     """Move the shards and the other files to the output, ``dataset.json`` last.
 
     All files are staged before anything in the output changes, so a full disk leaves an older
-    dataset whole; the last one, ``dataset.json``, records there that the commit has begun. Then the
-    older files are removed, their ``dataset.json`` before all others. Other tools' files stay.
+    dataset whole; a copy of ``dataset.json`` records that the commit has begun. Then the older
+    files are removed, their ``dataset.json`` before all others. Other tools' files stay.
 
     ``files`` are all files that may lie beside the shards except the index; one without pieces is
     not written, and removed if the replaced dataset has it. Existing shards that are ``kept`` stay,
@@ -245,9 +245,10 @@ def commit(
     Raises: RunnerError: another run took over.
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
-    written.append(INDEX_FILE)
-    lease.check_held(staging.lease)
+    written += [INDEX_FILE, DATASET_FILE]
     write_dataset(staging.root, dataset)
+    lease.check_held(staging.lease)
+    write_dataset(staging.results, dataset)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
     old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
@@ -266,7 +267,6 @@ def commit(
     list(map_in_order(move, new, threads=STORAGE_THREADS))
     for name in written:
         storage.move(staging.path(name), storage.join(output, name))
-    write_dataset(output, dataset)
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:

@@ -7,6 +7,7 @@
                                                        line, lengths of its records, facts
                                results/checks.json     what the checks have found
                                results/error.json      error of a worker
+                               results/dataset.json    the dataset whose commit has begun
                                between/…               what a step leaves for later ones: rejects,
                                                        changes in rows, settled and planned rows,
                                                        shards of a part, keys, findings; little of
@@ -416,13 +417,18 @@ class Staging:
         return summed(map_in_order(self._read_result, names, threads=STORAGE_THREADS))
 
     def _result_names(self) -> list[str]:
-        names = (name for name, _ in storage.list_dir(self.path("results")))
+        names = (name for name, _ in storage.list_dir(self.results))
         return [name for name in names if name.endswith(_RESULT)]
+
+    @property
+    def results(self) -> str:
+        """The folder of results, where a ``dataset.json`` shows that its commit has begun."""
+        return self.path("results")
 
     @property
     def moving(self) -> bool:
         """Whether the output holds parts of an older dataset, or of this run, since its commit."""
-        return storage.exists(self.path(DATASET_FILE))
+        return storage.exists(storage.join(self.results, DATASET_FILE))
 
     def write_error(self, error: RecordgenError) -> None:
         """Write a worker's error for the launcher: runners lose the type of an error."""
