@@ -615,9 +615,7 @@ def findings_of(columns: Mapping[str, Any], folder: Path) -> set[tuple[str, str]
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-    result = recordgen.check(
-        str(source), task="tabular", columns="target=target,split=split", lint="ALL"
-    )
+    result = recordgen.check(str(source), columns="target=target,split=split", lint="ALL")
     if result.lint is None:
         raise RuntimeError("nothing was checked")
     return {

@@ -3,6 +3,8 @@
 import pytest
 from PIL import Image
 
+import recordgen
+from recordgen.errors import LintError
 from tests.checks.facts import findings
 from tests.conftest import encoded, noise
 
@@ -37,6 +39,25 @@ def test_boxes(boxes):
         ("WHOLE_IMAGE_BOX", 6, "0,0,1,1"),
         ("DOUBLE_BOX", 1, "0.1,0.1,0.51,0.5"),
     ]
+
+
+BAD = """TRAIN,a.png,dog,0.5,0.1,,,0.1,0.5,,,60,40
+TRAIN,b.png,dog,-0.1,0.1,,,0.3,1.2,,
+TRAIN,c.png,dog,0.2,0.2,,,0.2,0.4,,
+TRAIN,d.png,dog,0.1,0.1,,,0.3,0.4,,
+"""
+
+
+@pytest.mark.parametrize(("bad_boxes", "stored"), [("clip", 3), ("drop", 1)])
+def test_a_box_that_is_changed_or_dropped_is_a_finding(boxes, bad_boxes, stored):
+    """Swapped, clipped and empty boxes have one code, whatever happens to them."""
+    boxes.write_text(BAD)
+    result = recordgen.check(boxes, lint="BAD_BOX", bad_boxes=bad_boxes)
+    assert result.lint.counts == {"BAD_BOX": 3}
+    assert [item.line for item in result.lint.findings()] == [1, 2, 3]
+    assert sum(result.dataset.splits["train"].labels.values()) == stored
+    with pytest.raises(LintError):
+        recordgen.convert(boxes, boxes.parent / "out", fail_on="BAD_BOX", bad_boxes=bad_boxes)
 
 
 ONE, OTHER = "cat,.1,.1,,,.5,.5", "cat,.6,.6,,,.8,.8"

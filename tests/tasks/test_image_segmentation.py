@@ -74,6 +74,7 @@ def stored(data, colours=None, *, size=(2, 3), orientation="stored", way=1, **op
 
 
 NAMELESS = {"annotationSpecDisplayName": "none", "color": {}}
+NAMED = '["m.png", {"#000000": "background", "#008000": "dog", "#ff0000": "cat"}]'
 MANAGED = {"maskGcsUri": "m.png", "annotationSpecColors": [NAMELESS]}
 
 # fields after the path or a line of JSON → annotation
@@ -83,10 +84,7 @@ ROWS = [
     (["m.png"], '["m.png"]'),
     (["./a//m.png"], '["a/m.png"]'),
     ({}, None),
-    (
-        {"segmentationAnnotation": VERTEX},
-        '["m.png", {"#000000": "background", "#008000": "dog", "#ff0000": "cat"}]',
-    ),
+    ({"segmentationAnnotation": VERTEX}, NAMED),
     ({"maskAnnotation": MANAGED}, '["m.png", {"#000000": "none"}]'),
 ]
 
@@ -171,6 +169,7 @@ def of_colour(colour):
     return Image.fromarray(np.array([[colour] * 3] * 2, np.uint8))
 
 
+LARGE = np.full((2, 3), 256, np.uint16)
 BAD = {
     "JPEG": (encoded(gray(NUMBERS), "JPEG"), {}, "bad_annotation"),
     "GIF, which renumbers": (encoded(palette(NUMBERS), "GIF"), {}, "bad_annotation"),
@@ -178,11 +177,7 @@ BAD = {
     "cut": (encoded(gray(NUMBERS))[:50], {}, "truncated"),
     "colours": (encoded(of_colour(RED)), {}, "bad_annotation"),
     "other colour": (encoded(of_colour(OTHER)), {"#000000": 0}, "bad_annotation"),
-    "large number": (
-        encoded(Image.fromarray(np.full((2, 3), 256, np.uint16))),
-        {},
-        "bad_annotation",
-    ),
+    "large number": (encoded(Image.fromarray(LARGE)), {}, "bad_annotation"),
     # Nothing is decoded: both files end in their headers.
     "other proportions": (encoded(gray([[0, 1]] * 9))[:60], {}, "bad_annotation"),
     "the proportions, but another size": (encoded(gray([[0] * 6] * 4))[:60], {}, "bad_annotation"),

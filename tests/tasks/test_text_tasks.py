@@ -134,10 +134,8 @@ def test_files_that_are_no_text(payload, code, tmp_path):
     (tmp_path / "2.txt").write_bytes(b"x" * 2_000_000)
     (tmp_path / "a.csv").write_text("1.txt,a\n2.txt,a\nTRAIN,x,a\n")
     found = recordgen.check(str(tmp_path / "a.csv"), task="text_classification", limit="mb=1")
-    assert [(item.line, item.code) for item in sorted(found.rejects)] == [
-        (1, code),
-        (2, "too_many_bytes"),
-    ]
+    codes = {item.line: item.code for item in found.rejects}
+    assert codes == {1: code, 2: "too_many_bytes"}
     assert " 1 MB (got 2.0 MB)" in " ".join(i.message for i in found.rejects)
 
 
@@ -145,12 +143,7 @@ def test_files_that_are_no_text(payload, code, tmp_path):
 EQUAL_TEXTS = [
     ("text_classification", ["hello,a", "hello,a", "bye,b", "so,a"], {}, [1, 2, 3, 4]),
     ("text_multi_label", ["hello,a,b", "hello,b,a"], {}, [1, 2]),
-    (
-        "text_classification",
-        ["I love it,a", "I love it,a", "bye,b"],
-        {"duplicates": "drop"},
-        [1, 3],
-    ),
+    ("text_classification", ["I love it,a", "I love it,a", "no,b"], {"duplicates": "drop"}, [1, 3]),
     # What differs is merged, and contradictions are rejected.
     ("text_classification", ["hello", "hello,a", "bye,b"], {}, [1, 3]),
     ("text_multi_label", ["hello,a", "hello,b", "bye,b"], {}, [1, 3]),

@@ -26,14 +26,12 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.task import Segment
-from tests.conftest import stored_examples
+from tests.conftest import ROOT, stored_examples
 from tests.planned import record_of
 from tests.rows import read_rows
 from tests.servers import serving
 
-PAGE = (Path(__file__).parents[2] / "docs/tasks/video_classification.md").read_text(
-    encoding="utf-8"
-)
+PAGE = (ROOT / "docs/tasks/video_classification.md").read_text(encoding="utf-8")
 
 TASK = "video_classification"
 CSV = ConvertOptions(task=TASK, format="csv")

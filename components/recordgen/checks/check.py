@@ -300,8 +300,9 @@ class Check:
     Attributes:
         code: its code, in capitals; the name of the entry point that installs it.
         level: ``error`` if the data misleads a model's training or metrics, else ``warning``.
-        is_default: it runs unless options say otherwise; else only if an option names it.
-        is_about_all: its findings about examples are one about the dataset, which names the first.
+        is_default: whether it runs without an option that names it.
+        is_about_all: whether all its findings about examples are one finding about the dataset,
+            which names the first example.
         threshold: the number from which on it finds something; None if it has none.
         is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
             1; its default depends on the kind of payload.

@@ -47,8 +47,8 @@ class Selection:
     def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
         """Decode the options of these names.
 
-        ``-CODE`` does not run; ``CODE=NUMBER`` has another threshold. Codes that are named run, and
-        unless ``lint`` names codes without a threshold, the default ones, too.
+        ``-CODE`` does not run; ``CODE=NUMBER`` runs with another threshold. Unless ``lint`` names
+        codes alone, the default ones run, too, and those that ``fail_on`` names.
 
         Raises: UsageError: a code is unknown, or a threshold is not a number above 0.
         """

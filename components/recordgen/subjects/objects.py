@@ -100,16 +100,9 @@ def details_in(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Deta
     areas = _each(values, features.IMAGE_OBJECT_AREA, count, None)
     keypoints = _keypoints(values, count)
     polygons, masks = _polygons(values, count), _masks(values, count)
-    return [
-        Details(
-            frozenset(filter(None, (mine[at] for mine in flags))),
-            areas[at],
-            polygons[at],
-            masks[at],
-            keypoints[at],
-        )
-        for at in range(count)
-    ]
+    rest = zip(areas, polygons, masks, keypoints, strict=True)
+    each = zip(zip(*flags, strict=True), rest, strict=True)
+    return [Details(frozenset(filter(None, words)), *others) for words, others in each]
 
 
 def _each(
@@ -166,8 +159,7 @@ def _masks(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Mask | N
 
 def areas_of(corners: Corners) -> Corners:
     """Return the areas of boxes ([...]); 0 if their corners are swapped."""
-    areas: Corners = np.maximum(corners[..., 2:] - corners[..., :2], 0).prod(-1)
-    return areas
+    return np.maximum(corners[..., 2:] - corners[..., :2], 0).prod(-1)
 
 
 def shared_areas(first: Corners, second: Corners) -> Corners:
