@@ -326,10 +326,8 @@ TABLES = {
 LABELLED = [
     (["img/a1.jpg", "img/b2.jpg"], {"all.txt": "a1.jpg red\nb2.jpg blue\n"}, "all.txt",
      {"image_root": "img/"}, {"red", "blue"}),
-    (["img/a10.jpg", "img/b20.jpg"], {"train.txt": "a10\tred\nb20\tblue\n"}, "",
-     {}, None),
-    (["lists/x.jpg", "lists/y.jpg"], {"lists/test.csv": "kind,key,time_start,time_end\na,1,0,2\n"},
-     "", {}, None),
+    (["img/a10.jpg", "img/b20.jpg"], {"a.txt": "a10\tred\nb20\tblue\n"}, "", {}, None),
+    (["x/a.jpg"], {"x/t.csv": "kind,key,time_start,time_end\na,1,0,2\n"}, "", {}, None),
     (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"},
      "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),
     (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"},

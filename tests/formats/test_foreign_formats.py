@@ -68,7 +68,7 @@ FILES = [
     ("movies.dat", b"1::Toy Story, The (1995)::Animation|Comedy\n" * 2, "MovieLens"),
     ("a.csv", b"size;price;kind\n1,5;2,25;a\n2,5;3,25;b\n", "a decimal comma"),
     ("a.csv", b"id,word,pos,tag\n0,York,NNP,B-geo\n0,is,VB,O\n", "tokens and their tags"),
-    ("a.csv", b"id,tokens,tags\n0,\"['Anna', 'flew']\",\"['B-PER', 'O']\"\n", "tokens and their tags"),
+    ("a.csv", b"id,tokens,tags\n0,\"['Anna', 'flew']\",\"['B-PER', 'O']\"\n", "their tags"),
     ("a.jsonl", as_json({"text": "Anna flew", "label": [[0, 4, "PER"]]}), "doccano"),
     ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
     ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
@@ -172,12 +172,7 @@ PLAIN_FOLDERS = [
     {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
     {"bottles/a.jpg": b"", "labels/b.jpg": b""},
     {"cat/a.jpg": b"", "dog/b.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
-    {
-        "cat/a.jpg": b"",
-        "dog/b.jpg": b"",
-        "c.zip": b"",
-        "thumbs.xml": b"<?xml version='1.0'?><thumbs/>",
-    },
+    {"cat/a.jpg": b"", "dog/b.jpg": b"", "c.zip": b"", "a.xml": b"<?xml version='1.0'?><a/>"},
     {"annotations/a.jpg": b"", "label_2/b.jpg": b"", "label_2/b.txt": b"a caption of 2 words"},
 ]
 

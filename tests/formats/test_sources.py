@@ -154,13 +154,12 @@ def test_ambiguous_files_show_both_readings(tmp_path):
     for words in (f"image_multi_label: {path}:1 ", f"{path}:2 ", "task"):
         assert words in str(caught.value)
     found = recordgen.check(str(path), task="object_detection")
-    assert [(item.line, item.code) for item in found.rejects] == [
-        (1, "bad_annotation"),
-        (2, "missing_file"),
-    ]
-    (tmp_path / "b.jsonl").write_text(json.dumps(record()))
+    codes = {item.line: item.code for item in found.rejects}
+    assert codes == {1: "bad_annotation", 2: "missing_file"}
+    for name in "bc":
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(record()))
     with pytest.raises(UsageError, match=r"a\.csv .* csv .*b\.jsonl .* jsonl"):
-        recordgen.check([str(path), str(tmp_path / "b.jsonl")])
+        recordgen.check([str(path), str(tmp_path / "b.jsonl"), str(tmp_path / "c.jsonl")])
     with pytest.raises(UsageError, match="image_classification"):
         recordgen.check(write_files(tmp_path / "f", {"cat/1.jpg": ""}), task="object_detection")
 

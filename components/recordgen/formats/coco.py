@@ -172,12 +172,8 @@ def _is_coco(listing: Listing, name: str) -> bool:
     firsts = {"images.file_name", "images.coco_url", "categories.supercategory"}
     has_images = not firsts.isdisjoint(keys)
     has_boxes = {"annotations.image_id", "annotations.category_id"} <= keys
-    if {"image_id", "category_id", "score"} <= keys:
-        raise SourceError(
-            f"{listing.root}{name}: these are results of a model in COCO's format, a list without "
-            f"images; pass the document with images, annotations and categories"
-        )
-    others = [what for key, what in _OTHERS.items() if key in keys]
+    others = ["results of a model"] if {"image_id", "category_id", "score"} <= keys else []
+    others += [what for key, what in _OTHERS.items() if key in keys]
     base = posixpath.basename(name)
     others += [what for begin, what in _OTHER_NAMES.items() if base.startswith(begin)]
     if others:

@@ -332,9 +332,7 @@ def _check_places(file: ImportFile) -> None:
         raise form.error(file.path)
     if places := _places_in(rows):
         options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
-        is_before = places.tag < places.token
-        found = "a tag is before its token" if is_before else "the first column is no token"
-        reason = f"{found}; expected the token first and its tag last"
+        reason = "expected a token in the first column, and its tag in the last one"
     elif rows and _is_usual(rows):
         reason = "the first column numbers the tokens; give the columns of tokens and tags"
     else:

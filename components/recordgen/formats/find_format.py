@@ -84,11 +84,10 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         listings = [samples.listing(file.path, access, options.image_root) for file in files]
         options = replace(options, image_root="")
         found = [_format_of(*each, options) for each in zip(files, listings, said, strict=True)]
-    names: dict[str, str] = {}
-    for file, (each, _) in zip(files, found, strict=True):
-        names.setdefault(each.name, file.path)
+    pairs = [*zip(files, found, strict=True)]
+    names = {each.name: file.path for file, (each, _) in reversed(pairs)}  # the first of each
     if len(names) > 1:
-        read = " and ".join(f"{path} as {name}" for name, path in names.items())
+        read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
         raise UsageError(
             f"import files must have the same format (got {read}); convert them separately"
         )

@@ -24,6 +24,7 @@ from recordgen.errors import NotUnderstoodError
 
 #: Enough for what shows a format.
 HEAD_BYTES = 64 * 1024
+_ROW_LETTERS = 4_000
 
 
 class ForeignFormat(NamedTuple):
@@ -75,7 +76,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
 
     text = head.removeprefix(b"\xef\xbb\xbf")
     if RECORDS.is_mine(head):
-        return _named("a TFRecord file")
+        return next(each for each in foreign_formats() if each.name == "a TFRecord file")
     if _is_row_of_markup(text):
         return None
     letters = text.decode("latin-1")
@@ -84,7 +85,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
 
 def of_rows(rows: Sequence[str]) -> ForeignFormat | None:
     """Return the format of a file with these first rows, which fit no definition, or None."""
-    text = "\n".join(rows)
+    text = "\n".join(row[:_ROW_LETTERS] for row in rows)
     return next((each for each in foreign_formats() if _begin(text, each.rows)), None)
 
 
@@ -119,10 +120,6 @@ def of_folder(
 
 def _begin(text: str, forms: Sequence[str]) -> bool:
     return any(re.match(form, text, re.S) for form in forms)
-
-
-def _named(name: str) -> ForeignFormat:
-    return next(found for found in foreign_formats() if found.name == name)
 
 
 def _is_row_of_markup(text: bytes) -> bool:

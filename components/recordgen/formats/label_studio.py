@@ -39,7 +39,6 @@ _BRUSHES = ("brushlabels", "brush", "magicwand", "bitmask", "bitmasklabels")
 # A file that was uploaded begins with eight hexadecimal digits.
 _UPLOADED = re.compile(r"[0-9a-f]{6,8}-")
 _SEVERAL = re.compile(rb'"choices"\s*:\s*\[\s*"[^"]*"\s*,')
-_SPAN_KEYS = (b'"start"', b'"end"', b'"labels"')
 _UPLOADS, _LOCAL = "/data/upload/", "/data/local-files/"
 
 
@@ -60,12 +59,10 @@ class LabelStudio(pictures.PictureFormat):
         elif b'"choices"' in head:
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
-            remedy = "write a CSV with the labels"
-            if all(key in head for key in _SPAN_KEYS):
-                remedy = "texts with labelled spans are not read; export CONLL2003"
             raise NotUnderstoodError(
                 f"{listing.root}{found[0]}: this Label Studio export has no rectangles, polygons, "
-                f"ellipses or choices of images; {remedy}"
+                f"ellipses or choices of images; export texts with spans as CONLL2003, and write a "
+                f"CSV of other labels"
             )
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 

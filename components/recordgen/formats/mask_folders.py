@@ -83,8 +83,13 @@ class MaskFolders(PictureFormat):
         used = set()
         for line, mask in enumerate(masks, start=1):
             found = images.get(_key(mask), ())
-            if len(found) != 1:
-                yield _unpaired(line, mask, found)
+            if not found:
+                message = f"there is no image for the mask {mask}"
+                yield Problem(line, message, mask, RejectCode.MISSING_FILE)
+                continue
+            if len(found) > 1:
+                message = f"the mask {mask} may be that of {' and '.join(found[:2])}; remove one"
+                yield Problem(line, message, mask, RejectCode.AMBIGUOUS_PATH)
                 continue
             [image] = found
             used |= {image, mask}
@@ -139,14 +144,6 @@ def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Se
     for name in listing.images:
         (masks if _is_mask(name) else images.setdefault(_key(name), [])).append(name)
     return images, masks
-
-
-def _unpaired(line: int, mask: str, found: Sequence[str]) -> Problem:
-    if not found:
-        message = f"there is no image for the mask {mask}"
-        return Problem(line, message, mask, RejectCode.MISSING_FILE)
-    message = f"the mask {mask} may be that of {' and '.join(found[:2])}; rename or remove one"
-    return Problem(line, message, mask, RejectCode.AMBIGUOUS_PATH)
 
 
 def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:

@@ -125,14 +125,16 @@ def stop(
 
     Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
     """
-    first = _first_rows(head)
+    objects = [record for _, record in head.objects[:_ROWS_SHOWN]]
+    first = [", ".join(f"{key}: {value}" for key, value in each.items()) for each in objects]
+    first = first or [" | ".join(row) for row in head.rows[:_ROWS_SHOWN]]
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
+    form = None if options else foreign_formats.of_rows(first)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
-        form = foreign_formats.of_rows(first)
-        if form is not None and "image_root" not in options:
-            raise form.error(head.where)
+    if form is not None and "image_root" not in options:
+        raise form.error(head.where)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
@@ -147,13 +149,6 @@ def some_of(values: Iterable[str]) -> str:
     found = sorted(values)
     shown = ", ".join(f"{value:.30}" for value in found[:3])
     return shown if len(found) <= 3 else f"{shown}, …"
-
-
-def _first_rows(head: Head) -> list[str]:
-    objects = [record for _, record in head.objects[:_ROWS_SHOWN]]
-    if objects:
-        return [", ".join(f"{key}: {value}" for key, value in each.items()) for each in objects]
-    return [" | ".join(row) for row in head.rows[:_ROWS_SHOWN]]
 
 
 def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -255,11 +250,10 @@ def propose(
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
     is_line = bool(begins) and (header == "no" or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    are_pairs = _are_pairs(columns, subjects, header)
-    if is_bad_text or not is_whole or _loses(columns) or (are_pairs and kind):
+    if is_bad_text or not is_whole or _loses(columns):
         return {}
-    if are_pairs:
-        return _of_pairs(columns, header)
+    if _are_pairs(columns, subjects, header):
+        return {} if kind else _of_pairs(columns.roles, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -320,27 +314,27 @@ def _is_address(value: str) -> bool:
     return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
-def _of_pairs(columns: _Columns, header: str) -> Mapping[str, str]:
-    """Return the options of a table that keeps both texts of each pair; none if other."""
-    if not columns.roles.keys() <= {"text", "split", "label"} or "label" not in columns.roles:
+def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
+    """Return the options of a table that keeps both texts of each pair; none for other pairs."""
+    if roles.keys() - {"split"} != {"text", "label"}:
         return {}
-    columns.roles["target"] = columns.roles.pop("label")
-    del columns.roles["text"]
-    return {"columns": _spelled(columns.roles, header)}
+    split = {role: name for role, name in roles.items() if role == "split"}
+    return {"columns": _spelled({**split, "target": roles["label"]}, header)}
 
 
 def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
     """Return whether a column without a role is the other half of what rows are."""
-    named = [columns.names[at] for at in {*subjects}]
-    halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
-    are_pairs = len({tuple(_without_marks(name)) for name in named}) < len(named)
-    are_pairs |= len(halves) > 1
-    are_pairs &= not {*subjects}.isdisjoint(columns.rest)
-    if header == "no":
-        numbers = columns.those(NUMBER.fullmatch)[1:]
-        beside = {*subjects, *numbers} if "path" in columns.roles else columns.those(_is_text)
-        are_pairs = not {*beside}.isdisjoint(columns.rest)
-    return are_pairs
+    beside = [*subjects]
+    if header == "no" and "path" in columns.roles:
+        beside += columns.those(NUMBER.fullmatch)[1:]
+    elif header == "no":
+        beside = columns.those(_is_text)
+    else:
+        named = [columns.names[at] for at in {*subjects}]
+        halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
+        are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
+        beside = beside if are_alike or len(halves) > 1 else []
+    return not {*beside}.isdisjoint(columns.rest)
 
 
 def _loses(columns: _Columns) -> bool:

@@ -427,12 +427,16 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))
     if not all(isinstance(record, dict) for record in first):
-        raise NotUnderstoodError(
-            f"{path}: this is one JSON document, whose items are no objects (got "
-            f"{first[0]!r:.80}); it is not read: write a list of objects with pandas.DataFrame("
-            f"rows, columns=[…]).to_json(path, orient='records')"
-        )
+        raise _no_rows(path, f"whose items are no objects (got {first[0]!r:.80})")
     return _named(chain(first, records))
+
+
+def _no_rows(path: str, problem: str) -> NotUnderstoodError:
+    """Return the refusal of a JSON document that holds no rows."""
+    return NotUnderstoodError(
+        f"{path}: this is one JSON document, {problem}; it is not read: write a JSON list of "
+        f"objects, such as with pandas.DataFrame(rows).to_json(path, orient='records')"
+    )
 
 
 def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
@@ -486,11 +490,7 @@ def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
     for name, column in top_items(raw):
         numbers = next(iter(columns.values()), column)
         if not isinstance(column, dict) or column.keys() != numbers.keys() or name in columns:
-            raise NotUnderstoodError(
-                f"{path}: this is one JSON document, whose key {name!r:.80} does not hold a value "
-                f"for each row; it is not read: write its rows as a JSON list of objects, such as "
-                f"with pandas.DataFrame(rows).to_json(path, orient='records')"
-            )
+            raise _no_rows(path, f"whose key {name!r:.80} does not hold a value for each row")
         columns[name] = column
     for number in next(iter(columns.values()), {}):
         yield {name: column[number] for name, column in columns.items()}

@@ -109,7 +109,9 @@ def open_files(
         from recordgen.formats.tfrecorder import find_frame
 
         if (found := find_frame([samples.listing(file.path) for file in files])) is None:
-            raise _followed(exc, options) from None
+            raise (
+                _followed(exc, options) if isinstance(exc, NotUnderstoodError) else exc
+            ) from None
         return _open_frame(*found, options)
     if images is not None:
         images.check()
@@ -122,26 +124,25 @@ def open_files(
     return replace(source, files=kept, detection=detection), detection.options
 
 
-def _followed(refusal: SourceError, options: ConvertOptions) -> SourceError:
+def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnderstoodError:
     """Return the refusal of a folder; if the file that it proposes stops, with that one's options.
 
     Nothing is proposed if nothing is likely to read that file, or only as a table: it names images.
     """
-    if not isinstance(refusal, NotUnderstoodError) or not refusal.source:
+    advice, source = refusal.options, refusal.source
+    if not source or advice.keys() - {"image_root"}:
         return refusal
-    advice: Mapping[str, Any] = refusal.options
-    if advice.keys() - {"image_root"}:
-        return refusal
+    root = advice.get("image_root", options.image_root)
     try:
-        detect(find_import_files(refusal.source), replace(options, **advice))
-    except NotUnderstoodError as file:
-        reason = f"{refusal.reason}; {file.reason}"
-        is_table = "target=" in file.options.get("columns", "")
-        if not file.options or (is_table and advice):
+        detect(find_import_files(source), replace(options, image_root=root))
+    except NotUnderstoodError as exc:
+        reason = f"{refusal.reason}; {exc.reason}"
+        is_table = "target=" in exc.options.get("columns", "")
+        if not exc.options or (is_table and advice):
             return NotUnderstoodError(reason, shown=refusal.shown)
-        source = file.source or refusal.source
+        found = {**advice, **exc.options}
         return NotUnderstoodError(
-            reason, shown=file.shown, options={**advice, **file.options}, source=source
+            reason, shown=exc.shown, options=found, source=exc.source or source
         )
     except (SourceError, UsageError):
         pass  # the reader of that file says it better

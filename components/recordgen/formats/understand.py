@@ -325,13 +325,10 @@ def tasks_of_lines(head: Head) -> Iterator[Candidate]:
     good = [line for line in lines if line.kind]
     if len(good) * 2 < len(lines) or not good:
         odd = next(line for line in lines if not line.kind)
-        is_read = not _is_other(odd.subject)
         problem = f"{odd.subject!r:.60} is no path and no text"
-        if not is_read:
-            problem += "; separate fields with commas or tabs"
-        elif "/" in odd.subject and not odd.labels:
+        if "/" in odd.subject and not odd.labels:
             problem += "; if its folder is its class, pass the folder of the images"
-        stop(head, problem, header="no", options=None if is_read else {})
+        stop(head, problem, header="no", options={} if _is_other(odd.subject) else None)
     _check_texts(head, good)
     first = good[0].kind
     yield Candidate(_plain(first).name, "", 0)
@@ -352,12 +349,8 @@ def _kind(line: Line) -> str:
 def _is_other(subject: str) -> bool:
     """Return whether a field names a file of rows, or holds several paths or numbers."""
     parts = subject.split()
-    are_several = len(parts) > 1 and all(map(_is_path_or_number, parts))
+    are_several = len(parts) > 1 and all(is_media(it) or NUMBER.fullmatch(it) for it in parts)
     return are_several or subject.lower().endswith((".jsonl", ".ndjson", ".json"))
-
-
-def _is_path_or_number(text: str) -> bool:
-    return is_media(text) or NUMBER.fullmatch(text) is not None
 
 
 def _check_texts(head: Head, lines: Sequence[Line]) -> None:
