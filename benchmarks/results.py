@@ -89,8 +89,7 @@ class Examples:
         """Write files and an import file into a folder; return the import file's path."""
         splits = np.where(self.in_test, "TEST", "TRAIN")
         answers = np.array(self.labels)[self.answers] if self.labels else self.answers
-        is_table = isinstance(self.inputs, pd.DataFrame)
-        if is_table:
+        if is_table := isinstance(self.inputs, pd.DataFrame):
             numbers = np.arange(len(splits))
             names = [f"no-{number:05d}" for number in numbers]
             days = pd.Timestamp("2020-01-01") + pd.to_timedelta(numbers * 389 % 997, "D")
@@ -232,7 +231,7 @@ def recordgen(contest: Contest, examples: Examples, training: Training, folder: 
 
     output, model = str(folder / "out"), str(folder / "model")
     is_table = isinstance(examples.inputs, pd.DataFrame)
-    convert(examples.write(folder), output, columns="target=target" if is_table else None)
+    convert(examples.write(folder), output, columns={"target": "target"} if is_table else {})
     run_fn(
         SimpleNamespace(
             train_files=[f"{output}/Split-train/*"],
@@ -253,7 +252,7 @@ def recordgen(contest: Contest, examples: Examples, training: Training, folder: 
 def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) -> float:
     """Fit a model of scikit-learn; images become rows of numbers."""
     train, inputs = ~examples.in_test, examples.inputs
-    if inputs.ndim > 2:
+    if isinstance(inputs, np.ndarray) and inputs.ndim > 2:
         inputs = inputs.reshape(len(inputs), -1) / 255
     seeds = [name for name in model.get_params() if name.endswith("random_state")]
     model.set_params(**dict.fromkeys(seeds, training.seed))

@@ -17,6 +17,7 @@ from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phas
 from recordgen.training.model import Models, backbone_of, build_model
 from recordgen.training.replicas import find_replicas
 
+COLOURED = {"crop": 0.0, "flip": False, "brightness": 0.1, "contrast": 0.1, "saturation": 0.1}
 SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
 
 
@@ -102,6 +103,13 @@ def test_gradients_add_up_to_the_last_step(fit):
     assert are_same == [True, False, True, False, True]  # the last: after the last epoch
 
 
+def test_kernels_decay_but_not_levels(fit, monkeypatch):
+    """A decay of 1 / rate leaves kernels their last step, and a BatchNormalization its gamma."""
+    monkeypatch.setattr(TwoParts, "weight_decay", 1000.0)
+    *_, (kernel, _, gamma, *_) = fit(epochs=1, schedule="constant", learning_rate=1e-3)
+    assert abs(kernel).max() < 0.01 < 0.9 < gamma.min()
+
+
 def test_the_best_weights_are_kept(fit, examples):
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
     # The more the model learns, the higher its loss on wrong labels.
@@ -122,15 +130,7 @@ def are_equal(some, others):
     ("settings", "expected"),
     [
         # settings, arguments of reading for training
-        (
-            {"colour": 0.1},
-            {
-                "augment": {
-                    **{"crop": 0.0, "flip": False},
-                    **dict.fromkeys(("brightness", "contrast", "saturation"), 0.1),
-                }
-            },
-        ),
+        ({"colour": 0.1}, {"augment": COLOURED}),
         ({"class_weights": "balanced"}, {"augment": None, "weights": "balanced"}),
     ],
 )

@@ -166,8 +166,12 @@ class Fitting:
             train_backbone(self.models.backbone, is_frozen=phase.is_frozen)
         rates = learning_rates(config, phase.rate, phase.end - phase.first, self.steps)
         accumulated = config.accumulate if config.accumulate > 1 else None
+        optimizer = keras.optimizers.Adam(
+            rates, weight_decay=self.trainer.weight_decay, gradient_accumulation_steps=accumulated
+        )
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         model.compile(
-            optimizer=keras.optimizers.Adam(rates, gradient_accumulation_steps=accumulated),
+            optimizer=optimizer,
             loss=self.trainer.loss(),
             metrics=list(self.trainer.metrics()),
             jit_compile=_jit_compile(),

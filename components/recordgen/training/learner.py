@@ -70,6 +70,9 @@ class TaskTrainer(ABC):
     #: The default of the setting.
     learning_rate: ClassVar[float] = RATE
 
+    #: Each step shrinks weights by this multiple of the learning rate; None: by nothing.
+    weight_decay: ClassVar[float | None] = None
+
     #: The fewest steps of a training whose epochs are not set, in at most MOST_EPOCHS.
     least_steps: ClassVar[int] = 300
 

@@ -246,7 +246,7 @@ class TableAccumulator(OneLabelAccumulator):
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.targets = Moments()
+        self.targets = Moments.of(np.empty((0, 1)))
 
     @classmethod
     def of_scores(cls, scores: Array) -> EvalAccumulator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ class Scale(NamedTuple):
         return Scale(self.mean, np.where(self.deviation > 0, self.deviation, apart))
 
 
+@dataclass(frozen=True)
 class Moments:
     """Mean and variance of columns of numbers (algorithm of Welford and Chan).
 
@@ -52,34 +54,31 @@ class Moments:
         count: the number of present numbers, float64 [columns].
         mean: their mean, float64 [columns].
         spread: the sum of their squared differences from the mean, float64 [columns].
+        rows: the number of rows, with and without numbers.
     """
 
-    def __init__(self, columns: int = 1) -> None:
-        self.count = np.zeros(columns)
-        self.mean = np.zeros(columns)
-        self.spread = np.zeros(columns)
-        self.rows = 0
+    count: Numbers
+    mean: Numbers
+    spread: Numbers
+    rows: int
 
     @classmethod
     def of(cls, numbers: npt.NDArray[Any]) -> Moments:
         """Return the moments of rows (float [rows, columns]); NaN represents a missing number."""
         present = ~np.isnan(numbers)
         values = np.where(present, numbers, 0).astype(np.float64)
-        found = cls(numbers.shape[1])
-        found.rows, found.count = len(numbers), present.sum(axis=0)
-        found.mean = values.sum(axis=0) / np.maximum(found.count, 1)
-        found.spread = np.where(present, np.square(values - found.mean), 0).sum(axis=0)
-        return found
+        count = present.sum(axis=0)
+        mean = values.sum(axis=0) / np.maximum(count, 1)
+        spread = np.where(present, np.square(values - mean), 0).sum(axis=0)
+        return cls(count, mean, spread, len(numbers))
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the rows of both."""
-        found = Moments(len(self.count))
-        found.rows, found.count = self.rows + other.rows, self.count + other.count
-        total, apart = np.maximum(found.count, 1), other.mean - self.mean
-        found.mean = self.mean + apart * other.count / total
+        count, apart = self.count + other.count, other.mean - self.mean
+        total = np.maximum(count, 1)
+        mean = self.mean + apart * other.count / total
         between = np.square(apart) * self.count * other.count / total
-        found.spread = self.spread + other.spread + between
-        return found
+        return Moments(count, mean, self.spread + other.spread + between, self.rows + other.rows)
 
     @property
     def with_gaps(self) -> list[int]:
@@ -90,3 +89,6 @@ class Moments:
     def scale(self) -> Scale:
         """Mean and standard deviation."""
         return Scale(self.mean, np.sqrt(self.spread / np.maximum(self.count, 1)))
+
+
+NOTHING = Moments.of(np.empty((0, 0)))

@@ -44,7 +44,7 @@ from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WE
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
-from recordgen.training.moments import Moments, Scale
+from recordgen.training.moments import NOTHING, Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -90,6 +90,7 @@ class TableTrainer(TaskTrainer):
     least_steps = 2000
     patience = 10
     learning_rate = 3e-3
+    weight_decay = 1.0
 
     @cached_property
     def table(self) -> Table:
@@ -223,11 +224,9 @@ class TableTrainer(TaskTrainer):
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
         decoder = ImageDecoder(self.config.size)
-        has_raw = self.dataset.encoding.pixels != ""
+        raw = self.dataset.encoding.pixels != ""
         known = self.table.features()
-        return TableReader(
-            self.table, known, names, defaults, decoder, is_ragged=True, has_raw=has_raw
-        )
+        return TableReader(self.table, known, names, defaults, decoder, is_ragged=True, has_raw=raw)
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
@@ -280,7 +279,7 @@ class TableTrainer(TaskTrainer):
     def _moments(self) -> Moments:
         """Of the rows' numbers, the inputs first, then the target if it is a number."""
         names = [*self._numbers, *([] if self.are_classes else [str(self.table.target)])]
-        return reduce(add, map(Moments.of, self._columns_of(names))) if names else Moments(0)
+        return reduce(add, map(Moments.of, self._columns_of(names))) if names else NOTHING
 
     @cached_property
     def _scale(self) -> Scale:
@@ -486,19 +485,16 @@ def to_numbers(values: Any) -> tf.Tensor:
     if values.dtype == tf.string:
         return date_numbers(values)
     if not isinstance(values, tf.RaggedTensor):
-        is_whole = values.dtype == tf.int64
-        floats = gaps_as_nan(values) if is_whole else tf.cast(values, tf.float32)
+        floats = gaps_as_nan(values) if values.dtype == tf.int64 else tf.cast(values, tf.float32)
         return floats[:, None] if len(floats.shape) == 1 else floats
     count = tf.cast(values.row_lengths(), tf.float32)
     there = tf.maximum(count, 1.0)  # an empty list becomes five zeros
     mean = tf.reduce_sum(values, 1) / there
     apart = values.flat_values - tf.gather(mean, values.value_rowids())
     spread = tf.reduce_sum(values.with_flat_values(tf.square(apart)), 1)
-    ends = [
-        tf.where(count > 0, end, 0.0)
-        for end in (tf.reduce_min(values, 1), tf.reduce_max(values, 1))
-    ]
-    return tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
+    ends = [tf.reduce_min(values, 1), tf.reduce_max(values, 1)]
+    numbers = tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
+    return tf.where(count[:, None] > 0, numbers, 0.0)
 
 
 def kind_of_texts(texts: tf.Tensor) -> str:
