@@ -262,6 +262,7 @@ SELECTIONS = [
     (("tiny=20",), (), DEFAULT | {"TINY"}),
     ((), ("tiny", "LEAK"), DEFAULT | {"TINY"}),
     (("-TINY",), ("TINY", "ALL"), DEFAULT),
+    (("LEAK",), ("TINY", "warning"), {"LEAK", "TINY"}),
 ]
 
 

@@ -30,6 +30,8 @@ def test_a_command_that_dies_leaves_a_sentence(by, code, word):
 
 def test_the_code_of_a_command_is_that_of_its_process():
     assert run_python("-c", WAITS.format("0")).returncode == 7
+    ignored = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); {WAITS.format(0)}"
+    assert run_python("-c", ignored).returncode == 7
     assert run_python("-m", "recordgen", "--version").returncode == 0
     assert run_python("-m", "recordgen", "--wrong").returncode == 2
 

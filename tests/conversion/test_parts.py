@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -414,6 +415,15 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
         with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
             parts.commit(planned)
     recordgen.convert(source, planned, resume=True, **SMALL)
+
+
+def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
+    path, winner = str(tmp_path / "run.json"), replace(lease.this_process(), host="elsewhere")
+    with lease.held(path):
+        lease.write_holder(path, winner)
+        with pytest.raises(RunnerError):
+            lease.check_held(path)
+    assert lease.read_holder(path) == winner
 
 
 def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):

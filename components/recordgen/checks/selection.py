@@ -47,8 +47,8 @@ class Selection:
     def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
         """Decode the options of these names.
 
-        ``-CODE`` does not run; ``CODE=NUMBER`` runs with another threshold. Unless ``lint`` names
-        codes alone, the default ones run, too, and those that ``fail_on`` names.
+        ``-CODE`` does not run; ``CODE=NUMBER`` runs with another threshold, and codes that
+        ``fail_on`` names run. Unless ``lint`` names codes alone, the default ones run, too.
 
         Raises: UsageError: a code is unknown, or a threshold is not a number above 0.
         """
@@ -57,8 +57,8 @@ class Selection:
         named = [word for word in lint if "=" not in word and not word.startswith("-")]
         default = frozenset(code for code, check in CHECKS.items() if check.is_default)
         failing = CHECKS.keys() & (word.upper() for word in fail_on)
-        codes = _codes("lint", named) or default | failing
-        chosen = codes.union(thresholds) - _codes("lint", ignored)
+        codes = _codes("lint", named) or default
+        chosen = codes.union(failing, thresholds) - _codes("lint", ignored)
         usual = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
         return cls(chosen, _codes("fail_on", fail_on), usual | thresholds)
 

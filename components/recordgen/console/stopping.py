@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +21,9 @@ from recordgen.errors import RecordgenError
 
 # After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
 STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
+
+# A signal to a group of processes comes twice: also from the parent, which passes it on.
+_SAME_SECONDS = 0.3
 
 _stopped_by: list[signal.Signals] = []
 _stopping: list[signal.Signals] = []  # the same, but empty outside of stopping()
@@ -39,6 +43,7 @@ def stopping(hint: str = "") -> Iterator[None]:
     _hints[:] = [hint]
     before: dict[signal.Signals, object] = {}
     deadlines: list[threading.Timer] = []
+    began: list[float] = []
     hooks = threading.excepthook, sys.unraisablehook
     threading.excepthook = _until_stopped(threading.excepthook)
     sys.unraisablehook = _until_stopped(sys.unraisablehook)
@@ -47,9 +52,10 @@ def stopping(hint: str = "") -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         by = signal.Signals(number)
-        if by == signal.SIGTERM and _stopped_by:
+        if _stopped_by and (by == signal.SIGTERM or time.monotonic() < began[0] + _SAME_SECONDS):
             return  # already stopping
         if not _stopped_by:
+            began.append(time.monotonic())
             _stopped_by.append(by)
             _stopping.append(by)
             deadlines.append(threading.Timer(STOP_SECONDS[by], _end))

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 _PASSED_ON = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"}
@@ -29,6 +30,7 @@ def supervised(command: Callable[[], object], set_up_logs: Callable[[], str]) ->
     if sys.platform != "linux" or not _is_only_thread():
         command()  # locks of other threads would stay locked in a child
         return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would not say that the child ended
     waited_for = {signal.SIGCHLD, *(signal.Signals[name] for name in _PASSED_ON)}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     this = os.getpid()
@@ -57,7 +59,8 @@ def _wait(child: int, waited_for: set[signal.Signals], set_up_logs: Callable[[],
         info = signal.sigwaitinfo(waited_for)
         # A terminal, for which the kernel speaks, signals both processes.
         if info.si_signo != signal.SIGCHLD and info.si_code <= 0:
-            os.kill(child, info.si_signo)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(child, info.si_signo)
 
 
 def _log_death(by: signal.Signals, hint: str) -> int:

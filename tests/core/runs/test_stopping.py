@@ -14,7 +14,7 @@ with stopping.stopping():
         os.kill(os.getpid(), signal.{by})
     except KeyboardInterrupt:
         print("interrupted by", stopping.stopped_by().name, flush=True)
-        os.kill(os.getpid(), signal.SIGTERM)  # a second signal during the stop
+        os.kill(os.getpid(), signal.{by})  # a second signal during the stop
         time.sleep({holds})
 """
 

@@ -63,7 +63,8 @@ def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
             yield
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
-            storage.remove(path)
+            if _is_mine(read_holder(path)):
+                storage.remove(path)
 
 
 def check_held(path: str) -> None:
