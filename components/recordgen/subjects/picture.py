@@ -20,8 +20,7 @@ _KINDS = frozenset({int, float})
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and abs(value) < _MAX_NUMBER
+    return type(value) in _KINDS and abs(value) < _MAX_NUMBER
 
 
 def are_numbers(values: Any) -> TypeGuard[list[float]]:
