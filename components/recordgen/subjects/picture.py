@@ -25,9 +25,8 @@ def is_number(value: Any) -> bool:
 
 def are_numbers(values: Any) -> TypeGuard[list[float]]:
     """Return whether these are a list of numbers that coordinates may have."""
-    if not (isinstance(values, list) and _KINDS.issuperset(map(type, values))):
-        return False
-    return not [value for value in values if not -_MAX_NUMBER < value < _MAX_NUMBER]
+    are_real = isinstance(values, list) and _KINDS.issuperset(map(type, values))
+    return are_real and not [each for each in values if not -_MAX_NUMBER < each < _MAX_NUMBER]
 
 
 def is_size(size: tuple[int, int]) -> bool:
