@@ -20,7 +20,7 @@ _KINDS = frozenset({int, float})
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
-    return type(value) in _KINDS and abs(value) < _MAX_NUMBER
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) < _MAX_NUMBER
 
 
 def are_numbers(values: Any) -> TypeGuard[list[float]]:
