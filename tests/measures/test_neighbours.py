@@ -64,16 +64,14 @@ def test_three_bits_are_found_wherever_they_lie(bits):
 def test_hashes_without_information_stay_alone():
     """They are no neighbours, though equal."""
     usable = np.array([False, True, False, True])
-    found = find_neighbours(hashes(7, 7, 7, 7), usable=usable)
-    assert found.tolist() == [0, 1, 2, 1]
+    assert find_neighbours(hashes(7, 7, 7, 7), usable=usable).tolist() == [0, 1, 2, 1]
 
 
 def test_pairs_that_do_not_look_alike_are_dropped():
     """Pictures with equal or close hashes may be of two kinds, two of each."""
     kinds = np.array([0, 1, 0, 1, 0, 1])
-    found = find_neighbours(
-        hashes(8, 8, 8, 8, 9, 9), alike=lambda one, other: kinds[one] == kinds[other]
-    )
+    values = hashes(8, 8, 8, 8, 9, 9)
+    found = find_neighbours(values, alike=lambda one, other: kinds[one] == kinds[other])
     assert found.tolist() == [0, 1, 0, 1, 0, 1]
 
 
@@ -87,8 +85,7 @@ def test_things_may_have_several_hashes():
 
     values = random_hashes(6)
     values[3] = values[1]
-    found = find_neighbours(values, count=3, alike=alike)
-    assert found.tolist() == [0, 0, 2]
+    assert find_neighbours(values, count=3, alike=alike).tolist() == [0, 0, 2]
     assert asked == [(1, 3)]
 
 

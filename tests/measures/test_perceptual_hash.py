@@ -48,13 +48,8 @@ def test_thumbnail_averages_what_each_pixel_covers():
     """By area, also where pixels are divided."""
     rows = np.arange(48) * 4
     look = look_of(gray(np.repeat(rows[:, None], 32, axis=1)))
-    expected = [
-        (2 * rows[3 * part // 2] + rows[3 * part // 2 + 1]) / 3
-        if part % 2 == 0
-        else (rows[3 * part // 2] + 2 * rows[3 * part // 2 + 1]) / 3
-        for part in range(32)
-    ]
-    assert look.thumbnail[:, 0].tolist() == [math.floor(level + 0.5) for level in expected]
+    halves = np.repeat(rows, 2).reshape(32, 3)
+    assert look.thumbnail[:, 0].tolist() == [math.floor(each + 0.5) for each in halves.mean(1)]
     assert (look.thumbnail == look.thumbnail[:, :1]).all()
 
 
@@ -97,8 +92,7 @@ def test_colours_are_weighted_as_eyes_do():
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2), (3, 3), (4, 4), (32, 32), (33, 31)])
 def test_tiny_pictures_have_a_look(shape):
     """They are enlarged, and not sharp."""
-    pixels = np.full(shape, 77)
-    look = look_of(gray(pixels))
+    look = look_of(gray(np.full(shape, 77)))
     assert look.thumbnail.shape == (SIDE, SIDE)
     assert (look.thumbnail == 77).all()
     assert look.sharpness == 0

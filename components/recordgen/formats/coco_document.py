@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 import math
+import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -257,8 +258,12 @@ class CocoDocument:
         """Return the annotations of the image with an id."""
         numbers, found = iter(self._places.get(_key(image_id), ())), []
         for start, size in zip(numbers, numbers, strict=True):
-            self._packed.seek(start)
-            found.append(Annotation(*marshal.loads(self._packed.read(size))))
+            if self._size > _IN_MEMORY:  # one call for each: they are in any order
+                packed = os.pread(self._packed.fileno(), size, start)
+            else:
+                self._packed.seek(start)
+                packed = self._packed.read(size)
+            found.append(Annotation(*marshal.loads(packed)))
         return found
 
     def picture(
@@ -300,8 +305,7 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
                 found.add(key, item)
         found.check()
     except ValueError as exc:
-        message = f"{listing.root}{name}: this is no whole COCO document: {exc}"
-        raise SourceError(message) from exc
+        raise SourceError(f"{listing.root}{name}: this is no whole COCO document: {exc}") from exc
     return found
 
 

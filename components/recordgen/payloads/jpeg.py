@@ -137,11 +137,7 @@ def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
             RejectCode.UNSUPPORTED_PIXELS,
             f"a JPEG must have 8 bits per channel (got {body[0]}); save it again with 8 bits",
         )
-    height, width, count = (
-        int.from_bytes(body[1:3], "big"),
-        int.from_bytes(body[3:5], "big"),
-        body[5],
-    )
+    height, width, count = struct.unpack_from(">HHB", body, 1)
     if not (height and width and count in (1, 3, 4)):
         raise corrupt(f"has a frame of {width}×{height} pixels with {count} components")
     for sampling, table in zip(body[7::3], body[8::3], strict=True):

@@ -103,7 +103,7 @@ def is_relative(uri: str) -> bool:
 
 
 def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or os.path.isabs(path)  # C:/ on Windows
+    return path.startswith("/") or (os.sep != "/" and os.path.isabs(path))  # C:/ on Windows
 
 
 def slip_hint(path: str) -> str:
@@ -157,7 +157,7 @@ def resolve(uri: str, source: str) -> str:
     if _is_absolute(uri):
         return uri
     if is_local(source):
-        return posixpath.join(posixpath.dirname(source), uri)
+        return source[: source.rfind("/") + 1] + uri
     # Resolve "..": object stores take it for a name. No relative path leaves the bucket or host.
     scheme, rest = source.split("://", 1)
     if is_http(source):  # "?" and "#" end a URL's path, but are part of an object's name

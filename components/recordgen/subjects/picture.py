@@ -20,15 +20,13 @@ _KINDS = frozenset({int, float})
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and abs(value) < _MAX_NUMBER
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) < _MAX_NUMBER
 
 
 def are_numbers(values: Any) -> TypeGuard[list[float]]:
     """Return whether these are a list of numbers that coordinates may have."""
-    if not (isinstance(values, list) and _KINDS.issuperset(map(type, values))):
-        return False
-    return not [value for value in values if not -_MAX_NUMBER < value < _MAX_NUMBER]
+    are_real = isinstance(values, list) and _KINDS.issuperset(map(type, values))
+    return are_real and not [each for each in values if not -_MAX_NUMBER < each < _MAX_NUMBER]
 
 
 def is_size(size: tuple[int, int]) -> bool:

@@ -76,14 +76,6 @@ def test_the_boxes_of_many_examples_are_sampled():
     names = [name for name, split in splits.items() for _ in range(split.examples)]
     records = [*range(20_000), 0, 1]
     facts = pa.table({"split": names, "record": records, "annotation": [None, *["[]"] * 20_001]})
-    found = charted(facts, dataset_of(splits=splits)).to_pydict()
-    assert found["record"] == records
-    sampled = [
-        each for each in zip(records, found["annotation"], strict=True) if each[1] is not None
-    ]
-    assert sampled == [
-        (0, ""),
-        *((each, "[]") for each in range(4, 20_000, 4)),
-        (0, "[]"),
-        (1, "[]"),
-    ]
+    texts = charted(facts, dataset_of(splits=splits))["annotation"].to_pylist()
+    assert texts[:20_000:4] + texts[20_000:] == ["", *["[]"] * 5_001]
+    assert texts.count(None) == 15_000

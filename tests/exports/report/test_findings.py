@@ -191,9 +191,8 @@ def test_a_page_of_a_million_examples(tmp_path):
     count = 200_000
     numbers = np.arange(count)
     name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), ["n" * 200])
-    split = pa.DictionaryArray.from_arrays(
-        pa.array((numbers % 2).astype(np.int32)), ["train", "eval"]
-    )
+    splits = pa.array((numbers % 2).astype(np.int32))
+    split = pa.DictionaryArray.from_arrays(splits, ["train", "eval"])
     facts = pa.table(
         {
             **{"split": split, "shard": name, "record": pa.array(numbers, pa.int32())},

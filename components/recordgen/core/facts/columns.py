@@ -340,10 +340,9 @@ class FactsBuilder:
         return sum(len(chunk.contents) for chunk in self._chunks) + len(self._notes)
 
     @property
-    def annotations(self) -> Columns | None:
-        """The annotations, if the rows have their own."""
-        own = [chunk.annotations for chunk in self._chunks if chunk.annotations is not None]
-        return pa.chunked_array(own, pa.string()) if own else None
+    def annotations(self) -> Sequence[Columns]:
+        """The annotations in parts, if the rows have their own."""
+        return [chunk.annotations for chunk in self._chunks if chunk.annotations is not None]
 
     def kept(self, count: int) -> tuple[RowIndices, npt.NDArray[np.bool_]]:
         """Return the indexes of rows to keep whole, and which of them are the sample."""
@@ -426,9 +425,8 @@ def together(
     ``sample`` rows are kept whole, in addition to those that the builder names.
     """
     parts = [pa.array(part, pa.string()) for part in annotations if part is not None]
-    noted = pa.chunked_array(parts, pa.string()) if parts else builder.annotations
-    if noted is None:
-        noted = pa.nulls(len(rows), pa.string())
+    unknown = [pa.nulls(len(rows), pa.string())]
+    noted = pa.chunked_array(parts or builder.annotations or unknown, pa.string())
     found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], noted)
     facts = builder.columns()
     for name in facts.column_names:

@@ -38,7 +38,7 @@ from recordgen.rejects import Counted, Finding, OddLine, Reject, RejectCode
 # Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
-_BLOCK_CHARACTERS = 8 << 20
+_BLOCK_CHARACTERS = 4 << 20
 
 # Findings per file in the staging folder, about 2 MB.
 _FINDINGS_AT_ONCE = 10_000

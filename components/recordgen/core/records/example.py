@@ -69,6 +69,8 @@ FeatureValue = Union[
     bytes, int, float, Sequence[bytes], Sequence[int], Sequence[float], "npt.NDArray[Any]", None
 ]
 
+_LISTS = (list, tuple)  # a tuple of types is compared in half the time of a union
+
 
 @cache
 def _message_class() -> type[Any]:
@@ -113,9 +115,9 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
             tag, value = _INT64, varint(value)
         elif isinstance(value, float):
             tag, value = _FLOAT, _F4.pack(value)
-        elif value is None or (isinstance(value, list | tuple) and not value):
+        elif value is None or (isinstance(value, _LISTS) and not value):
             continue
-        elif isinstance(value, list | tuple) and isinstance(value[0], bytes):
+        elif isinstance(value, _LISTS) and isinstance(value[0], bytes):
             parts = [part for item in value for part in (_value_head(len(item)), item)]
             small += _list_head(name, _BYTES, sum(map(len, parts)))
             if max(map(len, parts)) < _SMALL_BYTES:  # such as the tokens of a text
@@ -187,7 +189,7 @@ def _value_head(size: int) -> bytes:
 
 def _packed(numbers: Any) -> tuple[bytes, bytes]:
     """Return the list tag and the packed values of several numbers."""
-    if isinstance(numbers, list | tuple):
+    if isinstance(numbers, _LISTS):
         if isinstance(numbers[0], float):
             return _FLOAT, struct.pack(f"<{len(numbers)}f", *numbers)
         return _INT64, b"".join(map(varint, numbers))

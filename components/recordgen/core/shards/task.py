@@ -379,6 +379,8 @@ class ShardStats:
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         """Return the counts as a ShardResult."""
         found, rows = self._sum, task.rows.columns
+        noted = map(self._task.annotations_for_checks, rows["annotation"].chunks)
+        sample = -(-SAMPLE_ROWS // task.count) if self._keeps_rows else 0
         return ShardResult(
             task.split,
             Shard(file, found.examples, size, self._digest.hexdigest(), task.label),
@@ -391,12 +393,7 @@ class ShardStats:
             unlabelled=found.unlabelled,
             changes=dict(sorted(found.changes.items())),
             lengths=b"".join(self._lengths),
-            facts=together(
-                rows,
-                found.facts,
-                map(self._task.annotations_for_checks, rows["annotation"].chunks),
-                -(-SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
-            ),
+            facts=together(rows, found.facts, noted, sample),
         )
 
 

@@ -270,18 +270,15 @@ def charted(part: Any, dataset: Dataset) -> Any:
 
     The others have null; "" is an example without an annotation whose boxes would be read.
     """
-    step = _step(dataset.examples, _CHARTED)
-    part = part.filter(pa.array(part["record"].to_numpy() % step == 0))
-    steps = np.ones(len(part), np.int64)
+    step = -(-dataset.examples // _CHARTED) or 1
+    numbers, steps = part["record"].to_numpy(), np.ones(len(part), np.int64)
     for name, rows in _rows_by_split(dataset, part).items():
-        steps[rows] = step * _step(dataset.splits[name].examples, step * _BOXED)
-    is_boxed = pa.array(part["record"].to_numpy() % steps == 0)
-    texts = pc.if_else(is_boxed, part["annotation"].fill_null(""), None)
-    return part.set_column(part.column_names.index("annotation"), "annotation", texts)
-
-
-def _step(count: int, most: int) -> int:
-    return max(1, -(-count // most))
+        steps[rows] = step * (-(-dataset.splits[name].examples // (step * _BOXED)) or 1)
+    is_boxed = pa.array(numbers % steps == 0)
+    texts = pc.if_else(is_boxed, part["annotation"], None)  # few: all together may be large
+    texts = pc.coalesce(texts, pc.if_else(is_boxed, "", None))
+    part = part.set_column(part.column_names.index("annotation"), "annotation", texts)
+    return part.filter(pa.array(numbers % step == 0))
 
 
 def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
