@@ -32,8 +32,8 @@ COLUMNS = (
 
 _COLUMNS_SHOWN = 24
 
-# Examples that charts show, and those of each split whose boxes are read: of more, each second
-# record of a shard, or fewer.
+# Examples that charts show, and those of each split whose boxes are read: of more, each second one,
+# or fewer.
 _CHARTED = 1_000_000
 _BOXED = 5000
 
@@ -265,13 +265,15 @@ class Contents:
     boxes: Sequence[Histogram] = ()
 
 
-def charted(part: Any, dataset: Dataset) -> Any:
+def charted(part: Any, dataset: Dataset, before: int) -> Any:
     """Return the examples of a part that charts show, and the annotations of some of them.
 
     The others have null; "" is an example without an annotation whose boxes would be read.
+
+    Args: before: the number of examples in the parts before this one.
     """
     step = -(-dataset.examples // _CHARTED) or 1
-    numbers, steps = part["record"].to_numpy(), np.ones(len(part), np.int64)
+    numbers, steps = np.arange(before, before + len(part)), np.ones(len(part), np.int64)
     for name, rows in _rows_by_split(dataset, part).items():
         steps[rows] = step * (-(-dataset.splits[name].examples // (step * _BOXED)) or 1)
     is_boxed = pa.array(numbers % steps == 0)

@@ -85,8 +85,10 @@ def _some_examples(output: Output, wanted: Sequence[Line]) -> tuple[Any, Mapping
     """
     shown: list[Any] = []
     places: dict[Line, Place] = {}
+    before = 0
     for part in output.example_parts(COLUMNS):
-        shown.append(charted(part, output.dataset))
+        shown.append(charted(part, output.dataset, before))
+        before += len(part)
         places = {**places_in(part, wanted), **places}
         del part  # it may be large: the next one follows
     facts = pa.concat_tables(shown).unify_dictionaries() if shown else None
