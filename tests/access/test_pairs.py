@@ -12,7 +12,7 @@ import recordgen
 from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from recordgen.registry import OWN
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import COMPONENTS, encoded, noise, run_python
 
 MANY = 10_000
 
@@ -216,6 +216,18 @@ def test_tokens_without_tags(tmp_path):
     recordgen.write([{"tokens": ["a", "b"], "tags/label": [0]}], tmp_path / "out")
     with pytest.raises(RecordError, match="record 0: tags/label"):
         recordgen.source(tmp_path / "out").pairs(task="text_entities")[0]
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_items(tmp_path):
+    """None of them is Any, which would be an int, too; what a function makes of them is known."""
+    pytest.importorskip("mypy")
+    opened = "import recordgen; source = recordgen.source('out'); images = source.images(8)"
+    items = "source[0], images[0], images[:1], source.pairs()[0], images.map(len)[0]"
+    program = tmp_path / "a.py"
+    program.write_text(f"{opened}; numbers: list[int] = [{items}]")
+    done = run_python("-m", "mypy", str(program), cwd=COMPONENTS.parent)
+    assert [f"List item {n}" in done.stdout for n in range(5)] == [True] * 4 + [False]
 
 
 def test_pairs_need_neither_tensorflow_nor_arrow(converted):

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 import recordgen
 from recordgen import read, write
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading import Tuning
+from recordgen.reading import Tuning, named_errors
 from tests.reading.conftest import example, write_records
 
 
@@ -202,6 +202,17 @@ def test_a_feature_list_is_read_as_a_list_only(sequences):
         recordgen.load(sequences, columns="image=words")
     with pytest.raises(RecordError, match="'words'"):
         recordgen.source(sequences).images(columns="image=words")[1]
+
+
+@pytest.mark.parametrize("name", ["id", "words"])
+def test_a_feature_list_that_begins_later_is_named(sequences, tmp_path, name):
+    """What the first records are decides how features are read; another record is an error."""
+    plain = write_records(tmp_path / "0.rec", [example({"id": 1, "words": [b"w"]})] * 20)
+    order = [plain, sequences] if name == "words" else [sequences, plain]
+    spec = {"id": tf.io.VarLenFeature(tf.int64), "words": tf.io.RaggedFeature(tf.string)}
+    data = read(order, feature_spec=spec)
+    with pytest.raises(RecordError, match=f"{order[1]}: record [01]:"), named_errors(data):
+        list(data)
 
 
 def test_a_missing_feature_has_its_default(tmp_path):

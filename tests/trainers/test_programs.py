@@ -56,8 +56,9 @@ right = (scores(pixels).argmax(1) == masks)[masks < 255]
 print(f"accuracy {right.float().mean():.4f}")
 """
 
-# An index has torchvision for the CUDA build of PyTorch, whose operators a CPU build does not load;
-# then these stand in, since detectors need no others to learn.
+# PyPI's torchvision for Linux is for CUDA: its operators (_C.so) are linked to libtorch_cuda.so,
+# which the CPU build of PyTorch lacks, so its import fails ("operator torchvision::nms does not
+# exist"). Only then, these stand in: detectors need no other operators to learn on a CPU.
 OPERATORS = """
 import torch
 try:

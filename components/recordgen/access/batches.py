@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-_Item = TypeVar("_Item", covariant=True)
+Item = TypeVar("Item", covariant=True)
 
 
 def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArray[np.int64]:
@@ -31,7 +31,7 @@ def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArra
     return found[index::shards]
 
 
-class BatchedSequence(Sequence[_Item]):
+class BatchedSequence(Sequence[Item]):
     """A sequence whose items are also read in batches.
 
     Attributes:
@@ -40,15 +40,26 @@ class BatchedSequence(Sequence[_Item]):
 
     threads: int
 
-    @abstractmethod
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Item]: ...
     def __getitem__(self, index: Any) -> Any:
-        """Return an item; or a list of items, of a slice or a list of indexes."""
+        """Return an item; or a list of items, of a slice or a list of indexes.
+
+        Raises: IndexError: there is no such record; RecordError: a record or an image is damaged.
+        """
+        return self.read(index)
+
+    @abstractmethod
+    def read(self, index: Any) -> Any:
+        """Return what ``[index]`` does."""
 
     def collate(self, items: Sequence[Any]) -> Any:
         """Return items as one batch: numbers and arrays of one shape are stacked."""
         return together(items)
 
-    def __getitems__(self, indexes: Iterable[int]) -> list[_Item]:
+    def __getitems__(self, indexes: Iterable[int]) -> list[Item]:
         """Return the items of a batch of PyTorch, whose default collation calls :attr:`collate`.
 
         Alone, it stacks values of one shape, and takes the names in the first dict for all.

@@ -123,14 +123,12 @@ class Decoder:
     def decode(self, encoded: Pixels, raw_size: tuple[int, int] | None = None) -> Decoded:
         """Decode an image file, or raw pixels of a height and width. Raises: ValueError."""
         if raw_size is not None:
-            pixels = encoded.reshape(*raw_size, RAW_CHANNELS)
-            found = self._shown(pixels, raw_size, 1)
+            whole = encoded.reshape(*raw_size, RAW_CHANNELS), raw_size, 1
         elif bytes(encoded[:3]) == _JPEG:
-            found = self._shown(*self._jpeg(encoded))
+            whole = self._jpeg(encoded)
         else:
-            pixels = _by_pillow(encoded)
-            found = self._shown(pixels, (pixels.shape[0], pixels.shape[1]), 1)
-        pixels, view = found
+            whole = _by_pillow(encoded)
+        pixels, view = self._shown(*whole)
         size = pixels.shape[0], pixels.shape[1]
         shown: npt.NDArray[Any] = pixels
         if self.scale != "uint8":
@@ -219,13 +217,15 @@ class OfExamples(NamedTuple):
             raise ValueError(f"its image cannot be decoded: {exc}") from exc
 
 
-def _by_pillow(encoded: Pixels) -> Pixels:
-    """Decode the first frame of an image file of any format."""
+def _by_pillow(encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
+    """Decode the first frame of an image file of any format; return as :meth:`Decoder._jpeg`."""
     try:
         with Image.open(io.BytesIO(encoded.tobytes())) as image:
+            size = image.height, image.width
             if image.mode.startswith("I;16"):
-                return np.asarray(np.asarray(image)[..., None] >> 8, np.uint8).repeat(3, -1)
-            return np.asarray(image.convert("RGB"))
+                levels = np.asarray(np.asarray(image)[..., None] >> 8, np.uint8)
+                return levels.repeat(3, -1), size, 1
+            return np.asarray(image.convert("RGB")), size, 1
     except (OSError, SyntaxError, Image.DecompressionBombError) as exc:
         raise ValueError(str(exc)) from exc
 

@@ -94,12 +94,6 @@ class LocalFile:
             self.check()
             raise ChangedError(self, opened.size, size)
 
-    def check_version(self, found: str) -> None:
-        """Compare the version of the file with the expected one. Raises: ChangedError."""
-        if self.version and self.version != found:
-            before, now = (int(each.partition(":")[0]) for each in (self.version, found))
-            raise ChangedError(self, before, now)
-
 
 class _Opened:
     """An open file. It is closed when no thread uses it, so only its methods use the descriptor.
@@ -134,7 +128,8 @@ def _opened(file: LocalFile) -> _Opened:
     except OSError as exc:
         raise StorageError(f"{file.name}: cannot be read: {exc.strerror}") from exc
     file.check()
-    file.check_version(f"{opened.size}:{opened.modified}")
+    if file.version not in ("", f"{opened.size}:{opened.modified}"):
+        raise ChangedError(file, int(file.version.partition(":")[0]), opened.size)
     return opened
 
 
@@ -188,14 +183,10 @@ def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
             found.update(zip(parts, file.read(parts), strict=True))
         else:
             requests += _requests(parts)
-    answers = map_in_order(_answer, requests, threads=RANGES_AT_ONCE)
+    answers = map_in_order(lambda its: its[0].file.read(its), requests, threads=RANGES_AT_ONCE)
     for request, answer in zip(requests, answers, strict=True):
         found.update(zip(request, answer, strict=True))
     return [found[each] for each in ranges]
-
-
-def _answer(request: Sequence[Range]) -> list[bytes]:
-    return request[0].file.read(request)
 
 
 def _requests(ranges: Sequence[Range]) -> list[list[Range]]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from recordgen.access.batches import BatchedSequence, together
+from recordgen.access.batches import BatchedSequence, Item, together
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.decode import Decoder
 from recordgen.access.named_features import SHOWN, named_features, shown_features
@@ -19,6 +19,21 @@ from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_Mapped = TypeVar("_Mapped")
+
+
+#: A number, an array, such as pixels; or a dict of them, such as columns or boxes.
+Value: TypeAlias = "np.generic | npt.NDArray[Any] | dict[str, Any]"
+
+#: An image with its class, classes, mask or boxes; an image without a label is alone.
+ImageItem: TypeAlias = "npt.NDArray[Any] | tuple[npt.NDArray[Any], Value]"
+
+#: Inputs; or inputs, label and, if there is one, weight.
+AnyItem: TypeAlias = "str | Value | tuple[str | Value, ...]"
 
 # Records that are read together for their labels.
 _AT_ONCE = 256
@@ -97,7 +112,7 @@ def labelled(
     return Pairing(names, inputs, label, encoded)
 
 
-class Pairs(BatchedSequence[Any]):
+class Pairs(BatchedSequence[Item]):
     """The inputs and labels of a source: ``(uint8 [224, 224, 3], 3)``, ``("Good.", 1)``.
 
     :meth:`recordgen.access.source.Source.images` says what they are for each task.
@@ -170,14 +185,11 @@ class Pairs(BatchedSequence[Any]):
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, index: Any) -> Any:
-        """Return inputs and their label, or a list of such pairs.
-
-        Raises: IndexError: there is no such record; RecordError: a record or an image is damaged.
-        """
+    def read(self, index: Any) -> Any:
+        """Return inputs and their label, or a list of such pairs, as ``[index]``."""
         return self.source.read(index, self._readers, self._to_item)
 
-    def map(self, function: Callable[[Any], Any]) -> Pairs:
+    def map(self, function: Callable[[Item], _Mapped]) -> Pairs[_Mapped]:
         """Return pairs of which each item is what a function makes of it: an input or a tuple."""
         return Pairs(*self._made_of, (*self._changes, function))
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, SupportsIndex, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -89,10 +89,9 @@ class Records(BatchedSequence[Example]):
             open_file(file, size, generations.get(file.path), cache_bytes=limit)
             for file, size in zip(shards.files, sizes, strict=True)
         ]
-        has_index = shards.parts and shards.parts[0][1].index
-        changed = "it was changed since it was opened; open it again"
-        what_to_do = remedy(shards.parts[0][0]) if has_index else changed
-        self._stale = f"is not where the index says; {what_to_do}"
+        self._remedy = "it was changed since it was opened; open it again"
+        if shards.parts and shards.parts[0][1].index:
+            self._remedy = remedy(shards.parts[0][0])
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes, token = self._made_of
@@ -105,14 +104,6 @@ class Records(BatchedSequence[Example]):
 
     def __len__(self) -> int:
         return self._firsts[-1]
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Example]: ...
-    def __getitem__(self, index: Any) -> Any:
-        """Return an example, or a list of them. Raises: as :meth:`read`."""
-        return self.read(index)
 
     def read(
         self,
@@ -201,7 +192,7 @@ class Records(BatchedSequence[Example]):
             self._range(index).file.confirm()  # else the error is that another dataset is there
             # The head of a record of another length: the index is that of other records.
             if isinstance(exc, LengthError) and RECORDS.is_mine(frame):
-                raise SourceError(f"{self._named(index)} {self._stale}") from exc
+                raise SourceError(f"{self._named(index)}: stale index; {self._remedy}") from exc
             raise RecordError(f"{self._named(index)}: {exc}; convert again") from exc
 
     def _named(self, index: int) -> str:

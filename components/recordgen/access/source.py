@@ -11,7 +11,7 @@ from recordgen.core.task.annotation import is_image
 from recordgen.errors import UsageError, names_checked
 
 if TYPE_CHECKING:
-    from recordgen.access.pairs import Pairs
+    from recordgen.access.pairs import AnyItem, ImageItem, Pairs
 
 
 class Source(Records):
@@ -54,7 +54,7 @@ class Source(Records):
         boxes: str = "rel_xyxy",
         fields: Sequence[str] = (),
         columns: str = "",
-    ) -> Pairs:
+    ) -> Pairs[ImageItem]:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
 
         Pixels are writable, and do not depend on what is imported.
@@ -102,14 +102,14 @@ class Source(Records):
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         size: Any = image_size  # of any form
         decoder = Decoder(size, resize, method, pixels, layout, boxes, names)
-        found = Pairs(self, decoder, task, columns)
+        found: Pairs[ImageItem] = Pairs(self, decoder, task, columns)
         if not any(map(is_image, found.names)):
             raise UsageError(
                 f"{self!r} has no images to decode; source.pairs() has its inputs and labels"
             )
         return found if transform is None else found.map(partial(_with_inputs, transform))
 
-    def pairs(self, *, task: str = "auto", columns: str = "") -> Pairs:
+    def pairs(self, *, task: str = "auto", columns: str = "") -> Pairs[AnyItem]:
         """Return the inputs and labels of examples, as ``recordgen.load`` gives them.
 
         - texts: the text (str) and its class, or float32 [classes] of 0 and 1

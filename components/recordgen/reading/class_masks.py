@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading.classes import ClassPlan
+from recordgen.reading.objects import framed
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.targets import ClassNumbers
 from recordgen.reading.windows import floats
@@ -30,9 +31,7 @@ class Masks(NamedTuple):
 
     def seen_through(self, views: tf.Tensor) -> Masks:
         """Return the masks as their images are seen through views (float32 [batch, 4])."""
-        start, extent = self.views[:, :2], self.views[:, 2:]
-        seen = tf.concat([start + views[:, :2] * extent, views[:, 2:] * extent], 1)
-        return self._replace(views=seen)
+        return self._replace(views=framed(self.views, views))
 
     def mirrored(self, chosen: tf.Tensor) -> Masks:
         """Mirror the masks of the chosen (bool [batch]) images left to right."""
@@ -50,7 +49,7 @@ class Masks(NamedTuple):
 def whole_masks(encoded: tf.Tensor) -> Masks:
     """Return masks (string [batch]) as they are stored."""
     count = tf.shape(encoded)[0]
-    views = tf.tile(tf.constant([[0.0, 0.0, 1.0, 1.0]]), [count, 1])
+    views = tf.tile([[0.0, 0.0, 1.0, 1.0]], [count, 1])
     return Masks(encoded, views, tf.zeros([count], tf.bool))
 
 

@@ -60,11 +60,6 @@ def has_boxes(task: str) -> bool:
     return BOXES in TASKS[task].facts
 
 
-def has_masks(task: str) -> bool:
-    """Return whether examples of a task have masks."""
-    return MASKS in TASKS[task].facts
-
-
 def has_several_labels(task: str) -> bool:
     """Return whether an example of a task may have more than one label."""
     return TASKS[task].labelling == SEVERAL
@@ -109,7 +104,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     mode: str | None = options.label_mode
     if has_boxes(task):
         mode = BOX_MODE
-    elif has_masks(task):
+    elif MASKS in TASKS[task].facts:
         mode = mode and MASK_MODE
     elif mode == AUTO:
         mode = "multi_hot" if has_several_labels(task) else "int"

@@ -126,7 +126,8 @@ class ImageDecoder:
         count = tf.shape(encoded)[0]
         known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
         items = (encoded, known, _draws(count, seed), *([] if is_raw is None else [is_raw]))
-        return self._each(lambda item: self._resized(decode(*item)), items, changes, self._dtype)
+        dtype = tf.float32 if self.decoder == "exact" else tf.uint8
+        return self._each(lambda item: self._resized(decode(*item)), items, changes, dtype)
 
     @as_written
     def attempt(
@@ -184,11 +185,6 @@ class ImageDecoder:
         spec = tf.TensorSpec((*self.image_size, 3), tf.uint8 if is_whole else dtype)
         return tf.map_fn(one, (items, changes), fn_output_signature=spec)
 
-    @property
-    def _dtype(self) -> tf.DType:
-        """The type of resized images that are not changed."""
-        return tf.float32 if self.decoder == "exact" else tf.uint8
-
     def changed(self, images: tf.Tensor, changes: Changes) -> tf.Tensor:
         """Change images (uint8 [batch, height, width, 3]) of the decoder's size."""
         return self._each(lambda image: image, images, changes)
@@ -238,7 +234,18 @@ class ImageDecoder:
         def decode(data: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))
 
-        return self._each(decode, encoded, changes)
+        if changes:
+            return self._each(decode, encoded, changes)
+        # A call for each image: the steps of a loop take as long as decoding a small one.
+        one = tf.function(decode, [tf.TensorSpec((), tf.string)], autograph=False)
+        return tf.raw_ops.MapDefun(
+            arguments=[encoded],
+            captured_inputs=[],
+            output_types=[tf.uint8],
+            output_shapes=[(*self.image_size, 3)],
+            f=one.get_concrete_function(),
+            max_intra_op_parallelism=1,
+        )[0]
 
     def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one JPEG of known size, or its window, at a known scale."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -30,12 +30,13 @@ from recordgen.reading.objects import (
     moved,
 )
 from recordgen.reading.options import RAGGED, ReadOptions
-from recordgen.reading.parsing import to_parsing_spec
+from recordgen.reading.parsing import checked, to_parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
 #: The coordinates and the class that pad a batch.
 PADDING = -1
 
+_Move: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 # Rounding may put boxes slightly outside of their image. Beyond this limit, which the Object
 # Detection API also has, they are probably in pixels.
@@ -58,52 +59,42 @@ class Boxes(NamedTuple):
 
     def seen_through(self, views: tf.Tensor) -> Boxes:
         """Return the boxes relative to the views (float32 [batch, 4]) of their images."""
-        mine = tf.gather(views, self._images())
-        corners = moved(self.corners.values, mine)
-        return self._framed(lambda frames: framed(frames, mine))._replace(
-            corners=self.corners.with_values(corners)
-        )
+        return self._changed(tf.gather(views, self._images()), moved, framed)
 
     def mirrored(self, chosen: tf.Tensor) -> Boxes:
         """Mirror the boxes of the chosen (bool [batch]) images left to right."""
-        mine = tf.gather(chosen, self._images())
-        corners = mirrored(self.corners.values, mine)
-        return self._framed(lambda frames: mirrored_frames(frames, mine))._replace(
-            corners=self.corners.with_values(corners)
-        )
+        return self._changed(tf.gather(chosen, self._images()), mirrored, mirrored_frames)
 
-    def _framed(self, move: Callable[[tf.Tensor], tf.Tensor]) -> Boxes:
-        if FRAME not in self.details:
-            return self
-        frames = self.details[FRAME]
-        moved = frames.with_values(move(frames.values))
-        return self._replace(details={**self.details, FRAME: moved})
+    def _changed(self, how: tf.Tensor, move: _Move, move_frames: _Move) -> Boxes:
+        """Move corners and frames, ``how`` says of each box by what."""
+        details = dict(self.details)
+        if FRAME in details:
+            frames = details[FRAME]
+            details[FRAME] = frames.with_values(move_frames(frames.values, how))
+        corners = self.corners.with_values(move(self.corners.values, how))
+        return self._replace(corners=corners, details=details)
 
     def clipped(self, min_visible: float) -> Boxes:
         """Clip boxes to their images; drop boxes with less than ``min_visible`` of their area."""
-        visible = self._only(are_visible(self.corners.values, min_visible))
+        visible = self.only(are_visible(self.corners.values, min_visible))
         corners = clipped(visible.corners.values)
         return visible._replace(corners=visible.corners.with_values(corners))
 
-    def of_known_classes(self) -> Boxes:
-        """Drop the boxes whose class has a negative number."""
-        return self._only(self.numbers.values >= 0)
-
     def without_crowds(self) -> Boxes:
         """Drop the boxes around crowds, and the flags of the others."""
-        found = self._only(self.details[IS_CROWD].values == 0)
+        found = self.only(self.details[IS_CROWD].values == 0)
         details = {name: value for name, value in found.details.items() if name != IS_CROWD}
         return found._replace(details=details)
 
     def largest(self, most: int) -> Boxes:
         """Keep the largest boxes of each image, in their order."""
-        return self._only(are_largest(self.corners.values, self._images(), most))
+        return self.only(are_largest(self.corners.values, self._images(), most))
 
     def _images(self) -> tf.Tensor:
         """Return the index of each box's image (int64 [n])."""
         return self.numbers.value_rowids()
 
-    def _only(self, chosen: tf.Tensor) -> Boxes:
+    def only(self, chosen: tf.Tensor) -> Boxes:
         """Keep the chosen (bool [n]) boxes."""
         kept = tf.where(chosen)[:, 0]
         # One partition for both; tf.ragged.boolean_mask would build one for each.
@@ -146,27 +137,26 @@ class BoxTargets:
             tf.errors.InvalidArgumentError: a box lacks a coordinate or its class, lies outside of
                 its image, or its class is outside the vocabulary.
         """
-        first = parsed[CORNERS[0]]
-        counts = first.row_lengths()
+        first, names = parsed[CORNERS[0]], (*CORNERS, *self.numbers.names)
         are_whole = [
-            tf.reduce_all(parsed[name].row_lengths() == counts)
-            for name in (*CORNERS[1:], *self.numbers.names)
+            tf.reduce_all(parsed[name].row_lengths() == first.row_lengths()) for name in names
         ]
         message = "a record's features image/object/… do not all have one value for each box"
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
-            corners = tf.stack([parsed[name].values for name in CORNERS], 1)
-            numbers = tf.identity(self.numbers.numbers(parsed))
+        own = {name: parsed[name] for name in names}
+        own = checked(own, tf.reduce_all(are_whole), message)
+        corners = tf.stack([own[name].values for name in CORNERS], 1)
+        numbers = self.numbers.numbers(own)
         is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
         message = (
             "boxes must be in shares of their image, from 0 to 1; divide pixels by its height and "
             "width (got ymin, xmin, ymax, xmax):"
         )
-        shown = [message, tf.boolean_mask(corners, ~is_inside)]
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):
-            corners = tf.identity(corners)
+        outside = tf.boolean_mask(corners, ~is_inside)
+        corners = checked(corners, tf.reduce_all(is_inside), message, outside)
         labels = first.with_values(numbers)
         details = fields_of(parsed, labels, self.fields)
-        found = Boxes(first.with_values(corners), labels, details).of_known_classes()
+        # Classes that are not read have negative numbers.
+        found = Boxes(first.with_values(corners), labels, details).only(numbers >= 0)
         return found.without_crowds() if self.fields.skips_crowds else found
 
     def to_batch(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:

@@ -145,7 +145,11 @@ def read_file(plan: ReadPlan, path: tf.Tensor) -> tf.data.Dataset:
     if plan.packed:
         is_gzip |= tf.reduce_any(path == tf.constant(plan.packed))
     compression = tf.where(is_gzip, "GZIP", "")
-    return tf.data.TFRecordDataset(path, compression, plan.read_buffer)
+    # The op: tf.data.TFRecordDataset has a stage for many files, through which each record goes.
+    records = tf.raw_ops.TFRecordDataset(
+        filenames=path, compression_type=compression, buffer_size=plan.read_buffer
+    )
+    return tf.data.experimental.from_variant(records, tf.TensorSpec((), tf.string))
 
 
 def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:

@@ -79,16 +79,14 @@ def _readable(
             problems.append(exc)
 
 
-def check_first(
-    paths: Sequence[str], needed: Iterable[str], remedy: str, parse: _Parse = parse_record
-) -> None:
+def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
     """Check that the first record has the needed features.
 
     Raises:
         DataError: there is no record, or it lacks a feature.
         RecordError: the first file is damaged.
     """
-    path, first = first_records(paths, 1, parse)
+    path, first = first_records(paths, 1, with_lists)
     for name in needed:
         if name not in first:
             raise DataError(f"{path}: record 0 has {_no_feature(name, first)}; {remedy}")

@@ -92,8 +92,7 @@ class ImageReading:
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
-        seed = tf.constant(0, tf.int64)
-        return self._elements(self._decoded(records, seed))
+        return self._elements(self._decoded(records, tf.constant(0, tf.int64)))
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
@@ -103,7 +102,7 @@ class ImageReading:
         if plan.cache is not None and plan.cache.stage == IMAGES:
             # Cache before augmenting: otherwise every epoch would see the same changes.
             kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
-            change = as_written(lambda kept, seed: self._elements(self._changed(kept, seed)))
+            change = as_written(lambda *kept: self._elements(self._changed(*kept)))
             images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
             return finished(images, plan, options)
         records = mixed(cached(records, plan, options), plan, options)
@@ -114,7 +113,7 @@ class ImageReading:
             images = repeated_batches(without_errors(images, plan, options).unbatch(), options)
             return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
-        decode = as_written(lambda batch, seed: self._elements(self._decoded(batch, seed)))
+        decode = as_written(lambda *batch: self._elements(self._decoded(*batch)))
         images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)
         return finished(images, plan, options)
 
@@ -125,16 +124,16 @@ class ImageReading:
         return without_errors(images, self.plan, self.options).unbatch()
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """Give each batch a random number, so that its changes can be repeated."""
+        """Give each batch that changes a random number, so that its changes can be repeated."""
         if self.options.changes is None and not self.options.draws_pixels:
-            return dataset.map(as_written(lambda batch: (batch, tf.constant(0, tf.int64))))
+            return dataset
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
     @as_written
     def _parsed(self, records: tf.Tensor) -> tuple[dict[str, Any], Mapping[str, tf.Tensor]]:
         """Return labels and extras of records (string [batch]), and all parsed features."""
-        wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
-        wanted |= {**self.extras, **self.targets.spec}
+        image = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
+        wanted = {**image, **self.extras, **self.targets.spec}
         if self.plan.is_checked or self.has_raw:
             sizes = [features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
             wanted |= parsing_spec([*sizes, features.IMAGE_FORMAT] if self.has_raw else sizes)
@@ -151,19 +150,12 @@ class ImageReading:
         return found, parsed
 
     @as_written
-    def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into decoded and changed images, labels and extras."""
-        return self._pixels(records, seed, self._changes(tf.shape(records)[0], seed))
+    def _decoded(self, records: tf.Tensor, seed: tf.Tensor | None = None) -> dict[str, Any]:
+        """Turn records (string [batch]) into decoded images, labels and extras.
 
-    def _changes(self, count: tf.Tensor, seed: tf.Tensor) -> Changes | None:
-        how, size = self.options.changes, self.options.image_size
-        if how is None:
-            return None
-        return draw_changes(how, count, size, tf.stack([seed, 1]))
-
-    def _pixels(
-        self, records: tf.Tensor, seed: tf.Tensor, changes: Changes | None
-    ) -> dict[str, Any]:
+        Images are changed if there is a seed.
+        """
+        changes = self._changes(tf.shape(records)[0], seed)
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
@@ -177,6 +169,12 @@ class ImageReading:
             found[_LABEL] = self._moved(found[_LABEL].seen_through(views), changes)
         return found
 
+    def _changes(self, count: tf.Tensor, seed: tf.Tensor | None) -> Changes | None:
+        how, size = self.options.changes, self.options.image_size
+        if how is None or seed is None:
+            return None
+        return draw_changes(how, count, size, tf.stack([seed, 1]))
+
     def _moved(self, parts: Boxes | Masks, changes: Changes | None) -> Boxes | Masks:
         if changes is not None and "crop" in changes:
             parts = parts.seen_through(shown_views(changes["crop"], self.options.image_size))
@@ -187,10 +185,10 @@ class ImageReading:
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into uint8 images, labels and extras."""
-        decoded = self._pixels(records, tf.constant(0, tf.int64), None)
+        decoded = self._decoded(records)
         return decoded | {_IMAGE: to_uint8(decoded[_IMAGE])}
 
-    def _changed(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
+    def _changed(self, kept: dict[str, Any], seed: tf.Tensor | None = None) -> dict[str, Any]:
         """Apply the changes to cached images."""
         changes, parts = self._changes(tf.shape(kept[_IMAGE])[0], seed), kept.get(_LABEL)
         if changes is None:

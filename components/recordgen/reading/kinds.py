@@ -54,8 +54,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
         raise UsageError(
             f"task={task!r}, but dataset.json says {written!r}; remove task to read the dataset"
         )
-    if name == AUTO:
-        name = OF_OTHER_RECORDS
+    name = OF_OTHER_RECORDS if name == AUTO else name
     kind = kind_for(name)
     if kind.chosen is not None:
         kind = kind.chosen(shards, options)

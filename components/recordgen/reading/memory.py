@@ -103,7 +103,7 @@ def cycle_length_of(options: RecordOptions, files: int, is_fixed: bool) -> int:
     """Return the number of files that are read at the same time."""
     if options.tuning.cycle_length != AUTOTUNE:
         return min(options.tuning.cycle_length, files)
-    if not options.shuffle:
+    if not options.shuffle or files == 1:
         return 1  # one file after the other keeps the order of the shards
     # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
     return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE

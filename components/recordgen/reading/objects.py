@@ -16,6 +16,7 @@ from recordgen import features
 from recordgen.access.boxes import FIELD_FEATURES, SIDES, object_masks, shown_keypoints
 from recordgen.errors import UsageError
 from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
+from recordgen.reading.parsing import checked
 
 #: Among the details of boxes: see :func:`whole_frames`; and what masks are drawn of.
 FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"
@@ -126,9 +127,8 @@ def fields_of(
         if name in FLAGS
     }
     if AREA in wanted.names:
-        own = _pixels(parsed, boxes)
-        found[AREA] = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes)
-        found[AREA] = boxes.with_values(tf.where(found[AREA].values > 0, found[AREA].values, own))
+        stored = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes).values
+        found[AREA] = boxes.with_values(tf.where(stored > 0, stored, _pixels(parsed, boxes)))
     if wanted.skips_crowds:
         found[IS_CROWD] = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], boxes)
     if KEYPOINTS in wanted.names:
@@ -149,8 +149,7 @@ def _shapes(
     parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor
 ) -> dict[str, tf.RaggedTensor]:
     """Return the polygons of each box, its runs, and the height and width of its image."""
-    sides = [parsed[name] for name in SIDES]
-    sizes = tf.gather(tf.stack(sides, 1), boxes.value_rowids())
+    sizes = tf.gather(tf.stack([parsed[name] for name in SIDES], 1), boxes.value_rowids())
     x, y = (
         parsed[name].values
         for name in (features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_POLYGON_Y)
@@ -189,8 +188,7 @@ def for_each_box(
     lengths, expected = values.row_lengths(), boxes.row_lengths() * each
     message = "a record's features image/object/… do not all have values for each box"
     are_whole = tf.reduce_all((lengths == expected) | (lengths == 0))
-    with tf.control_dependencies([tf.debugging.Assert(are_whole, [message])]):
-        found = tf.reshape(values.values, (-1, each))
+    found = tf.reshape(checked(values.values, are_whole, message), (-1, each))
     places = tf.where(tf.gather(lengths > 0, boxes.value_rowids()))
     whole = tf.scatter_nd(places, found, tf.stack([tf.size(boxes.values, tf.int64), each]))
     return boxes.with_values(whole if count else whole[:, 0])

@@ -62,6 +62,12 @@ def parse_named(
     return {name: found[stored.get(name, name)] for name in spec}
 
 
+def checked(values: Any, is_right: tf.Tensor, message: str, *shown: Any) -> Any:
+    """Return a tensor; fail with a message and what is ``shown`` unless it is right."""
+    with tf.control_dependencies([tf.debugging.Assert(is_right, [message, *shown])]):
+        return tf.nest.map_structure(tf.identity, values, expand_composites=True)
+
+
 def with_gaps(known: Mapping[str, FeatureSpec]) -> frozenset[str]:
     """Return the names of whole numbers that records may lack, see :func:`as_floats`."""
     return frozenset(name for name, spec in known.items() if spec.has_gaps)

@@ -134,9 +134,8 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
 
 def mixed(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
     """Shuffle if the plan says so. Call it before :func:`repeated`, so that each epoch is whole."""
-    if not plan.shuffle_buffer:
-        return dataset
-    return shuffled(dataset, plan.shuffle_buffer, options.seed)
+    buffer = plan.shuffle_buffer
+    return shuffled(dataset, buffer, options.seed) if buffer else dataset
 
 
 def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:

@@ -178,15 +178,14 @@ class TfRecords:
 
         Raises: LengthError: no record of that length begins there; ValueError: it is damaged.
         """
-        stop = len(frame) - _CRC.size
-        size = stop - _HEAD_BYTES
+        size = len(frame) - _FRAME_BYTES
         if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
             raise LengthError("its head has another length")
         # The library takes a part without a copy only in a NumPy array.
         crc = google_crc32c.value(np.frombuffer(frame, np.uint8, size, _HEAD_BYTES))
-        if _masked(crc) != _CRC.unpack_from(frame, stop)[0]:
+        if _masked(crc) != _CRC.unpack_from(frame, _HEAD_BYTES + size)[0]:
             raise ValueError("its checksum is wrong")
-        return _HEAD_BYTES, stop
+        return _HEAD_BYTES, _HEAD_BYTES + size
 
     def check_lengths(self, path: str) -> None:
         """Check that every record ends within the file.
