@@ -292,15 +292,12 @@ def _doubled(boxes: _Boxes, least: float) -> RowIndices:
     return np.flatnonzero(is_found)
 
 
-class _TextCheck(Check):
-    scope = EACH
-    needs = (TEXTS, MEASURES)
-
-
-class Mojibake(_TextCheck):
+class Mojibake(Check):
     """A text that was decoded wrongly."""
 
     code = "MOJIBAKE"
+    scope = EACH
+    needs = (TEXTS, MEASURES)
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         garbled = examined.facts.columns["garbled"].combine_chunks()

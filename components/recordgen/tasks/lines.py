@@ -80,17 +80,20 @@ def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
     return check_uri(uri.strip())
 
 
+def list_in(record: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under a key of a line of JSONL, or []. Raises: AnnotationError."""
+    found = record.get(key) or []
+    if not isinstance(found, list):
+        raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
+    return found
+
+
 def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
     """Return the labels in a line of JSONL: a list under ``several``, an object under ``single``.
 
     Raises: AnnotationError: they cannot be used.
     """
-    found = record.get(several) or []
-    if not isinstance(found, list):
-        raise bad_annotation(
-            f'{several} must be a list, such as [{{"displayName": "cat"}}] (got {found!r:.80})',
-        )
-    labels = [display_name(item, f"each of {several}") for item in found]
+    labels = [display_name(item, f"each of {several}") for item in list_in(record, several)]
     if record.get(single) is not None:
         labels.append(display_name(record[single], single))
     return labels

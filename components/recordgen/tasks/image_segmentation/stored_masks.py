@@ -332,9 +332,8 @@ def _columns_of(details: Details) -> _Columns | None:
     counts, height, width = details.mask
     runs = runs_of(counts)
     if sum(runs) != height * width:
-        raise PayloadError(
-            RejectCode.BAD_ANNOTATION,
-            f"the mask of an object: its runs have {sum(runs):,} pixels, but it {height}×{width}",
+        raise _bad(
+            f"the runs of an object have {sum(runs):,} pixels, but its mask {height}×{width}"
         )
     before, behind = runs[0] // height, runs[-1] // height if len(runs) % 2 else 0
     if len(runs) == 1:
@@ -353,8 +352,7 @@ def _seconds(details: Details, columns: _Columns | None, size: tuple[int, int]) 
     seconds = 0.0
     for points in details.polygons.arrays():
         if not np.isfinite(points).all():
-            message = "an outline has a coordinate that is no finite number"
-            raise PayloadError(RejectCode.BAD_ANNOTATION, message)
+            raise _bad("an outline has a coordinate that is no finite number")
         inside = np.clip(points, 0, 1)
         across, down = inside.max(0) - inside.min(0)
         y = inside[:, 1]

@@ -45,7 +45,7 @@ from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.picture import Marked, Picture, is_number
 from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
-from recordgen.tasks.lines import display_name, either, stored_uri, too_many_fields
+from recordgen.tasks.lines import display_name, either, list_in, stored_uri, too_many_fields
 
 # The key of an exported line; published lines for the import have several names for the uri.
 _EXPORTED = "maskAnnotation"
@@ -102,7 +102,7 @@ class ImageSegmentation(ImageTask):
         if said is None or said == []:
             return None
         if said is record.get(_POLYGONS):
-            return MaskRow("", drawn=list(map(_polygon, _listed(said)))).to_json()
+            return MaskRow("", drawn=list(map(_polygon, list_in(record, _POLYGONS)))).to_json()
         uri = either(said, _URI_KEYS) if isinstance(said, Mapping) else None
         if not isinstance(uri, str) or not uri.strip():
             raise bad_annotation(
@@ -214,12 +214,6 @@ def _drawn(marked: Marked, width: float, height: float) -> tuple[str, Mapping[st
             f"unknown; use --task object_detection"
         )
     return check_label(marked.label), outline.divided(width, height).to_json()
-
-
-def _listed(found: Any) -> Sequence[Any]:
-    if not isinstance(found, list):
-        raise bad_annotation(f"{_POLYGONS} must be a list of objects (got {found!r:.80})")
-    return found
 
 
 def _polygon(item: Any) -> tuple[str, Mapping[str, Any]]:

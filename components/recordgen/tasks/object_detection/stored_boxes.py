@@ -107,9 +107,7 @@ def _check_size(size: ImageSize, image: CheckedImage, orientation: str) -> None:
     upright, lying = ImageSize(width, height), ImageSize(height, width)
     is_on_its_side = image.orientation >= 5
     stored = lying if is_on_its_side else upright
-    right, other = upright, stored
-    if orientation == "stored":
-        right, other = stored, upright
+    right, other = (stored, upright) if orientation == "stored" else (upright, stored)
     if size.is_alike(right):
         return
     remedy = "correct the row, whose box is a share of them"

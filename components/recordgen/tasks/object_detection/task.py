@@ -45,7 +45,7 @@ from recordgen.subjects.objects import details_in
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SIZE_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
-from recordgen.tasks.lines import add_up, check_spelling, display_name
+from recordgen.tasks.lines import add_up, check_spelling, display_name, list_in
 from recordgen.tasks.object_detection.annotation import (
     FAR,
     PIXELS,
@@ -248,11 +248,8 @@ class ObjectDetection(ImageTask):
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         [name] = self.json_keys
-        found = record.get(name) or []
-        if not isinstance(found, list):
-            raise bad_annotation(f"{name} must be a list of objects (got {found!r:.80})")
         boxes = []
-        for item in found:
+        for item in list_in(record, name):
             label = display_name(item, f"each of {name}")
             check_spelling(item, ("displayName", *_KEYS), "a box")
             boxes.append(Box(label, *(parse_number(item.get(key), key) for key in _KEYS)))

@@ -66,6 +66,7 @@ from recordgen.tasks.lines import (
     display_names,
     either,
     label_features,
+    list_in,
     stored_uri,
     too_many_fields,
 )
@@ -435,8 +436,8 @@ class TextSentiment(OneLabel):
 
 def objects_in(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Return the list of objects under a key, or []. Raises: AnnotationError."""
-    found = record.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+    found = list_in(record, key)
+    if not all(isinstance(item, Mapping) for item in found):
         raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
     return found
 

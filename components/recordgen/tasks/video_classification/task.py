@@ -33,7 +33,7 @@ from recordgen.core.task.task import ONE, BuiltExample, FetchedRow, Sizes, Task,
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import check_spelling, display_name, too_many_fields, uri_in
+from recordgen.tasks.lines import check_spelling, display_name, list_in, too_many_fields, uri_in
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -129,12 +129,7 @@ class VideoClassification(Task):
         self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[RowContent | AnnotationError]:
         uri = self.check_uri(uri_in(record, self.uri_key, "video"))
-        segments = record.get(_SEGMENTS_KEY) or []
-        if not isinstance(segments, list):
-            raise bad_annotation(
-                f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})"
-            )
-        parsers = [partial(_timed, segment) for segment in segments]
+        parsers = [partial(_timed, segment) for segment in list_in(record, _SEGMENTS_KEY)]
         if (whole := record.get(_LABEL_KEY)) is not None:
             parsers.append(partial(_whole, whole))
         found: list[RowContent | AnnotationError] = []
