@@ -332,7 +332,7 @@ def _check_places(file: ImportFile) -> None:
         raise form.error(file.path)
     if places := _places_in(rows):
         options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
-        reason = "expected a token in the first column, and its tag in the last one"
+        reason = "columns are in another order: expected the token first, and its tag at the end"
     elif rows and _is_usual(rows):
         reason = "the first column numbers the tokens; give the columns of tokens and tags"
     else:
