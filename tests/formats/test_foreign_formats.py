@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.core.records import RECORDS
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
@@ -96,6 +96,27 @@ def test_files_are_named(name, data, format_, tmp_path):
     message = refusal(path)
     assert message.startswith(str(path))
     assert format_ in message.split(";")[0]
+
+
+TIMES = "start_time,end_time,time_of_day,delay,outcome"
+MANY = ",".join(f"x{number}" for number in range(40))
+# Files that no table names: what reads them.
+PROPOSED = {
+    'photo,tags\na0.jpg,"0,3"\na1.jpg,"2,3"\n': "path=photo,label=tags",
+    "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
+    "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
+    f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
+    f"id,{MANY},label\n" + f"1,{MANY},M\n".replace("x", ".") * 3: "target=label",
+}
+
+
+@pytest.mark.parametrize(("text", "columns"), PROPOSED.items(), ids=PROPOSED.values())
+def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(NotUnderstoodError) as caught:
+        read(find_import_files(str(path)))
+    assert caught.value.options == {"columns": columns}
 
 
 ASSET = {"asset": {"path": "file:/photos/{}.jpg"}, "regions": [{"tags": ["cat"]}]}

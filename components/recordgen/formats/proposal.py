@@ -127,13 +127,14 @@ def stop(
     """
     objects = [record for _, record in head.objects[:_ROWS_SHOWN]]
     first = [", ".join(f"{key}: {value}" for key, value in each.items()) for each in objects]
-    first = first or [" | ".join(row) for row in head.rows[:_ROWS_SHOWN]]
+    between = " ; " if head.delimiter == ";" else " | "
+    first = first or [between.join(row) for row in head.rows[:_ROWS_SHOWN]]
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     form = None if options else foreign_formats.of_rows(first)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
-    if form is not None and "image_root" not in options:
+    if form is not None and (not options or "target=" in options.get("columns", "")):
         raise form.error(head.where)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
@@ -437,10 +438,11 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
 
 
 def _are_listed(names: Sequence[str]) -> bool:
-    """Return whether columns name images by a key, or have the times of parts of videos."""
+    """Return whether columns name images by a key, or parts of videos by a key and two times."""
     times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
-    keys = [name for name in names if _is_key(name) and IMAGE_WORD.search(name)]
-    return bool(keys) or {"time", "start", "end"} <= times
+    keys = [name for name in names if _is_key(name)]
+    are_parts = bool(keys) and {"time", "start", "end"} <= times
+    return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
 def _are_levels(columns: _Columns) -> bool:
