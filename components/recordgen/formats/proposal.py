@@ -134,7 +134,8 @@ def stop(
     form = None if options else foreign_formats.of_rows(first)
     if options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
-    if form is not None and (not options or "target=" in options.get("columns", "")):
+    are_images = "image_root" in options or "path=" in options.get("columns", "")
+    if form is not None and not are_images:
         raise form.error(head.where)
     if name := _other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
