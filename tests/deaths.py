@@ -28,50 +28,31 @@ class Death(NamedTuple):
     call: int  # number of the call, from 1
     after: bool  # whether the process dies at the end of the call, or at its beginning
     path: str = ""  # only calls count whose first argument contains this text
+    is_finished: bool = False  # whether the dataset is complete then
 
 
-WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)
+RUNS = "recordgen.core.runs"
+WHEN_ALL_IS_WRITTEN = Death(f"{RUNS}.lease.check_held", 1, after=False)
 # Two are staged before: nothing is written in the output, where a temporary file would stay.
-SHOW_DATASET = Death("os.replace", 3, after=True, path=DATASET_FILE)
+SHOW_DATASET = Death("os.replace", 3, after=False, path=DATASET_FILE)
 # The first staged file that is removed is the lease.
-REMOVE_STAGED = Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/")
+REMOVE_STAGED = Death("recordgen.storage.remove", 1, False, f"{STAGING}/", is_finished=True)
 
-# point of death: (death, whether the dataset is complete then)
+# points of death
 DEATHS = {
-    "while planning": (
-        Death("recordgen.core.runs.staging.Staging.write_plan", 1, after=False),
-        False,
-    ),
-    "within the fourth shard": (
-        Death("recordgen.core.records.format.write_pieces", 4, after=True),
-        False,
-    ),
-    "between shard and result": (
-        Death("recordgen.core.runs.staging.Staging.write_result", 4, after=False),
-        False,
-    ),
-    "after five shards": (
-        Death("recordgen.core.runs.staging.Staging.write_result", 5, after=True),
-        False,
-    ),
-    "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "when the commit begins": (
-        Death("recordgen.core.runs.commit.write_dataset", 2, after=True),
-        False,
-    ),
-    "before moving": (
-        Death("recordgen.core.runs.commit._clear", 1, after=True),
-        False,
-    ),
-    "while moving": (Death("recordgen.storage.move", 4, after=True), False),
-    "after moving": (
-        Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
-        False,
-    ),
-    "before dataset.json": (SHOW_DATASET._replace(after=False), False),
-    "after dataset.json": (SHOW_DATASET, True),
-    "before the lease is removed": (REMOVE_STAGED, True),
-    "while removing the staging folder": (REMOVE_STAGED._replace(call=2), True),
+    "while planning": Death(f"{RUNS}.staging.Staging.write_plan", 1, after=False),
+    "within the fourth shard": Death("recordgen.core.records.format.write_pieces", 4, after=True),
+    "between shard and result": Death(f"{RUNS}.staging.Staging.write_result", 4, after=False),
+    "after five shards": Death(f"{RUNS}.staging.Staging.write_result", 5, after=True),
+    "before the commit": WHEN_ALL_IS_WRITTEN,
+    "when the commit begins": Death(f"{RUNS}.commit.write_dataset", 2, after=True),
+    "before moving": Death(f"{RUNS}.commit._clear", 1, after=True),
+    "while moving": Death("recordgen.storage.move", 4, after=True),
+    "after moving": Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
+    "before dataset.json": SHOW_DATASET,
+    "after dataset.json": SHOW_DATASET._replace(after=True, is_finished=True),
+    "before the lease is removed": REMOVE_STAGED,
+    "while removing the staging folder": REMOVE_STAGED._replace(call=2),
 }
 
 

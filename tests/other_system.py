@@ -14,27 +14,16 @@ from typing import Any
 
 # Python's manual marks them "Availability: Unix" or "not Windows"; not all have a caller here.
 MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
-FUNCTIONS = (
-    *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "chown", "fchmod", "fork", "forkpty"),
-    *(
-        "getegid",
-        "geteuid",
-        "getgid",
-        "getloadavg",
-        "getpgid",
-        "getuid",
-        "killpg",
-        "mkfifo",
-        "nice",
-    ),
-    *("posix_fadvise", "pread", "preadv", "pwrite", "readv", "register_at_fork", "sendfile"),
-    *("sched_getaffinity", "setsid", "statvfs", "sysconf", "uname", "wait3", "wait4"),
-    "kill",  # Windows has one, but signal 0 interrupts the process there
-)
-SIGNALS = (
-    *("ITIMER_PROF", "SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT"),
-    *("SIGUSR1", "SIGUSR2", "alarm", "getitimer", "pthread_kill", "pthread_sigmask", "setitimer"),
-)
+FUNCTIONS = """
+    O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK chown fchmod fork forkpty getegid geteuid getgid
+    getloadavg getpgid getuid killpg mkfifo nice posix_fadvise pread preadv pwrite readv
+    register_at_fork sched_getaffinity sendfile setsid statvfs sysconf uname wait3 wait4
+    kill
+""".split()  # Windows has a kill, but signal 0 interrupts the process there
+SIGNALS = """
+    ITIMER_PROF SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGPROF SIGQUIT SIGUSR1 SIGUSR2 alarm
+    getitimer pthread_kill pthread_sigmask setitimer
+""".split()
 
 
 class _Refused:

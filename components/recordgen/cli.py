@@ -435,8 +435,6 @@ def build_parser() -> argparse.ArgumentParser:
         nargs="?",
         help="number of the part, from 0 (default: $JOB_COMPLETION_INDEX)",
     )
-    for command in (convert, checker, planner, worker, committer):
-        _add_logging(command)
     for command in (convert, checker, planner):
         command.epilog = (
             "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
@@ -499,7 +497,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     about = "describe a dataset to people or another tool, or copy it (--to) for another trainer"
     export = _command(commands, "export", _export, about)
-    for command in (report, export):
+    for command in (convert, checker, planner, worker, committer, report, export):
         _add_logging(command)
     export.add_argument(
         "name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s"

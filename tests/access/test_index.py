@@ -41,7 +41,7 @@ def a_table(source, out):
 
 
 def resumed(source, out):
-    death, _ = DEATHS["after five shards"]
+    death = DEATHS["after five shards"]
     convert_and_die(death, source, out, **OPTIONS)
     assert recordgen.convert(source, out, resume=True, **OPTIONS).kept_shards
 

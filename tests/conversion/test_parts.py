@@ -139,7 +139,7 @@ def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys,
 
 WORK = ["within the fourth shard", "between shard and result", "after five shards"]
 # Points of a part, which has fewer shards than a whole run.
-IN_PART = {name: DEATHS[name][0]._replace(call=2) for name in WORK} | {
+IN_PART = {name: DEATHS[name]._replace(call=2) for name in WORK} | {
     "before it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=False),
     "after it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=True),
 }
@@ -158,7 +158,7 @@ def test_a_worker_that_dies_is_started_again(point, planned, whole):
 
 
 PLAN_DIES = {
-    "while planning": DEATHS["while planning"][0],
+    "while planning": DEATHS["while planning"],
     "before it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=False),
     "when it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=True),
 }
@@ -173,15 +173,17 @@ def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
 
 
 BEFORE = ("while planning", *WORK)  # a commit
-COMMIT_DIES = {name: DEATHS[name][0] for name in DEATHS if name not in BEFORE} | {
-    "after it is withdrawn": Death("recordgen.core.runs.commit.withdraw", 1, after=True)
+COMMIT_DIES = {name: DEATHS[name] for name in DEATHS if name not in BEFORE} | {
+    "after it is withdrawn": Death(
+        "recordgen.core.runs.commit.withdraw", 1, after=True, is_finished=True
+    )
 }
 
 
 @pytest.mark.parametrize("name", COMMIT_DIES)
 def test_a_commit_that_dies_is_made_again(name, written, whole):
     call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
-    is_complete = DEATHS.get(name, (None, True))[1]
+    is_complete = COMMIT_DIES[name].is_finished
     assert (written / "dataset.json").exists() == is_complete
     result = parts.commit(written)
     assert (result.dataset, result.unchanged) == (read_dataset(str(written)), is_complete)
@@ -400,7 +402,7 @@ def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
 
 def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
     output = tmp_path / "out"
-    call_and_die(DEATHS["after five shards"][0], "recordgen.convert", source, str(output), **SMALL)
+    call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(output), **SMALL)
     plan(source, output, resume=True)
     assert finish(output, whole).kept_shards == 5
 

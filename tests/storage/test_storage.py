@@ -41,7 +41,7 @@ from recordgen.errors import (
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
-from recordgen.payloads.listings import listed_infos, worth_listing
+from recordgen.payloads.requests import listed_infos, worth_listing
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error

@@ -36,7 +36,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single
-from recordgen.formats.proposal import stop
+from recordgen.formats.refusal import stop
 from recordgen.formats.row_parser import note_unused
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.image_segmentation.task import ImageSegmentation

@@ -1,22 +1,17 @@
-"""The refusal of a file whose rows fit no definition: what was seen, and the options that read it.
+"""The options that are likely to read a file whose rows fit no definition.
 
-    labels.csv:1: no role is known for the columns id, breed
-    the first lines of labels.csv:
-      id | breed
-      000bec | collie
-    read it with:
-    recordgen convert labels.csv out --columns path=id,label=breed --image-root train/
+    id,breed        ─▶  columns=path=id,label=breed, image_root=train/
+    000bec,collie
 
-The options are advice, which may be wrong: nothing is read before the user agrees.
+They are advice, which may be wrong: nothing is read before the user agrees.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import NoReturn
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
@@ -24,7 +19,6 @@ from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats import foreign_formats
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     SPLIT_COLUMNS,
@@ -43,7 +37,6 @@ from recordgen.formats.field_kinds import (
     words_of,
 )
 from recordgen.formats.folder_names import PAIRED
-from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
@@ -58,14 +51,11 @@ from recordgen.tables.roles import (
     Columns,
 )
 
-_ROWS_SHOWN = 3
-_ROW_CHARACTERS = 160
-
 # So few columns may hold short texts; so many are a table, whose texts are names or addresses.
 _FEW, _MANY = 3, 8
 
 # Objects and keys of a JSONL file that are considered: each object may have other keys.
-_CONSIDERED = 1000
+CONSIDERED = 1000
 
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
@@ -104,65 +94,6 @@ _BRACKETS = str.maketrans("[]()", "    ")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
-
-
-def stop(
-    head: Head,
-    problem: str,
-    *,
-    options: Mapping[str, str] | None = None,
-    header: str = "",
-    kind: str = "",
-) -> NoReturn:
-    """Stop with the first rows and the options that are likely to read them.
-
-    Args:
-        head: the first rows of the file.
-        problem: the clause that does not fit.
-        options: the options, if they are known; otherwise they are made of the rows.
-        header: the value of ``--columns header``, if the file itself does not show it.
-        kind: of the payloads of the given task; empty if none is given.
-
-    Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
-    """
-    objects = [record for _, record in head.objects[:_ROWS_SHOWN]]
-    first = [", ".join(f"{key}: {value}" for key, value in each.items()) for each in objects]
-    between = " ; " if head.delimiter == ";" else " | "
-    first = first or [between.join(row) for row in head.rows[:_ROWS_SHOWN]]
-    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
-    names, rows = _named_rows(head, header)
-    form = None if options else foreign_formats.of_rows(first)
-    if options is None:
-        options = propose(names, rows, head.path, header=header, kind=kind)
-    are_images = "image_root" in options or "path=" in options.get("columns", "")
-    if form is not None and not are_images:
-        raise form.error(head.where)
-    if name := _other_split(names, rows):
-        problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
-    raise NotUnderstoodError(
-        f"{head.where}: {problem}",
-        shown=f"the first lines of {head.path}:{shown}",
-        options=options,
-    )
-
-
-def some_of(values: Iterable[str]) -> str:
-    """Return up to three values as messages show them."""
-    found = sorted(values)
-    shown = ", ".join(f"{value:.30}" for value in found[:3])
-    return shown if len(found) <= 3 else f"{shown}, …"
-
-
-def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return the columns as ``--columns`` names them, and their rows."""
-    if head.objects:
-        records = [record for _, record in head.objects[:_CONSIDERED]]
-        names = [*dict.fromkeys(key for record in records for key in record)][:_CONSIDERED]
-        return names, [[str(each.get(name, "")) for name in names] for each in records]
-    if head.has_header or header == "yes":
-        return head.rows[0], head.rows[1:]
-    width = max(map(len, head.rows))
-    return [str(number) for number in range(1, width + 1)], head.rows
 
 
 class _Columns:
@@ -404,7 +335,7 @@ def _flags(columns: _Columns) -> Sequence[int]:
     return flags if len(flags) > 1 and are_varied else ()
 
 
-def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return the column whose values hold words of ML_USE, such as ``PublicTest``; "" without."""
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
@@ -429,7 +360,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     target = columns.named(_LABEL_WORDS)
     if not _are_levels(columns):
         target += [*repeat, *_labels(columns, are_words=True), *last]
-    split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
+    split = other_split(columns.names, [*zip(*columns.all, strict=False)])
     target = [at for at in target if columns.names[at] != split]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)

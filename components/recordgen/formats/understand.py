@@ -56,7 +56,7 @@ from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.header import Given, check_twice
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
 from recordgen.formats.one_hot import have_several
-from recordgen.formats.proposal import some_of, stop
+from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
@@ -194,7 +194,7 @@ def _task_of_texts(head: Head, *, several: bool) -> type[Task]:
 def _check_first_line(head: Head, kind: str = "") -> None:
     """Check that a file begins with a row, or a header. Raises: NotUnderstoodError.
 
-    ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.proposal.stop`.
+    ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.refusal.stop`.
     """
     if head.in_doubt:
         stop(

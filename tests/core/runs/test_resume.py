@@ -137,24 +137,24 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
     point, source, left_by, whole, tmp_path, caplog
 ):
     """Resumed or started anew; finished shards are kept."""
-    death, is_finished = DEATHS[point]
+    death = DEATHS[point]
     for again in (resume,) if point in UNMOVED else (resume, convert):
         output = tmp_path / again.__name__
         left_by(death, output)
         caplog.clear()
-        if is_finished:
+        if death.is_finished:
             assert without_staging(output) == whole
         else:
             with pytest.raises(SourceError, match=str(output)):
                 read_dataset(str(output))
-        if is_finished and again is convert:
+        if death.is_finished and again is convert:
             with pytest.raises(OutputExistsError, match="resume=True"):
                 again(source, output)
             continue
         before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
         result = again(source, output)
         assert tree_bytes(output) == whole
-        assert result.unchanged == is_finished
+        assert result.unchanged == death.is_finished
         if point in KEPT and again is resume:
             after = {path.stat().st_ino for path in output.glob("Split-*/*")}
             assert result.kept_shards == KEPT[point]
@@ -171,7 +171,7 @@ def test_killed_while_overwriting(point, source, old, whole, tmp_path):
     left = tmp_path / "left"
     shutil.copytree(old, left)
     before = tree_bytes(left)
-    killed(DEATHS[point][0], source, left, overwrite=True)
+    killed(DEATHS[point], source, left, overwrite=True)
     if (left / "dataset.json").exists():
         assert without_staging(left) in (before, whole)
     for again in (resume, convert) if point == "while moving" else (resume,):
@@ -194,7 +194,7 @@ TWICE = [
 def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, tmp_path):
     """Each run keeps what all runs before it have finished."""
     output = tmp_path / "out"
-    left_by(DEATHS[first][0], output)
+    left_by(DEATHS[first], output)
     killed(death, source, output, resume=True)
     killed(death, source, output, resume=True)
     result = resume(source, output, beam_args=["--direct_num_workers=2"])
@@ -207,7 +207,7 @@ def test_files_of_the_user_stay(source, finished, tmp_path):
     left, bad = tmp_path / "left", tmp_path / "bad.csv"
     shutil.copytree(finished, left)
     bad.write_text("TRAIN,nowhere.jpg,cat\n")
-    killed(DEATHS["while moving"][0], source, left, overwrite=True)
+    killed(DEATHS["while moving"], source, left, overwrite=True)
     (left / "labels.txt").write_text("mine\n")
     for again in (resume, convert):
         output = tmp_path / again.__name__
@@ -235,7 +235,7 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
     second = make_csv((f"{path},cat" for path in images), "second.csv")
     convert(first, left)
-    killed(DEATHS["while moving"][0], second, left, append=True)
+    killed(DEATHS["while moving"], second, left, append=True)
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
@@ -674,7 +674,7 @@ def test_the_command(source, left_by, tmp_path, capsys, caplog):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
     output = tmp_path / "out"
     command = ["convert", source, str(output), "--shard-mb=0.005", "--seed=3", "--resume"]
-    left_by(DEATHS["after five shards"][0], output)
+    left_by(DEATHS["after five shards"], output)
     assert cli.main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     [line] = [line for line in lines if line.startswith("Resumed")]

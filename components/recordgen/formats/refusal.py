@@ -1,0 +1,83 @@
+"""The refusal of a file whose rows fit no definition: what was seen, and the options that read it.
+
+    labels.csv:1: no role is known for the columns id, breed
+    the first lines of labels.csv:
+      id | breed
+      000bec | collie
+    read it with:
+    recordgen convert labels.csv out --columns path=id,label=breed --image-root train/
+
+The options are advice, which may be wrong: nothing is read before the user agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from recordgen.errors import NotUnderstoodError
+from recordgen.formats import foreign_formats
+from recordgen.formats.head import Head
+from recordgen.formats.proposal import CONSIDERED, other_split, propose
+
+_ROWS_SHOWN = 3
+_ROW_CHARACTERS = 160
+
+
+def stop(
+    head: Head,
+    problem: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    header: str = "",
+    kind: str = "",
+) -> NoReturn:
+    """Stop with the first rows and the options that are likely to read them.
+
+    Args:
+        head: the first rows of the file.
+        problem: the clause that does not fit.
+        options: the options, if they are known; otherwise they are made of the rows.
+        header: the value of ``--columns header``, if the file itself does not show it.
+        kind: of the payloads of the given task; empty if none is given.
+
+    Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
+    """
+    objects = [record for _, record in head.objects[:_ROWS_SHOWN]]
+    first = [", ".join(f"{key}: {value}" for key, value in each.items()) for each in objects]
+    between = " ; " if head.delimiter == ";" else " | "
+    first = first or [between.join(row) for row in head.rows[:_ROWS_SHOWN]]
+    shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
+    names, rows = _named_rows(head, header)
+    form = None if options else foreign_formats.of_rows(first)
+    if options is None:
+        options = propose(names, rows, head.path, header=header, kind=kind)
+    are_images = "image_root" in options or "path=" in options.get("columns", "")
+    if form is not None and not are_images:
+        raise form.error(head.where)
+    if name := other_split(names, rows):
+        problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
+    raise NotUnderstoodError(
+        f"{head.where}: {problem}",
+        shown=f"the first lines of {head.path}:{shown}",
+        options=options,
+    )
+
+
+def some_of(values: Iterable[str]) -> str:
+    """Return up to three values as messages show them."""
+    found = sorted(values)
+    shown = ", ".join(f"{value:.30}" for value in found[:3])
+    return shown if len(found) <= 3 else f"{shown}, …"
+
+
+def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the columns as ``--columns`` names them, and their rows."""
+    if head.objects:
+        records = [record for _, record in head.objects[:CONSIDERED]]
+        names = [*dict.fromkeys(key for record in records for key in record)][:CONSIDERED]
+        return names, [[str(each.get(name, "")) for name in names] for each in records]
+    if head.has_header or header == "yes":
+        return head.rows[0], head.rows[1:]
+    width = max(map(len, head.rows))
+    return [str(number) for number in range(1, width + 1)], head.rows
