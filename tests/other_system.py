@@ -19,11 +19,11 @@ FUNCTIONS = """
     getloadavg getpgid getuid killpg mkfifo nice posix_fadvise pread preadv pwrite readv
     register_at_fork sched_getaffinity sendfile setsid statvfs sysconf uname wait3 wait4
     kill
-""".split()  # Windows has a kill, but signal 0 interrupts the process there
+"""  # Windows has a kill, but signal 0 interrupts the process there
 SIGNALS = """
     ITIMER_PROF SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGPROF SIGQUIT SIGUSR1 SIGUSR2 alarm
     getitimer pthread_kill pthread_sigmask setitimer
-""".split()
+"""
 
 
 class _Refused:
@@ -40,7 +40,7 @@ def leave_linux() -> None:
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, _Refused())  # type: ignore[arg-type]
     for module, names in ((os, FUNCTIONS), (signal, SIGNALS)):
-        for name in names:
+        for name in names.split():
             with suppress(AttributeError):
                 delattr(module, name)
     for name in ("remove", "rename", "replace", "unlink"):
