@@ -415,7 +415,7 @@ def test_names_are_taken_as_they_are(store):
 def test_a_report_costs_a_few_requests(store, tmp_path):
     """The report of a remote dataset needs dataset.json, rejects and the start of a few shards."""
     source = fill(None, tmp_path / "data", 40)
-    recordgen.convert(source, f"{store.url}/out", shard_mb=0.002)
+    recordgen.convert(source, f"{store.url}/out", shard_mb=0.002, lint="ALL")
     page = storage.read_text(f"{store.url}/out/report.html")
     store.proxy.reset()
     assert render_report(f"{store.url}/out") == page
