@@ -37,8 +37,11 @@ def contents(output):
         yield split, values["image/key/sha256"], label, found[uri][1]
 
 
-def converted_each(folder):
-    """Convert all containers of a folder at once; return rejects and uris of examples of each."""
+def converted_each(folder, names):
+    """Convert all containers of a folder at once.
+
+    Return the file, the rejects and the uris of examples of each, by their names in order.
+    """
     _, _, examples = converted(folder)
     rejects = map(json.loads, (folder / "out/rejects.jsonl").read_text().splitlines())
     found = {path.name: ([], []) for path in (folder / "in").iterdir()}
@@ -48,7 +51,7 @@ def converted_each(folder):
         found[name][0].append(item)
     for uri in examples:
         found[uri.partition("/")[0]][1].append(uri)
-    return found
+    return {name: (file, *found[file]) for name, file in zip(names, sorted(found), strict=False)}
 
 
 # Convert a folder with 1.5 GB more of addresses than what is loaded takes.

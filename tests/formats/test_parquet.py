@@ -176,8 +176,7 @@ def trapped(tmp_path_factory):
         rows = [{"bytes": image(), "path": None}, value]
         columns = {"image": (IMAGE, rows), "label": (pa.int64(), [0, label])}
         write(folder, f"{at:02}.parquet", columns, features=features)
-    found = converted_each(folder)
-    return {name: (file, *found[file]) for name, file in zip(TRAPS, sorted(found), strict=True)}
+    return converted_each(folder, TRAPS)
 
 
 @pytest.mark.parametrize("name", TRAPS)

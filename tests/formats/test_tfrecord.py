@@ -156,8 +156,7 @@ def trapped(tmp_path_factory):
     bad = (framed(GOOD) + more for more, _ in TRAPS.values())
     files = {f"{at:02}.tfrecord": data for at, data in enumerate(bad)}
     write_files(folder / "in", {**files, "classes.txt": "cat\ndog\n"})
-    found = converted_each(folder)
-    return {name: (file, *found[file]) for name, file in zip(TRAPS, files, strict=True)}
+    return converted_each(folder, TRAPS)
 
 
 @pytest.mark.parametrize("name", TRAPS)

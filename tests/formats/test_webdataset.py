@@ -197,8 +197,7 @@ def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     tars = {f"{at:02}.tar": GOOD + more for at, (more, _, _) in enumerate(HOSTILE.values())}
     write_files(folder / "in", {**tars, "classes.txt": "cat\ndog\n"})
-    found = converted_each(folder)
-    return {name: (tar, *found[tar]) for name, tar in zip(HOSTILE, tars, strict=True)}
+    return converted_each(folder, HOSTILE)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

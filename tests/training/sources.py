@@ -59,28 +59,27 @@ def masked(number):
     return Image.fromarray(pixels), mask
 
 
-def split_of(number):
-    """Return the split of a picture: each fifth is for evaluation."""
-    return "TRAIN" if number % 5 else "VALIDATION"
+def pictures(folder, count, make):
+    """Write images; yield each one's name, the start of its row, and what ``make`` says of it.
+
+    Each fifth is for evaluation.
+    """
+    for number in range(count):
+        image, shown = make(number)
+        image.save(folder / f"{number}.png")
+        yield str(number), f"{'TRAIN' if number % 5 else 'VALIDATION'},{number}.png", shown
 
 
 def write_coloured(folder, count):
     """Write images and their CSV; every eighth has no colour and no label."""
-    rows = []
-    for number in range(count):
-        image, shown = coloured(number)
-        image.save(folder / f"{number}.png")
-        rows.append(",".join([split_of(number), f"{number}.png", *shown]) + "\n")
-    return written(folder, rows)
+    found = pictures(folder, count, coloured)
+    return written(folder, [",".join([start, *shown]) + "\n" for _, start, shown in found])
 
 
 def write_boxed(folder, count):
     """Write images and their CSV; a third has no boxes."""
     rows = []
-    for number in range(count):
-        image, boxes = boxed(number)
-        image.save(folder / f"{number}.png")
-        start = f"{split_of(number)},{number}.png"
+    for _, start, boxes in pictures(folder, count, boxed):
         for label, *corners in boxes:
             left, top, right, bottom = (corner / BOXES_SIDE for corner in corners)
             rows.append(f"{start},{label},{left},{top},,,{right},{bottom},,\n")
@@ -92,11 +91,9 @@ def write_boxed(folder, count):
 def write_masked(folder, count):
     """Write images, masks, their CSV, and ``names.txt``."""
     rows = []
-    for number in range(count):
-        image, mask = masked(number)
-        image.save(folder / f"{number}.png")
-        Image.fromarray(mask).save(folder / f"{number}_mask.png")
-        rows.append(f"{split_of(number)},{number}.png,{number}_mask.png\n")
+    for name, start, mask in pictures(folder, count, masked):
+        Image.fromarray(mask).save(folder / f"{name}_mask.png")
+        rows.append(f"{start},{name}_mask.png\n")
     (folder / "names.txt").write_text("".join(f"{name}\n" for name in CLASSES))
     return written(folder, rows)
 
