@@ -408,7 +408,8 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
     more = {"max_reject_fraction": 0.5}
     killed(WHEN_ALL_IS_WRITTEN, source, output, **more)
     [left] = output.glob(f"{STAGING}/*")
-    for path in left.glob("results/*.result"):
+    results = [*left.glob("results/*.result")]  # also of a shard whose rows are all rejects
+    for path in results:
         data = path.read_bytes()
         if str(images[20]).encode() in data:
             path.write_bytes(data.replace(b"not_an_image", b"permission_denied"))
@@ -419,7 +420,7 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
         (6, "not_an_image"),
         (23, "not_an_image"),
     ]
-    assert result.kept_shards == shards_of(result) - 1
+    assert result.kept_shards == len(results) - 1
     assert tree_bytes(output) == tree_bytes(expected)
 
 
