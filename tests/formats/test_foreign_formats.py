@@ -16,6 +16,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_values import key_paths
+from recordgen.formats.proposal import propose
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
 from tests.formats.sources import write_files
@@ -259,3 +260,9 @@ def test_key_paths(text, keys):
 def test_arbitrary_bytes_cause_no_error(data):
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)
+
+
+def test_a_word_among_the_numbers_of_boxes_is_advice_for_the_others():
+    rows = [["a.jpg", "cat", corner, ".1", ".5", ".5"] for corner in (".1", ".2", ".3", "cat")]
+    found = propose([*"123456"], rows, "x.csv", header="no")
+    assert "xmin=3" in found["columns"]

@@ -431,7 +431,8 @@ def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
 
 def _take_corners(columns: _Columns, places: Sequence[int]) -> bool:
     """Give roles to four columns of numbers if the second corner is beyond the first."""
-    left, top, right, down = ([float(v) for v in columns.filled[at]] for at in places)
+    numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)  # of most rows
+    left, top, right, down = (list(map(float, each)) for each in numbers)
     pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
     are_corners = all(low < high for low, high in pairs)
     if are_corners:
