@@ -1,12 +1,13 @@
 """One pass after another through a pipeline without TensorFlow, for ``benchmarks.read --others``.
 
-    PYTHON benchmarks/others.py NAME FOLDER RECORDS HEIGHT WIDTH BATCH_SIZE
+    PYTHON benchmarks/others.py NAME FOLDER RECORDS HEIGHT WIDTH BATCH_SIZE [train]
 
 PYTHON has the packages of the pipeline (``.venv-trainers/bin/python``, which ``scripts/trainers``
 makes, has most); FOLDER holds JPEGs, RECORDS the same ones converted. For each line on standard
 input there is one shuffled pass over uint8 batches and a line of JSON: images per second, and CPU
 milliseconds and waits per image, with all worker processes. ``--installed`` prints the pipelines
-for which PYTHON has the packages.
+for which PYTHON has the packages. ``train`` also trains torchvision's ResNet-50 on each batch, on
+the GPU in bfloat16; ``one_batch`` says then what the GPU can do.
 
 All decode and resize with :class:`recordgen.access.decode.Decoder`, by PyTorch if PYTHON has it,
 except ``image_folder``:
@@ -24,6 +25,7 @@ except ``image_folder``:
     hf_arrow           a folder of Hugging Face's datasets, in a DataLoader
     image_folder       the files, decoded and resized by Pillow, in a DataLoader: what torchvision's
                        ImageFolder does
+    one_batch          the first batch, as often as there are others
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +210,20 @@ def image_folder(photos: Photos) -> Pass:
     return _torch(Files(), photos)
 
 
+def one_batch(photos: Photos) -> Pass:
+    images = photos.images
+    batch = next(iter(images.batches(photos.batch_size, seed=0)))
+    return lambda: repeat(batch, len(images) // photos.batch_size)
+
+
 def _torch(items: Any, photos: Photos) -> Pass:
+    import torch
     from torch.utils.data import DataLoader
 
-    return lambda: DataLoader(items, photos.batch_size, shuffle=True, num_workers=CORES)
+    pinned = torch.cuda.is_available()
+    return lambda: DataLoader(
+        items, photos.batch_size, shuffle=True, num_workers=CORES, pin_memory=pinned
+    )
 
 
 def _grain(items: Any, photos: Photos, decoded: Callable[[Any], Any] | None = None) -> Pass:
@@ -244,6 +257,29 @@ PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
 }
 
 
+def trained(start: Pass) -> Pass:
+    """Return the pass with a step of training behind each batch."""
+    import torch
+    import torchvision
+
+    model = torchvision.models.resnet50().cuda().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+
+    def steps() -> Iterable[torch.Tensor]:
+        for pixels, labels in start():
+            images = torch.as_tensor(pixels).cuda(non_blocking=True).permute(0, 3, 1, 2) / 255
+            wanted = torch.as_tensor(labels).cuda(non_blocking=True)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = torch.nn.functional.cross_entropy(model(images), wanted)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss
+        torch.cuda.synchronize()
+
+    return steps
+
+
 def measure(start: Pass, count: int) -> tuple[float, float, float]:
     """Return images per second of one pass, and CPU milliseconds and waits per image."""
     (cpu, waits), started = _used(), time.perf_counter()
@@ -265,16 +301,17 @@ def main() -> None:
         there = [name for name, (_, needs) in PIPELINES.items() if all(map(find_spec, needs))]
         print(json.dumps(there))
         return
-    name, folder, records, *numbers = sys.argv[1:]
-    height, width, batch_size = map(int, numbers)
-    photos = Photos(folder, records, (height, width), batch_size)
+    name, folder, records, height, width, batch_size, *train = sys.argv[1:]
+    photos = Photos(folder, records, (int(height), int(width)), int(batch_size))
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print, too
     if find_spec("torch"):
         import torch
 
         torch.set_num_threads(1)
-    start = PIPELINES[name][0](photos)
+    start = one_batch(photos) if name == "one_batch" else PIPELINES[name][0](photos)
+    if train:
+        start = trained(start)
     for _ in sys.stdin:
         print(json.dumps(measure(start, len(photos.images))), file=results, flush=True)
 
