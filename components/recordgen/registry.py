@@ -32,10 +32,10 @@ OWN: Mapping[str, str] = {
     "text_classification": "recordgen.tasks.texts.task:TextClassification",
     "text_multi_label": "recordgen.tasks.texts.task:TextMultiLabel",
     "text_sentiment": "recordgen.tasks.texts.task:TextSentiment",
-    "text_entities": "recordgen.tasks.text_entities.task:TextEntities",
-    "tabular": "recordgen.tasks.tables.tabular:Tabular",
+    "text_entities": "recordgen.tasks.texts.entities:TextEntities",
+    "tabular": "recordgen.tasks.tables.task:Tabular",
     "video_classification": "recordgen.tasks.video_classification.task:VideoClassification",
-    "declared": "recordgen.tasks.tables.declared:Declared",
+    "declared": "recordgen.tasks.tables.task:Declared",
 }
 
 #: The task of rows whose columns a schema declares.
@@ -107,7 +107,7 @@ OWN_EXPORTS: Mapping[str, str] = {
     "tfds": "recordgen.exports.tfds:Tfds",
     "parquet": "recordgen.exports.parquet:Parquet",
     "webdataset": "recordgen.exports.webdataset:WebDataset",
-    "arrayrecord": "recordgen.exports.arrayrecord:ArrayRecord",
+    "arrayrecord": "recordgen.exports.tfds:ArrayRecord",
     "folder": "recordgen.exports.folder:Folder",
     "automl": "recordgen.exports.automl:AutoMl",
     "coco": "recordgen.exports.coco:Coco",

@@ -16,7 +16,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import copy_model
-from recordgen.lineage.models import (
+from recordgen.lineage import (
     LINEAGE_FILE,
     DatasetLineage,
     ModelLineage,

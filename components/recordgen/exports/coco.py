@@ -22,7 +22,7 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.features import IS_CROWD
-from recordgen.lineage.events import dataset_name
+from recordgen.lineage import dataset_name
 from recordgen.subjects.details import KEYPOINT, Details
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection

@@ -29,7 +29,7 @@ from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
 from recordgen.payloads.stored import stored_image
 from recordgen.subjects.details import Details
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
-from recordgen.tables.stored import label_features, table_of
+from recordgen.tables.columns import label_features, table_of
 from recordgen.tasks import TASKS
 
 #: Lists of values by feature name.

@@ -29,8 +29,7 @@ from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.task.annotation import declared_values, label_files, stored_features
 from recordgen.errors import OutputExistsError, UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
 from recordgen.subjects.details import Details

@@ -25,7 +25,7 @@ from recordgen.core.ordered import map_in_order
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
-from recordgen.exports.output import Output
+from recordgen.exports.export import Output
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.stored import kind_of, stored_image
 from recordgen.subjects.objects import StoredBox, stored_boxes

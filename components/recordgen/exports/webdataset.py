@@ -26,8 +26,7 @@ from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, image_formats, split_word
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
-from recordgen.tables.columns import image_suffix
-from recordgen.tables.stored import table_of
+from recordgen.tables.columns import image_suffix, table_of
 
 _log = logging.getLogger(__name__)
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     )
     from recordgen.tasks.images.task import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection.task import ObjectDetection as ObjectDetection
-    from recordgen.tasks.tables.declared import Declared as Declared
-    from recordgen.tasks.tables.tabular import Tabular as Tabular
-    from recordgen.tasks.text_entities.task import TextEntities as TextEntities
+    from recordgen.tasks.tables.task import Declared as Declared
+    from recordgen.tasks.tables.task import Tabular as Tabular
+    from recordgen.tasks.texts.entities import TextEntities as TextEntities
     from recordgen.tasks.texts.task import TextClassification as TextClassification
     from recordgen.tasks.texts.task import TextMultiLabel as TextMultiLabel
     from recordgen.tasks.texts.task import TextSentiment as TextSentiment

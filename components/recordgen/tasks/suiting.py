@@ -12,7 +12,7 @@ from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions, Need
 from recordgen.registry import CHECKS, OWN, TASKS
-from recordgen.tables.schema import Schema
+from recordgen.tables.columns import Schema
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset

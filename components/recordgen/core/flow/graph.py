@@ -33,11 +33,12 @@ from recordgen.core import allowance
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
-from recordgen.core.flow.reading import ReadExisting, ReadRows
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.flow.steps import (
     DecideTogether,
     MakePlan,
+    ReadExisting,
+    ReadRows,
     ResolveBuckets,
     SettleBuckets,
     WorkOnShards,
@@ -152,7 +153,7 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
         write_shard, target=run.staging.root, conversion=conversion
     )
     if run.leftovers or run.in_parts:
-        from recordgen.core.runs.resume import keep_or_write_shard  # a first run keeps none
+        from recordgen.core.runs.commit import keep_or_write_shard  # a first run keeps none
 
         work = partial(
             keep_or_write_shard,
@@ -173,7 +174,7 @@ def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow
 
 def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
     """Check every shard, and compare it with its file in ``output``; returns file names."""
-    from recordgen.core.runs.resume import compare_shard  # only a finished output has others
+    from recordgen.core.runs.commit import compare_shard  # only a finished output has others
 
     work = partial(compare_shard, output=output, conversion=conversion)
     return shards.through("CompareShards", WorkOnShards(work, staging, _processes(conversion)))
