@@ -33,7 +33,7 @@ from recordgen.formats.image_root import missing_hint
 from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
-from recordgen.storage.hosts import unreachable_text
+from recordgen.storage.retries import unreachable_text
 
 _log = logging.getLogger(__name__)
 

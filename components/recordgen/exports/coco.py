@@ -13,8 +13,8 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import (
+from recordgen.exports.copying import (
+    Copy,
     ImageCopyExport,
     ImageExample,
     check_sizes,

@@ -20,10 +20,10 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     written_elsewhere,
 )
-from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.templates import environment
+from recordgen.exports.verifying import Difference
 from recordgen.exports.verifying import verify as verify_files
 from recordgen.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.options import make_options

@@ -29,9 +29,8 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import MissingPackageError, UsageError
-from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, image_formats
 from recordgen.exports.export import Export, Exported, ExportOptions, Output
-from recordgen.exports.image_files import image_formats
 from recordgen.exports.templates import environment
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.lineage import dataset_name

@@ -12,8 +12,9 @@ it is trusted.
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -37,16 +38,17 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import renumbered
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.core.shards.intact import shard_difference
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, write_shard
 from recordgen.core.task.task import Examples
 from recordgen.errors import (
     DataError,
     OutputBusyError,
     OutputExistsError,
+    RecordError,
     RunnerError,
     SourceError,
     StorageError,
@@ -507,6 +509,30 @@ def compare_shard(
 def is_intact(path: str, shard: Shard, task: Examples) -> bool:
     """Return whether a file is a whole shard. Raises: StorageError: storage failed."""
     return not shard_difference(path, shard, task.digested)
+
+
+#: Returns the bytes that a serialised record adds to its shard's digest. Raises: ValueError.
+Digested = Callable[[bytes], bytes]
+
+
+def shard_difference(path: str, shard: Shard, digested: Digested) -> str:
+    """Return how a file differs from a shard, by size, checksums and digest; "" if it does not."""
+    digest, examples = hashlib.sha256(), 0
+    try:
+        if (size := storage.size(path)) != shard.bytes:
+            return f"has {size:,} bytes instead of {shard.bytes:,}"
+        for record in RECORDS.read(path):
+            digest.update(digested(record))
+            examples += 1
+    except FileNotFoundError:
+        return "is missing"
+    except RecordError as exc:
+        return str(exc).removeprefix(f"{path}: ")
+    except (OSError, ValueError) as exc:
+        return f"record {examples}: {exc}"
+    if examples != shard.examples:
+        return f"has {examples:,} records instead of {shard.examples:,}"
+    return "" if digest.hexdigest() == shard.digest else "holds other records"
 
 
 def _may_change(result: ShardResult) -> bool:
