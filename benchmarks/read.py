@@ -360,7 +360,7 @@ def _line(which: str, name: str, rate: float, cpu_ms: float, waits: float) -> st
 def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
     """Link the images into one folder per class, and convert them."""
     from recordgen import convert
-    from recordgen.exports.inspection.records import inspect
+    from recordgen.exports.inspection import inspect
 
     if (data / "dataset.json").exists():
         found = work / "extracted"

@@ -226,7 +226,7 @@ def recordgen(contest: Contest, examples: Examples, training: Training, folder: 
     """Convert, train and evaluate as a pipeline does; return the score."""
     from recordgen import convert
     from recordgen.core.dataset.manifest import read_dataset
-    from recordgen.kubeflow.evaluate import evaluate
+    from recordgen.kubeflow.models import evaluate
     from recordgen.training import run_fn
 
     output, model = str(folder / "out"), str(folder / "model")

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from recordgen.reading import steps_per_epoch as steps_per_epoch
     from recordgen.reading import train_dataset as train_dataset
     from recordgen.tables import types as types
-    from recordgen.tables.schema import Schema as Schema
+    from recordgen.tables.columns import Schema as Schema
     from recordgen.writing.api import write as write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
     "Dataset": "core.dataset.manifest",
     "RecordgenError": "errors",
-    "Schema": "tables.schema",
+    "Schema": "tables.columns",
     "check": "conversion.doors",
     "convert": "conversion.doors",
     "diff": "exports.diff.api",

@@ -291,7 +291,7 @@ def _inspect(args: argparse.Namespace) -> int:
     filters = {name: getattr(args, name) for name in ("label", "code", "source")}
     if any(filters.values()):
         return _inspect_matching(args, filters)
-    from recordgen.exports.inspection.records import inspect
+    from recordgen.exports.inspection import inspect
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
@@ -300,7 +300,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None]) -> int:
-    from recordgen.exports.inspection.examples import find_examples
+    from recordgen.exports.inspection import find_examples
 
     found = find_examples(args.output, split=args.split, **filters)
     num = args.num or (None if args.json else _EXAMPLES_SHOWN)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipelines.samples import Sample, write_lines
 from recordgen.formats.automl_jsonl import LABELS_KEY, ML_USE_KEY
-from recordgen.tasks.text_entities.tags import Span
+from recordgen.tasks.texts.tags import Span
 from recordgen.training import TrainingConfig
 
 _WORDS: dict[str, list[str]] = json.loads(

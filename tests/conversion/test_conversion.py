@@ -25,7 +25,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.exports.export import CONVERTED
-from recordgen.exports.inspection.records import find_shards
+from recordgen.exports.inspection import find_shards
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
 

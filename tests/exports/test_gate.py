@@ -17,8 +17,8 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import RecordError, RecordgenError, UsageError
 from recordgen.exports import ExportOptions
-from recordgen.exports.image_files import file_name
-from recordgen.exports.inspection.records import inspect
+from recordgen.exports.copying import file_name
+from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.exports.copies import boxes, converted, export, labelled

@@ -15,8 +15,8 @@ from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
-from recordgen.kubeflow.evaluate import copy_model
-from recordgen.lineage.models import (
+from recordgen.kubeflow.models import copy_model
+from recordgen.lineage import (
     LINEAGE_FILE,
     DatasetLineage,
     ModelLineage,

@@ -12,7 +12,7 @@ from aiohttp import web
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.errors import NothingToConvertError, UsageError
-from recordgen.lineage.events import dataset_id, is_configured, run_events
+from recordgen.lineage import dataset_id, is_configured, run_events
 from tests import trainer
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving

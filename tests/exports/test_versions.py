@@ -15,7 +15,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage
-from recordgen.lineage.models import LINEAGE_FILE
+from recordgen.lineage import LINEAGE_FILE
 from tests.golden import ROOT
 
 WRITTEN = sorted((ROOT / "tests/versions").glob("*/*"))

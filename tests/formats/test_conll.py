@@ -8,7 +8,7 @@ import recordgen
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.conll import Conll
 from recordgen.formats.listing import Listing
-from recordgen.tasks.text_entities.tags import spans_of, split_at_blanks, tags_of
+from recordgen.tasks.texts.tags import spans_of, split_at_blanks, tags_of
 from tests.formats.sources import Reading, write_files
 
 

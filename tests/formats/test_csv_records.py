@@ -24,9 +24,9 @@ from recordgen.formats.text_csv import TextParser
 from recordgen.formats.video_lists import VideoParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
-from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
+from recordgen.tables.examples import parse
 from recordgen.tasks import TASKS, Declared, ImageClassification, TextClassification
 from tests.formats.sources import Reading, parsed, write_files
 

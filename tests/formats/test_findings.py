@@ -8,7 +8,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.flow.reading import ReadRows
+from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.rejects import Finding, Reject

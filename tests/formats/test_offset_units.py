@@ -9,7 +9,7 @@ import recordgen
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import UsageError
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.tags import Span, TagError, in_codepoints
+from recordgen.tasks.texts.tags import Span, TagError, in_codepoints
 from recordgen.tasks.texts.task import TextContent
 from tests.conftest import stored_examples
 from tests.formats.sources import Reading, write_files

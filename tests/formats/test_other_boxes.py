@@ -11,7 +11,7 @@ from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.xml_elements import elements
 from recordgen.payloads import check
 from recordgen.rejects import RejectCode
-from recordgen.subjects.run_lengths import runs_of
+from recordgen.subjects.masks import runs_of
 from tests.conftest import encoded
 
 

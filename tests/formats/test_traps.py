@@ -10,7 +10,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
-from recordgen.subjects.run_lengths import pixels_of, runs_of
+from recordgen.subjects.masks import pixels_of, runs_of
 from tests.conftest import encoded
 from tests.formats.sources import write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image

@@ -15,7 +15,7 @@ from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, statistics, train
+from recordgen.kubeflow import convert, models, statistics
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -155,7 +155,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     component = load_step("evaluate", IMAGE)
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     alone = {"serving_dir": f"{tmp_path}/nothing", "min_change": 0.5}  # there is no baseline
-    output = evaluate.run(step_input(component, tmp_path, inputs, **alone))
+    output = models.run(step_input(component, tmp_path, inputs, **alone))
     eval_split = read_dataset(digits).splits["eval"]
     assert output.parameters["examples"] == eval_split.examples
     assert 0.8 <= output.parameters["score"] <= 1
@@ -184,7 +184,7 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     def evaluated(**values):
         baseline = values.pop("inputs", {})
         inputs = {"dataset": digits, "model": model, **baseline}
-        output = evaluate.run(step_input(component, tmp_path, inputs, **values))
+        output = models.run(step_input(component, tmp_path, inputs, **values))
         return output.parameters["blessed"], output.metadata["metrics"]
 
     assert evaluated(min_score=1.01)[0] is False
@@ -207,7 +207,7 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     settings = {"image_size": [16, 16], "epochs": 9, "hyperparameters": {"epochs": 1}}
     component = load_step("train", IMAGE)
     with caplog.at_level("INFO", "recordgen"):
-        output = train.run(step_input(component, tmp_path / "task", inputs, **settings))
+        output = models.train(step_input(component, tmp_path / "task", inputs, **settings))
     metadata = output.metadata["model"]
     both = join_datasets([(path, read_dataset(path)) for path in (inputs["dataset"], digits)])
     assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
@@ -218,7 +218,7 @@ def test_equal_labels_give_no_score_and_no_nan():
     """Where a score is not determined, metadata have none."""
     tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
-    found = evaluate.Evaluation.of(tally, ["a"])
+    found = models.Evaluation.of(tally, ["a"])
     assert np.isnan(found.score)
     assert (found.by_label, found.examples) == ({}, 3)
     assert found.loss == pytest.approx(np.log(2))
@@ -230,12 +230,12 @@ def test_numbers_of_labels_are_bounded():
     many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
     few.add(truth[:, :100], truth[:, :100])
-    found = evaluate.Evaluation.of(many, [str(n) for n in range(101)])
+    found = models.Evaluation.of(many, [str(n) for n in range(101)])
     assert (found.score, found.by_label) == (1, {})
-    assert len(evaluate.Evaluation.of(few, [str(n) for n in range(100)]).by_label) == 100
+    assert len(models.Evaluation.of(few, [str(n) for n in range(100)]).by_label) == 100
     alone = OneLabelAccumulator(101)
     alone.add(np.arange(101), truth)
-    assert evaluate.Evaluation.of(alone, [str(n) for n in range(101)]).confusion == {}
+    assert models.Evaluation.of(alone, [str(n) for n in range(101)]).confusion == {}
 
 
 @pytest.mark.slow
@@ -243,16 +243,16 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
     """A split that does not exist is named."""
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(DataError, match=r"split.*'dev'"):
-        evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
+        models.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
 
 
 def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
     """Each error names what is missing."""
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir"):
-        evaluate.push(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
+        models.push(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
     with pytest.raises(SourceError, match="saved_model"):
-        evaluate.push(
+        models.push(
             step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving")
         )
 
@@ -265,7 +265,7 @@ def test_push_needs_a_blessing(tmp_path):
     def pushed(metadata):
         inputs = {"model": str(tmp_path), "evaluation": (str(tmp_path), metadata)}
         step = step_input(component, tmp_path, inputs, serving_dir=str(serving))
-        return evaluate.push(step).parameters["pushed_to"]
+        return models.push(step).parameters["pushed_to"]
 
     assert pushed({"blessed": 0}) == ""
     assert not serving.exists()
@@ -280,9 +280,9 @@ def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
     """Each error names what is wrong."""
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs"):
-        train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=-1))
+        models.train(step_input(component, tmp_path, {"dataset": digits}, epochs=-1))
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        train.run(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
+        models.train(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
 
 
 def test_train_defaults_are_those_of_training():

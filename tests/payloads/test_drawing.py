@@ -13,8 +13,8 @@ from PIL import Image
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from recordgen.subjects.details import Details, Mask, Polygons
+from recordgen.subjects.masks import runs_in, text_of
 from recordgen.subjects.objects import StoredBox
-from recordgen.subjects.run_lengths import runs_in, text_of
 from tests.conftest import encoded, exif_of, noise
 
 

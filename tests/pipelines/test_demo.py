@@ -13,7 +13,7 @@ from pipelines.samples import sample_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.exports.lineage import find_lineage, lineage_lines
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from tests.bulk_inferrer import bulk_scores
 from tests.conftest import without_early_lines
 from tests.cpp_loader import CppModel

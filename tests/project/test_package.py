@@ -23,7 +23,7 @@ LIGHT = [
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
     ("recordgen.exports.diff.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.exports.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.exports.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.core.shards.task", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),

@@ -11,7 +11,7 @@ from PIL import Image
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset
 from recordgen.access.shards import find_shards
 from recordgen.errors import DataError, RecordError
-from recordgen.tasks.text_entities.tags import tag_names
+from recordgen.tasks.texts.tags import tag_names
 
 #: The labels of each dataset; ``two`` extends the vocabulary of ``one``, ``alone`` has its own.
 SPANS = {"one": ("bee", "cat"), "two": ("cat", "ape"), "alone": ("ape", "dog")}

@@ -16,10 +16,9 @@ import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import SourceError, UsageError
-from recordgen.exports.inspection.examples import find_examples
-from recordgen.exports.inspection.records import find_shards, inspect
+from recordgen.exports.inspection import find_examples, find_shards, inspect
 from recordgen.exports.report.render import render_report
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.reading import Tuning
 from recordgen.tasks.images.training import stored_images
 from tests.conftest import encoded, exif_of, noise

@@ -33,10 +33,9 @@ from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
-from recordgen.tables.examples import label_lists, make_examples
+from recordgen.tables.examples import label_lists, make_examples, parse_column
 from recordgen.tables.types import ColumnType
 from recordgen.tasks import task_for
 from tests.conftest import stored_examples, tree_bytes

@@ -16,7 +16,7 @@ from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
 from recordgen.subjects import details
 from recordgen.subjects.details import Details, Polygons
-from recordgen.subjects.run_lengths import runs_in, text_of
+from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import encoded, exif_of, stored_examples
 from tests.settings import payload_settings

@@ -20,7 +20,7 @@ from recordgen.exports.report.records import record_view
 from recordgen.payloads import check
 from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
-from recordgen.subjects.class_masks import seen_through
+from recordgen.subjects.masks import seen_through
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import encoded, exif_of, stored_examples

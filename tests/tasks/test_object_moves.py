@@ -11,8 +11,8 @@ from pycocotools import mask as coco_masks
 import recordgen
 from recordgen import input_fn, train_dataset
 from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.masks import pixels_of, runs_of
 from recordgen.subjects.objects import details_in
-from recordgen.subjects.run_lengths import pixels_of, runs_of
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Boxes
 from tests.conftest import stored_examples

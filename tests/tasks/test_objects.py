@@ -9,10 +9,10 @@ from pycocotools import mask as coco_masks
 
 import recordgen
 from recordgen import cli
-from recordgen.exports.inspection.records import inspect
+from recordgen.exports.inspection import inspect
 from recordgen.subjects.details import Details, Mask, Polygons
+from recordgen.subjects.masks import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.subjects.objects import details_in, features_of
-from recordgen.subjects.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, without_size
 from tests.conftest import stored_examples
 from tests.formats.conftest import make_pictures  # noqa: F401

@@ -13,7 +13,7 @@ from recordgen import cli, tasks
 from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, Registry
 from recordgen.tasks import TASKS

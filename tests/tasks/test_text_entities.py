@@ -20,7 +20,8 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.tags import (
+from recordgen.tasks.texts.entities import said_of_tokens
+from recordgen.tasks.texts.tags import (
     Span,
     are_whole,
     cut_spans,
@@ -29,7 +30,6 @@ from recordgen.tasks.text_entities.tags import (
     tags_of,
     tokenize,
 )
-from recordgen.tasks.text_entities.task import said_of_tokens
 from tests.conftest import stored_examples
 from tests.planned import record_of
 from tests.rows import read_rows

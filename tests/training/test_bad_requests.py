@@ -14,7 +14,7 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.reading.decoding import MOST_PIXELS
 from recordgen.registry import TASKS
 from recordgen.training import save

@@ -4,7 +4,7 @@ import pytest
 
 import recordgen
 from pipelines.samples.digits import write_digits
-from recordgen.lineage.models import LINEAGE_FILE
+from recordgen.lineage import LINEAGE_FILE
 from recordgen.training.__main__ import build_parser, main
 from recordgen.training.config import TRAINING_OPTIONS
 from tests.preloaded import WITH_TENSORFLOW

@@ -17,7 +17,7 @@ import tensorflow as tf
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.tasks.tables.training import to_numbers
 from tests import serving, trainer
 from tests.cpp_loader import CppModel

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.reading.words import split_tokens
-from recordgen.tasks.text_entities.tags import tokenize
-from recordgen.tasks.text_entities.training import build_tagger
+from recordgen.tasks.texts.tags import tokenize
+from recordgen.tasks.texts.training import build_tagger
 
 
 @given(

@@ -9,8 +9,7 @@ from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.tasks.images.training import ManyImageLabels, OneImageLabel
 from recordgen.tasks.object_detection.training import ObjectDetector
-from recordgen.tasks.text_entities.training import EntityTagger
-from recordgen.tasks.texts.training import OneTextLabel
+from recordgen.tasks.texts.training import EntityTagger, OneTextLabel
 from recordgen.tasks.video_classification.training import VideoTrainer
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases

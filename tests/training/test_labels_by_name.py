@@ -9,8 +9,8 @@ from recordgen.core.dataset.manifest import LABELS_FILE, read_dataset
 from recordgen.core.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
-from recordgen.kubeflow.evaluate import evaluate, run
 from recordgen.kubeflow.execution import Artifact, StepInput
+from recordgen.kubeflow.models import evaluate, run
 from recordgen.training.model_files import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 

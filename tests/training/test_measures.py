@@ -14,7 +14,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score, roc_auc_score
 
-from recordgen.tasks.text_entities.tags import tag_names
+from recordgen.tasks.texts.tags import tag_names
 from recordgen.training.measures import (
     CROWD,
     THRESHOLDS,

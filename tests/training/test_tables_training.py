@@ -13,7 +13,7 @@ import tensorflow as tf
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.tasks.tables.training import (
     DATE,
     ROW_NAME,

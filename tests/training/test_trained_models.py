@@ -15,9 +15,9 @@ from pipelines.samples import sample_of
 from recordgen import convert, features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.models import evaluate
 from recordgen.tasks import TASKS
-from recordgen.tasks.text_entities.tags import tag_names
+from recordgen.tasks.texts.tags import tag_names
 from recordgen.training import TrainingConfig
 from tests import trainer
 from tests.cpp_loader import CppModel

@@ -9,8 +9,7 @@ import numpy as np
 
 from recordgen import features
 from recordgen.features import AREA, FLAGS, KEYPOINTS, MASKS
-from recordgen.subjects.class_masks import seen_through
-from recordgen.subjects.run_lengths import pixels_of
+from recordgen.subjects.masks import pixels_of, seen_through
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,7 +122,7 @@ def object_masks(
             2]).
         polygons: the number of points of each polygon.
         polygons_of_object: the number of polygons of each object [n].
-        runs: the runs of all masks, see :mod:`recordgen.subjects.run_lengths`.
+        runs: the runs of all masks, see :mod:`recordgen.subjects.masks`.
         runs_of_object: the number of runs of each object [n]; 0: it has no mask of runs.
         stored_sizes: height and width of each object's stored image (int64 [n, 2]).
         views: the part of it that is shown: top, left, height and width in shares (float32 [n,

@@ -24,9 +24,9 @@ from recordgen.conversion.texts.warned import warn_about
 from recordgen.conversion.work import Work, checked, read_outcome, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
+from recordgen.core.flow.graph import NewRunner, running
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Runner
-from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.progress import Phases, Progress
 from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.staging import Staging

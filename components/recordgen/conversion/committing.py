@@ -28,13 +28,12 @@ from recordgen.core.runs.commit import Run, check_appendable, commit, leave_fail
 from recordgen.core.runs.staging import StagedPlan
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import DataError, LintError, NothingToConvertError, TooManyRejectsError
-from recordgen.exports.export import CONVERTED, described_names, exported, no_files
-from recordgen.exports.output import Output
+from recordgen.exports.export import CONVERTED, Output, described_names, exported, no_files
 from recordgen.formats.image_root import missing_hint
 from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
-from recordgen.storage.hosts import unreachable_text
+from recordgen.storage.retries import unreachable_text
 
 _log = logging.getLogger(__name__)
 

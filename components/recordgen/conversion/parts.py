@@ -28,8 +28,8 @@ from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
+from recordgen.core.flow.graph import running
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing

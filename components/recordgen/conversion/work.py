@@ -26,8 +26,8 @@ from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset, shard_file
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
 from recordgen.core.flow import graph
+from recordgen.core.flow.graph import running
 from recordgen.core.flow.runner import Flow, Runner
-from recordgen.core.flow.running import running
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
 from recordgen.core.progress import CHECKS, SHARDS, Phases

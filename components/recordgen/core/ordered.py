@@ -1,8 +1,9 @@
-"""Threads: process items and yield the results in the items' order; work beside a block."""
+"""Threads that process items in order or work beside a block; other processes of this Python."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -11,6 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import subprocess
     from concurrent.futures import Future
     from threading import BoundedSemaphore, Event
 
@@ -145,3 +147,38 @@ def slot(work: str, most: int) -> BoundedSemaphore:
 
 # By process: a slot held during a fork would never be released in the child.
 _slots: dict[tuple[int, str], BoundedSemaphore] = {}
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+def _status(name: str) -> int | None:
+    """Return the status of a process that a signal ended; None if this system has none such."""
+    number = getattr(signal, name, None)
+    return None if number is None else -int(number)
+
+
+#: Exit statuses of processes that the system killed, whose timer ended, or that people or systems
+#: stopped; all other signals come from the process itself.
+KILLED, OUT_OF_TIME = _status("SIGKILL"), _status("SIGPROF")
+STOPPED = frozenset(map(_status, ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")))
+
+
+def has_python() -> bool:
+    """Return whether ``sys.executable`` is a Python.
+
+    In uWSGI, in a frozen program and in one that embeds Python, it is that program, or empty.
+    """
+    path = sys.executable or ""
+    is_python = os.path.basename(os.path.realpath(path)).startswith(("python", "pypy", "graalpy"))
+    return is_python and not getattr(sys, "frozen", False) and os.access(path, os.X_OK)
+
+
+def start_main(module: str) -> subprocess.Popen[bytes]:
+    """Start ``main`` of a module of this package, with pipes for stdin and stdout."""
+    import subprocess
+
+    # It must import the package from the same place.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

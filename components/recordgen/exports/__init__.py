@@ -25,4 +25,4 @@ from recordgen.exports.export import Export as Export
 from recordgen.exports.export import Exported as Exported
 from recordgen.exports.export import ExportOptions as ExportOptions
 from recordgen.exports.export import FileExport as FileExport
-from recordgen.exports.output import Output as Output
+from recordgen.exports.export import Output as Output

@@ -18,8 +18,8 @@ import numpy as np
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.errors import RecordError
-from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import (
+from recordgen.exports.copying import (
+    Copy,
     ImageCopyExport,
     ImageExample,
     has_boxes,

@@ -16,12 +16,11 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.facts import BOXES, MASKS, TEXTS
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.core.task.task import PARTS
-from recordgen.exports.export import FileExport
-from recordgen.exports.output import Output
+from recordgen.exports.export import FileExport, Output
 from recordgen.exports.templates import environment
-from recordgen.lineage.events import dataset_name
+from recordgen.lineage import dataset_name
 from recordgen.options import recorded_defaults
-from recordgen.tables.stored import table_of
+from recordgen.tables.columns import table_of
 from recordgen.tasks import TASKS
 
 # The hub's names for tasks that label parts of an example, by a fact of such examples; and for

@@ -13,8 +13,8 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import (
+from recordgen.exports.copying import (
+    Copy,
     ImageCopyExport,
     ImageExample,
     check_sizes,
@@ -22,7 +22,7 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.features import IS_CROWD
-from recordgen.lineage.events import dataset_name
+from recordgen.lineage import dataset_name
 from recordgen.subjects.details import KEYPOINT, Details
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection

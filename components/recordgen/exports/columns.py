@@ -24,12 +24,12 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.coco import RLE, shapes_in_pixels
-from recordgen.exports.image_files import file_name
+from recordgen.exports.copying import file_name
 from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
 from recordgen.payloads.stored import stored_image
 from recordgen.subjects.details import Details
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
-from recordgen.tables.stored import label_features, table_of
+from recordgen.tables.columns import label_features, table_of
 from recordgen.tasks import TASKS
 
 #: Lists of values by feature name.

@@ -19,10 +19,9 @@ import hashlib
 import json
 
 from recordgen.core.task.annotation import is_image, label_files, stored_features
-from recordgen.exports.export import FileExport
-from recordgen.exports.output import Output
+from recordgen.exports.export import FileExport, Output
 from recordgen.exports.templates import environment
-from recordgen.lineage.events import dataset_name
+from recordgen.lineage import dataset_name
 
 
 class Croissant(FileExport):

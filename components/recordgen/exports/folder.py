@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from recordgen import storage
 from recordgen.errors import RecordError, UsageError
-from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import ImageCopyExport, ImageExample, one_spelling
+from recordgen.exports.copying import Copy, ImageCopyExport, ImageExample, one_spelling
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.tasks import ImageClassification

@@ -7,8 +7,7 @@ from recordgen.access.counting import read_lengths_in
 from recordgen.core.dataset.index import Lengths, write_index
 from recordgen.core.dataset.manifest import DATASET_FILE, INDEX_FILE, write_dataset
 from recordgen.errors import RecordError
-from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
 
 
 class Index(Export):

@@ -2,7 +2,7 @@
 
     model serving/17  ─▶  dataset work/digits  ─▶  1,797 rows of digits.csv
 
-Each model has its lineage inside, see :mod:`recordgen.lineage.models`.
+Each model has its lineage inside, see :mod:`recordgen.lineage`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     written_elsewhere,
 )
-from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.templates import environment
+from recordgen.exports.verifying import Difference
 from recordgen.exports.verifying import verify as verify_files
-from recordgen.lineage.models import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
+from recordgen.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
 

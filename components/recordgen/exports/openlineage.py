@@ -10,9 +10,8 @@ from typing import Any
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotation import stored_features
 from recordgen.errors import StorageError, UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output
-from recordgen.lineage.events import (
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
+from recordgen.lineage import (
     CONFIG_FILE,
     PRODUCER,
     SETTINGS,
@@ -22,7 +21,7 @@ from recordgen.lineage.events import (
     run_events,
     source_name,
 )
-from recordgen.tables.stored import label_features
+from recordgen.tables.columns import label_features
 
 
 class OpenLineage(Export):

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 from recordgen.errors import RecordError
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
-from recordgen.exports.image_files import check_sizes
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, check_sizes
 from recordgen.tables.roles import LABEL, LABEL_TEXT
 
 # A group is in memory at once, here and in readers; a reader of one image reads its group.

@@ -6,27 +6,35 @@
 
 They are plain JSON in the form of tensorflow_datasets 4.9, which need not be installed. A feature
 that a record may lack is a sequence of none or one value.
+
+ArrayRecord, ``train.array_record-00000-of-00012``, has the same examples for Grain: a record is the
+tf.train.Example of the shard, byte for byte. If TensorFlow Datasets can declare the features, its
+files are beside them, so that ``builder_from_directory(…).as_data_source()`` reads the examples
+without TensorFlow.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.task.annotation import is_image, label_files, stored_features
-from recordgen.errors import UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.image_files import image_formats
-from recordgen.exports.output import Output
+from recordgen.errors import MissingPackageError, UsageError
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, image_formats
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
 from recordgen.exports.templates import environment
 from recordgen.features import LIST_DTYPES, FeatureSpec
-from recordgen.lineage.events import dataset_name
-from recordgen.tables.stored import label_features
+from recordgen.lineage import dataset_name
+from recordgen.tables.columns import label_features
 
 # What TensorFlow decodes as one picture with three channels.
 _DECODED = ("bmp", "jpeg", "png")
@@ -124,3 +132,56 @@ def _gaps(
     own = {name for name in labels if name is not None}
     is_labelled = not any(split.unlabelled for split in dataset.splits.values())
     return gaps - own if is_labelled else gaps | own
+
+
+# --- ArrayRecord ---------------------------------------------------------------------------------
+
+
+_FORMAT = "array_record"
+
+# Records are read one by one, in any order.
+_OPTIONS = "group_size:1"
+
+
+class ArrayRecord(ShardCopyExport):
+    """An ArrayRecord file for each shard."""
+
+    name = "arrayrecord"
+    keeps = PARTS
+
+    def check(self, copy: Copy) -> None:
+        _writer_class()
+
+    def shard_name(self, split: str, at: int, count: int) -> str:
+        return f"{split}.{_FORMAT}-{at:05d}-of-{count:05d}"
+
+    def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "shard")  # the library writes local files only
+            writer = _writer_class()(path, _OPTIONS)
+            for example in examples:
+                writer.write(example.record)
+            writer.close()
+            with open(path, "rb") as written:
+                shutil.copyfileobj(written, file)
+
+    def write(self, copy: Copy) -> None:
+        super().write(copy)
+        try:
+            check(copy.output, copy.splits)
+        except UsageError:
+            return  # ArrayRecord holds what TensorFlow Datasets cannot declare
+        template = f"{{SPLIT}}.{_FORMAT}-{{SHARD_X_OF_Y}}"
+        write_files(copy.output, copy.splits, copy.to, _FORMAT, template)
+
+
+def _writer_class() -> Any:
+    """Return the library's writer. Raises: MissingPackageError: it is not installed."""
+    try:
+        from array_record.python.array_record_module import ArrayRecordWriter
+    except ImportError as exc:
+        raise MissingPackageError(
+            "export arrayrecord needs array_record, which is not installed: "
+            "pip install array_record (Linux and macOS)"
+        ) from exc
+    return ArrayRecordWriter

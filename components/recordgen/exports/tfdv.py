@@ -25,11 +25,10 @@ from collections.abc import Mapping, Sequence
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotation import label_files, stored_features
-from recordgen.exports.export import FileExport
-from recordgen.exports.output import Output
+from recordgen.exports.export import FileExport, Output
 from recordgen.exports.templates import environment
 from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
-from recordgen.tables.stored import label_features, table_of
+from recordgen.tables.columns import label_features, table_of
 
 _TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
 

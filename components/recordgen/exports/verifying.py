@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
-from recordgen.core.shards.intact import Difference, find_differences
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES,
+    SPLIT_PREFIX,
+    Dataset,
+    read_dataset,
+)
+from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import StorageError
 from recordgen.registry import TASKS
 
 _SAY_SECONDS = 5
+
+
+class Difference(NamedTuple):
+    """A file that is not as ``dataset.json`` says."""
+
+    file: str
+    message: str
 
 
 class Verified(NamedTuple):
@@ -76,12 +89,32 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
     if dataset.index:
         digests[dataset.index["file"]] = dataset.index["sha256"]
     digested = bytes if dataset.task == EXAMPLES else TASKS[dataset.task].digested
-    found, count, said = [], len(dataset.shards), started
-    differences = find_differences(root, dataset, digested, digests)
-    for done, difference in enumerate(differences, start=1):
+    found, said = list[Difference](), started
+    for done, shard in enumerate(dataset.shards, start=1):
+        if difference := shard_difference(storage.join(root, shard.file), shard, digested):
+            found.append(Difference(shard.file, difference))
         if say is not None and time.monotonic() - said > _SAY_SECONDS:
             said = time.monotonic()
-            say(f"compared {min(done, count):,} of {count:,} shards")
-        if difference is not None:
-            found.append(difference)
+            say(f"compared {done:,} of {len(dataset.shards):,} shards")
+    found += [*_other_shards(root, dataset), *_changed_files(root, digests)]
     return Verified(dataset, found, time.monotonic() - started)
+
+
+def _other_shards(root: str, dataset: Dataset) -> Iterator[Difference]:
+    known = {shard.file for shard in dataset.shards}
+    for folder in storage.list_folders(root, SPLIT_PREFIX):
+        for name, _ in storage.list_dir(storage.join(root, folder)):
+            if (file := f"{folder}/{name}") not in known:
+                yield Difference(file, "belongs to no split, but TFX reads all files of the folder")
+
+
+def _changed_files(root: str, digests: Mapping[str, str]) -> Iterator[Difference]:
+    """Yield the files that differ from their sha256 (hex); ``digests`` has it by their path."""
+    for file, digest in digests.items():
+        try:
+            content = storage.read_bytes(storage.join(root, file))
+        except FileNotFoundError:
+            yield Difference(file, "is missing")
+        else:
+            if hashlib.sha256(content).hexdigest() != digest:
+                yield Difference(file, "was changed")

@@ -22,12 +22,18 @@ from typing import IO, Any
 
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
-from recordgen.exports.image_files import check_sizes, image_formats, split_word
+from recordgen.exports.copying import (
+    PARTS,
+    Copy,
+    ShardCopyExport,
+    Stored,
+    check_sizes,
+    image_formats,
+    split_word,
+)
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
-from recordgen.tables.columns import image_suffix
-from recordgen.tables.stored import table_of
+from recordgen.tables.columns import image_suffix, table_of
 
 _log = logging.getLogger(__name__)
 

@@ -15,8 +15,13 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.exports.copying import OBJECT_FEATURES, Copy
-from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
+from recordgen.exports.copying import (
+    OBJECT_FEATURES,
+    Copy,
+    ImageCopyExport,
+    ImageExample,
+    split_word,
+)
 from recordgen.exports.templates import environment
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox

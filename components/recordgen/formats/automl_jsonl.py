@@ -43,7 +43,8 @@ from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import check_spelling, either
 from recordgen.tasks.object_detection.task import ObjectDetection
-from recordgen.tasks.text_entities.tags import (
+from recordgen.tasks.texts.entities import TextEntities, spans_in
+from recordgen.tasks.texts.tags import (
     BYTES,
     NAMES,
     UTF16,
@@ -52,7 +53,6 @@ from recordgen.tasks.text_entities.tags import (
     cut_spans_in,
     places,
 )
-from recordgen.tasks.text_entities.task import TextEntities, spans_in
 from recordgen.tasks.texts.task import (
     CONTENT_KEY,
     OLDER_KEY,

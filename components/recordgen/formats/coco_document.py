@@ -27,6 +27,7 @@ from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
+from recordgen.subjects.masks import box_of, runs_of, text_of
 from recordgen.subjects.picture import (
     Corners,
     Marked,
@@ -35,7 +36,6 @@ from recordgen.subjects.picture import (
     is_number,
     is_size,
 )
-from recordgen.subjects.run_lengths import box_of, runs_of, text_of
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})

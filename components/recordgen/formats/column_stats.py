@@ -17,7 +17,7 @@ from recordgen.core.records.numbers import FORMS, NUMBER
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_records import Item
 from recordgen.rejects import Reject
-from recordgen.tables.arrow import (
+from recordgen.tables.examples import (
     are_markers,
     decimals,
     parse,

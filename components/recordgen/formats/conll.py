@@ -1,4 +1,4 @@
-r"""Sentences whose tokens have tags, see :mod:`recordgen.tasks.text_entities.tags`.
+r"""Sentences whose tokens have tags, see :mod:`recordgen.tasks.texts.tags`.
 
 In CoNLL's files, a token and its tag are on each line, and a blank line is after each sentence::
 
@@ -52,7 +52,8 @@ from recordgen.registry import DOCUMENTS
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.tags import (
+from recordgen.tasks.texts.entities import TAGS_BEGUN, said_of_tokens
+from recordgen.tasks.texts.tags import (
     BEGIN,
     OUTSIDE,
     TagError,
@@ -60,7 +61,6 @@ from recordgen.tasks.text_entities.tags import (
     spans_of,
     split_at_blanks,
 )
-from recordgen.tasks.text_entities.task import TAGS_BEGUN, said_of_tokens
 
 SENTENCES, LABELS = "sentences", "labels"
 

@@ -29,7 +29,7 @@ from recordgen.tasks import Declared, task_for
 if TYPE_CHECKING:
     import pandas as pd
 
-    from recordgen.tables.schema import Schema
+    from recordgen.tables.columns import Schema
 
 
 class DeclaredParser(OwnColumns):

@@ -26,10 +26,9 @@ from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Schema, Table
 from recordgen.tables.path_layout import PathLayout
 from recordgen.tables.roles import TABLE_ROLES
-from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 
 # A copy's description of itself has the names of all classes.

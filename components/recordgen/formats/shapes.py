@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recordgen.core.limits import MASK_RUNS
 from recordgen.subjects.details import NOTHING, Details, Mask, Polygons
+from recordgen.subjects.masks import text_of
 from recordgen.subjects.picture import Corners
-from recordgen.subjects.run_lengths import text_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,9 +24,9 @@ STEPS = {
     "convert": "convert:run",
     "check": "convert:check",
     "statistics": "statistics:run",
-    "train": "train:run",
-    "evaluate": "evaluate:run",
-    "push": "evaluate:push",
+    "train": "models:train",
+    "evaluate": "models:run",
+    "push": "models:push",
 }
 
 

@@ -46,12 +46,11 @@ from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
 from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
-from recordgen.tables.columns import Table
+from recordgen.tables.columns import Schema, Table
 from recordgen.tables.csv_fields import known_encoding
 from recordgen.tables.path_layout import GROUP, PathLayout
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
-from recordgen.tables.schema import Schema
 
 # The values of options, which editors complete and `choices` lists.
 Duplicates: TypeAlias = Literal["keep", "drop", "fail"]

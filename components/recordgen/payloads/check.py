@@ -27,7 +27,7 @@ from PIL import Image
 
 from recordgen.core import allowance
 from recordgen.core.image_settings import Limits
-from recordgen.core.interpreter import KILLED, OUT_OF_TIME, STOPPED, has_python, start_main
+from recordgen.core.ordered import KILLED, OUT_OF_TIME, STOPPED, has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.measures.pictures import SmallPicture

@@ -16,10 +16,9 @@ from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.reencoding import to_8_bit
 from recordgen.payloads.resizing import LOSSY_QUALITY
 from recordgen.rejects import RejectCode
-from recordgen.subjects.class_masks import IGNORED
 from recordgen.subjects.details import KEYPOINT
+from recordgen.subjects.masks import IGNORED, pixels_of, runs_of
 from recordgen.subjects.objects import StoredBox
-from recordgen.subjects.run_lengths import pixels_of, runs_of
 
 # Shares of an image's shorter side, and minimum in pixels.
 _LINE, _LEAST_LINE = 1 / 240, 1

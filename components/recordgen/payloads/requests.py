@@ -34,8 +34,7 @@ from recordgen.errors import (
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.hosts import watched
-from recordgen.storage.retries import deadline
+from recordgen.storage.retries import deadline, watched
 
 #: Most concurrent requests for remote payloads in one process, and so of each shard.
 FAR_REQUESTS = 64

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.core.records.example import serialize_example
-from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.masks import IGNORED
 
 #: The output of a signature that says why an element has no answer; "" if it has one.
 ERROR = "error"

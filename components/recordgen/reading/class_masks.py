@@ -13,7 +13,7 @@ from recordgen.reading.objects import framed
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.targets import ClassNumbers
 from recordgen.reading.windows import floats
-from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.masks import IGNORED
 
 
 class Masks(NamedTuple):

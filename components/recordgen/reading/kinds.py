@@ -14,9 +14,9 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import AUTO, RecordOptions, TaskOptions
+from recordgen.reading.options import AUTO, ReadOptions, RecordOptions, TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
-from recordgen.reading.plan import ReadPlan, plan_records
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
@@ -91,3 +91,7 @@ def parsed_kind(
         return BatchReading(plan, options, keeping(options.predicate, lambda: spec), parse)
 
     return Kind(options=TaskOptions, plan=plan_records, reading=reading)
+
+
+#: Images with labels, boxes or masks, which the engine reads itself.
+IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading)

@@ -236,7 +236,7 @@ def drawn_masks(
 
     Args:
         polygons: ragged float32 [n, (polygons), (points), 2]: x and y in shares of the image.
-        runs: ragged int64 [n, (runs)], see :mod:`recordgen.subjects.run_lengths`.
+        runs: ragged int64 [n, (runs)], see :mod:`recordgen.subjects.masks`.
         sizes: int64 [n, 2], height and width of the images of the runs.
         frames: float32 [n, 4], what is shown of each image, see
             :func:`whole_frames`.

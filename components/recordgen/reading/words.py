@@ -15,7 +15,7 @@ from recordgen.messages import UNSPACED
 if TYPE_CHECKING:
     import keras
 
-# The rules of recordgen.tasks.text_entities.tags in RE2's syntax: blanks, and one token of a text
+# The rules of recordgen.tasks.texts.tags in RE2's syntax: blanks, and one token of a text
 # after _apart.
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
 _TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
@@ -54,7 +54,7 @@ def learn_words(
 
 
 def split_tokens(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Split texts into tokens, exactly as :func:`recordgen.tasks.text_entities.tags.tokenize` does.
+    """Split texts into tokens, exactly as :func:`recordgen.tasks.texts.tags.tokenize` does.
 
     string [batch] → string [batch, (n)]
     """

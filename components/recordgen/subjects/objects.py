@@ -10,7 +10,7 @@ and corners are shares of the image's width and height. Other writers may omit
     image/object/polygon/points      points of each polygon
     image/object/polygon/x           of each point
     image/object/mask/count          runs of each box
-    image/object/mask/runs           :mod:`recordgen.subjects.run_lengths`, of the stored image
+    image/object/mask/runs           :mod:`recordgen.subjects.masks`, of the stored image
 
 A record has a feature only if it is known of one of its boxes.
 """
@@ -38,7 +38,7 @@ from recordgen.subjects.details import (
     Polygons,
     points_of,
 )
-from recordgen.subjects.run_lengths import runs_of, text_of
+from recordgen.subjects.masks import runs_of, text_of
 
 #: Corners of boxes: xmin, ymin, xmax and ymax, or the same in another order, [..., 4].
 Corners: TypeAlias = "npt.NDArray[np.floating[Any]]"

@@ -13,13 +13,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from recordgen import features
-from recordgen.errors import UsageError
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.task.annotation import stored_features
+from recordgen.errors import SourceError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.registry import TASKS
 from recordgen.tables.types import (
     ColumnType,
     FloatInput,
@@ -222,3 +226,173 @@ class Table:
             raise UsageError(
                 f"the columns of a table are detected from its files and cannot be given ({exc})"
             ) from exc
+
+
+class Schema:
+    """Declares the columns of a CSV or DataFrame, for tables in no format of AutoML.
+
+        Schema({"split": "split", "photo": "image", "age": "int", "breed": "label"})
+
+    The features of a column depend on its type:
+
+        split, ignored      none
+        image               <column>/encoded, /format, /height, /width, /source_id; the only image
+                            of a schema has the usual names of images: image/encoded, …
+        text                <column>, bytes
+        int, float, bool    <column>, int64 or float32; 1 or 0
+        floats, floats[N]   <column>, a list of float32 of any length, or of N
+        label, int_label    <column>/text and <column>/label, the number in labels.txt; with only
+                            one image, image/class/text and image/class/label
+        float_label, weight <column>, float32
+
+    Attributes:
+        columns: types by name, in the order of a CSV without a header.
+    """
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        """Declare columns.
+
+        Args:
+            columns: types by name: types of :mod:`recordgen.tables.types`, their names as text
+                (``"IntegerInput"``), the short names that the module shows, or ``int``, ``float``
+                and ``str``.
+
+        Raises:
+            UsageError: a type is unknown, there are too many columns of a type, or two columns
+                become one feature.
+        """
+        if not isinstance(columns, Mapping) or not columns:
+            raise UsageError(
+                f"a schema must be a dict of types by column, such as "
+                f'{{"photo": "image", "age": "int"}} (got {columns!r:.80})'
+            )
+        self.columns: Mapping[str, ColumnType] = {
+            _checked_name(name): _type(name, given) for name, given in columns.items()
+        }
+        self._need_one_at_most("split")
+        self._need_one_at_most("weight")
+        self._need_one_at_most("label", "int_label", "float_label")
+        table = self.table
+        names = [name for column in table.stored for name in table.features_of(column)]
+        if not names:
+            raise UsageError("no column of the schema becomes a feature; declare more than split")
+        feature, count = Counter(names).most_common(1)[0]
+        if count > 1:
+            raise UsageError(
+                f"two columns of the schema become the feature {feature!r}; rename one of them"
+            )
+
+    def _need_one_at_most(self, *kinds: str) -> None:
+        found = self._of_kind(*kinds)
+        if len(found) > 1:
+            remedy = "text, int or float" if kinds[0] == "label" else "ignored"
+            raise UsageError(
+                f"columns {found[0]!r} and {found[1]!r} of the schema are both {kinds[0]}, but "
+                f"only one may be; declare the other as {remedy}"
+            )
+
+    @classmethod
+    def from_json(cls, text: str) -> Schema:
+        """Build a schema from JSON: ``{"photo": "image", "age": "int"}``. Raises: UsageError."""
+        try:
+            pairs = json.loads(text, object_pairs_hook=_without_repeats)
+        except ValueError as exc:
+            raise UsageError(f"a schema must be a JSON object of types by column: {exc}") from exc
+        return cls(pairs)
+
+    def to_json(self) -> dict[str, str]:
+        """Return the short names of the types, by column."""
+        return {name: str(kind) for name, kind in self.columns.items()}
+
+    def __repr__(self) -> str:
+        return f"Schema({self.to_json()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and list(self.columns.items()) == list(
+            other.columns.items()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.columns.items()))
+
+    def _of_kind(self, *kinds: str) -> Sequence[str]:
+        return [name for name, kind in self.columns.items() if kind.kind in kinds]
+
+    @property
+    def table(self) -> Table:
+        """The columns with their uses: the label is the target."""
+        classes, numbers = self._of_kind("label", "int_label"), self._of_kind("float_label")
+        return Table(
+            tuple(Column(name, kind) for name, kind in self.columns.items()),
+            split=next(iter(self._of_kind("split")), None),
+            target=next(iter([*classes, *numbers]), None),
+            weight=next(iter(self._of_kind("weight")), None),
+            prediction="classification" if classes else "regression" if numbers else None,
+            has_gaps=bool(classes),
+        )
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise UsageError(f"a column of a schema must have a name, a printable text (got {name!r})")
+    return name
+
+
+def _type(name: str, given: Any) -> ColumnType:
+    try:
+        return ColumnType.of(given)
+    except UsageError as exc:
+        raise UsageError(f"column {name!r} of the schema: {exc}") from exc
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"column {name!r} is declared twice")
+    return found
+
+
+# --- what a dataset says of its table ------------------------------------------------------------
+
+
+def table_of(dataset: Dataset) -> Table | None:
+    """Return the columns of a table, inferred or declared; None for other datasets.
+
+    Raises: SourceError: somebody changed them.
+    """
+    options = dataset.options
+    name = "table" if options.get("table") else "schema"
+    if not options.get(name):
+        return None
+    try:
+        text = options[name]
+        table = Table.from_json(text) if name == "table" else Schema.from_json(text).table
+        for column in table.stored:
+            for feature in table.features_of(column):
+                _ = dataset.features[feature]
+    except (AttributeError, LookupError, TypeError, ValueError) as exc:
+        reason = f"{exc} is no feature" if isinstance(exc, KeyError) else exc
+        raise SourceError(
+            f"dataset.json: option {name} does not fit its features: {reason}; restore the file, "
+            f"or convert again"
+        ) from exc
+    return table
+
+
+def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
+    """Return the features with the text and the number of labels, each None if it is missing.
+
+    ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
+    """
+    if (table := table_of(dataset)) is not None:
+        if table.label:
+            return table.label_features
+        is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
+        return (table.target, None) if is_text else (None, None)
+    if dataset.task not in TASKS:  # written from Python: any feature may have any name
+        return None, None
+    names = stored_features(dataset)
+    text = next((name for name in names if name.endswith("class/text")), None)
+    number = next((name for name in names if name.endswith("class/label")), None)
+    return text, number

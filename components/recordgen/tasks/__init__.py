@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
-from recordgen.errors import UsageError
 from recordgen.registry import TASKS as TASKS
 
 if TYPE_CHECKING:
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import BuiltExample as BuiltExample
     from recordgen.core.task.task import Task as Task
     from recordgen.core.task.task import each_row as each_row
-    from recordgen.options import ConvertOptions
     from recordgen.tasks.image_segmentation.task import ImageSegmentation as ImageSegmentation
     from recordgen.tasks.images.task import (
         ImageClassification as ImageClassification,
     )
     from recordgen.tasks.images.task import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection.task import ObjectDetection as ObjectDetection
-    from recordgen.tasks.tables.declared import Declared as Declared
-    from recordgen.tasks.tables.tabular import Tabular as Tabular
-    from recordgen.tasks.text_entities.task import TextEntities as TextEntities
+    from recordgen.tasks.suiting import task_for as task_for
+    from recordgen.tasks.tables.task import Declared as Declared
+    from recordgen.tasks.tables.task import Tabular as Tabular
+    from recordgen.tasks.texts.entities import TextEntities as TextEntities
     from recordgen.tasks.texts.task import TextClassification as TextClassification
     from recordgen.tasks.texts.task import TextMultiLabel as TextMultiLabel
     from recordgen.tasks.texts.task import TextSentiment as TextSentiment
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
 #: The task of rows that are columns of a table, if nothing else is said.
 TASK_OF_TABLES = "tabular"
 
-# Paths of what this package exports: its tasks, and what a task of another package needs.
+# Paths of what this package exports: its tasks, what a task of another package needs, and what
+# makes a task of options.
 _EXPORTS = {
     path.partition(":")[2]: path
     for path in (
@@ -47,6 +47,7 @@ _EXPORTS = {
         "recordgen.core.task.annotation:RowContent",
         "recordgen.core.task.task:BuiltExample",
         "recordgen.core.task.task:each_row",
+        "recordgen.tasks.suiting:task_for",
     )
 }
 
@@ -56,14 +57,3 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'recordgen.tasks' has no attribute {name!r}")
     value = globals()[name] = registry.imported(_EXPORTS[name])
     return value
-
-
-def task_for(options: ConvertOptions) -> Task:
-    """Return the task that ``options.task`` names; ``auto`` must be resolved before.
-
-    Raises: UsageError: there is no such task, or an option does not suit it.
-    """
-    if options.task == "auto":
-        raise UsageError("the task is not decided: detect it from the import files first")
-    found: Task = registry.imported("recordgen.tasks.suiting:suited_task")(options)
-    return found

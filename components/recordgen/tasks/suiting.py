@@ -10,9 +10,9 @@ from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
-from recordgen.options import OPTIONS, ConvertOptions, Need
+from recordgen.options import AUTO, OPTIONS, ConvertOptions, Need
 from recordgen.registry import CHECKS, OWN, TASKS
-from recordgen.tables.schema import Schema
+from recordgen.tables.columns import Schema
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
@@ -27,11 +27,13 @@ _STRATIFIED = frozenset(
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
 
 
-def suited_task(options: ConvertOptions) -> Task:
+def task_for(options: ConvertOptions) -> Task:
     """Return the task that ``options.task`` names, with its settings.
 
-    Raises: UsageError: there is no such task, or an option does not act in it.
+    Raises: UsageError: it is ``auto``, there is no such task, or an option does not act in it.
     """
+    if options.task == AUTO:
+        raise UsageError("the task is not decided: detect it from the import files first")
     check_suits(options)
     settings = TaskSettings(
         stratifies=options.stratify == "label",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
-from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.masks import IGNORED
 from recordgen.subjects.objects import areas_of, shared_areas
 from recordgen.training.config import (
     ACCURACY,

@@ -18,7 +18,7 @@ from recordgen import storage
 from recordgen.core.dataset.manifest import LABELS_FILE
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import SourceError
-from recordgen.lineage.models import LINEAGE_FILE
+from recordgen.lineage import LINEAGE_FILE
 
 MODEL_LABELS_FILE = f"assets.extra/{LABELS_FILE}"
 INPUTS_FILE = "assets.extra/inputs.json"

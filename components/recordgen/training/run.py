@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.lineage.events import PRODUCER, Facets, RunEvents, run_events, source_name
-from recordgen.lineage.models import ModelLineage
+from recordgen.lineage import PRODUCER, Facets, ModelLineage, RunEvents, run_events, source_name
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.registry import TASKS

@@ -31,7 +31,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.lineage.models import DatasetLineage, ModelLineage, software_here, write_lineage
+from recordgen.lineage import DatasetLineage, ModelLineage, software_here, write_lineage
 from recordgen.registry import TASKS
 from recordgen.training.config import (
     EVALUATE,

@@ -16,7 +16,7 @@ from tfx.types import Artifact
 from tfx.utils import path_utils
 
 from recordgen import storage
-from recordgen.lineage.models import LINEAGE_FILE, ModelLineage
+from recordgen.lineage import LINEAGE_FILE, ModelLineage
 
 
 class Executor(GenericExecutor):

@@ -58,8 +58,7 @@ from recordgen.errors import (
     UsageError,
     names_checked,
 )
-from recordgen.exports.export import WRITTEN, described_names, exported, no_files
-from recordgen.exports.output import Output
+from recordgen.exports.export import WRITTEN, Output, described_names, exported, no_files
 from recordgen.features import FeatureSpec
 from recordgen.messages import Shown
 from recordgen.options import COMPRESSIONS

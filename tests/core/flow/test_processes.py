@@ -20,8 +20,7 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.graph import processes_for
 from recordgen.core.flow.local_runner import LocalRunner, in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.interpreter import has_python
-from recordgen.core.ordered import threads_here
+from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
 from tests.conftest import encoded, noise

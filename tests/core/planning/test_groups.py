@@ -7,7 +7,7 @@ import pytest
 
 import recordgen
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
-from recordgen.core.flow.reading import with_groups
+from recordgen.core.flow.steps import with_groups
 from recordgen.core.rows.columns import placed, values_of
 from recordgen.core.rows.row import Row, RowBatch, batched, content_uri, placing
 from recordgen.errors import UsageError

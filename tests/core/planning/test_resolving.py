@@ -39,7 +39,7 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
-from recordgen.tasks.tables.tabular import Tabular
+from recordgen.tasks.tables.task import Tabular
 from tests.planned import Answers, chosen, resolved
 from tests.settings import split_settings
 

@@ -28,8 +28,8 @@ from recordgen.conversion.texts import events
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow import graph
+from recordgen.core.flow.graph import watching
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.running import watching
 from recordgen.core.progress import Pace
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import ROWS as PLANNING

@@ -185,8 +185,8 @@ def test_killed_while_overwriting(point, source, old, whole, tmp_path):
 TWICE = [
     ("before the commit", Death("recordgen.storage.move", 3, after=False), None),
     ("while moving", Death("recordgen.storage.move", 3, after=True), None),
-    ("while moving", Death("recordgen.core.runs.resume.is_intact", 3, after=True), None),
-    ("between shard and result", Death("recordgen.core.runs.resume.write_shard", 2, False), 5),
+    ("while moving", Death("recordgen.core.runs.commit.is_intact", 3, after=True), None),
+    ("between shard and result", Death("recordgen.core.runs.commit.write_shard", 2, False), 5),
 ]
 
 

@@ -9,7 +9,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import recordgen
 from recordgen.core.dataset.counts import ImageStats, Shard
 from recordgen.core.facts.columns import facts_of
-from recordgen.core.flow import reading
+from recordgen.core.flow import steps
 from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, SplitSum
@@ -42,8 +42,8 @@ def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):
         held.append(len(lines))
         return write_odd_lines(staging, lines)
 
-    monkeypatch.setattr(reading, "write_odd_lines", written)
-    header, most = "ml_use,text,label\n", reading.ReadRows.findings_at_once
+    monkeypatch.setattr(steps, "write_odd_lines", written)
+    header, most = "ml_use,text,label\n", steps.ReadRows.findings_at_once
     for name in files:
         with open(name, "w") as file:
             file.writelines([header, f"TRAIN,{name} text,x\n", *[header] * (most + 1)])

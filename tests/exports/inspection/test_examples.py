@@ -7,7 +7,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import SourceError, SplitNotFoundError, UsageError
-from recordgen.exports.inspection.examples import find_examples
+from recordgen.exports.inspection import find_examples
 from tests.conftest import encoded, noise
 
 ROWS = """\

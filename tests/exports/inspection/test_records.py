@@ -11,7 +11,7 @@ import recordgen
 from recordgen import write
 from recordgen.cli import main
 from recordgen.errors import RecordError
-from recordgen.exports.inspection.records import inspect
+from recordgen.exports.inspection import inspect
 from recordgen.payloads.drawing import label_colour
 from tests.conftest import encoded, noise
 

@@ -12,8 +12,7 @@ from recordgen.messages import shortened
 from recordgen.rejects import place_of
 
 if TYPE_CHECKING:
-    from recordgen.exports.inspection.examples import ListedExample
-    from recordgen.exports.inspection.records import Record
+    from recordgen.exports.inspection import ListedExample, Record
 
 
 _CELL_VALUES = 4

@@ -19,7 +19,7 @@ from recordgen.options import AUTO
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
 from recordgen.storage import is_http
-from recordgen.storage.hosts import unreachable_text
+from recordgen.storage.retries import unreachable_text
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.core.shards.intact import Difference
+    from recordgen.exports.verifying import Difference
     from recordgen.formats.detect import Detection
     from recordgen.messages import Shown
     from recordgen.rejects import Finding, Reject

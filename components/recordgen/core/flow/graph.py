@@ -20,11 +20,18 @@ The rows of a bucket stay in the staging folder until the plan assigns them to s
 Data for a step travels by key, never as a side input, and a step has one output: Dask's runner
 computes a side input again for each partition, and passes all outputs of a step to the consumer of
 any of them. Every step adds a hundredth of a second to a small run.
+
+While a graph runs, its progress is read from the heartbeats in the staging folder, which works on
+every runner. Beam's own metrics come late or, on some runners, only at the end.
 """
 
 from __future__ import annotations
 
+import gc
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -33,26 +40,37 @@ from recordgen.core import allowance
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
-from recordgen.core.flow.reading import ReadExisting, ReadRows
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.flow.steps import (
     DecideTogether,
     MakePlan,
+    ReadExisting,
+    ReadRows,
     ResolveBuckets,
     SettleBuckets,
     WorkOnShards,
     summaries_in,
 )
-from recordgen.core.ordered import default_threads
+from recordgen.core.ordered import beside, default_threads
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.messages import ReadSummary, SplitsNamed
 from recordgen.core.planning.plan import Base
+from recordgen.core.progress import (
+    CHECKS,
+    Pace,
+    Phase,
+    PhaseProgress,
+    PlanningProgress,
+    Progress,
+    Snapshot,
+)
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
-from recordgen.core.runs.staging import Staging
+from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult, write_shard
-from recordgen.errors import UsageError
+from recordgen.errors import RecordgenError, UsageError
 from recordgen.storage.memory import memory_limit
+from recordgen.storage.retries import forget_failures
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.
@@ -152,7 +170,7 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
         write_shard, target=run.staging.root, conversion=conversion
     )
     if run.leftovers or run.in_parts:
-        from recordgen.core.runs.resume import keep_or_write_shard  # a first run keeps none
+        from recordgen.core.runs.commit import keep_or_write_shard  # a first run keeps none
 
         work = partial(
             keep_or_write_shard,
@@ -173,7 +191,7 @@ def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow
 
 def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
     """Check every shard, and compare it with its file in ``output``; returns file names."""
-    from recordgen.core.runs.resume import compare_shard  # only a finished output has others
+    from recordgen.core.runs.commit import compare_shard  # only a finished output has others
 
     work = partial(compare_shard, output=output, conversion=conversion)
     return shards.through("CompareShards", WorkOnShards(work, staging, _processes(conversion)))
@@ -200,3 +218,123 @@ def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed
     if any(summary.named for summary in element[1]):
         for bucket in range(buckets):
             yield bucket, SplitsNamed()
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+NewRunner = Callable[[], Runner]
+
+# In a remote staging folder, workers report every ten seconds, and every poll costs requests.
+_LOCAL_POLL_SECONDS = 0.5
+_REMOTE_POLL_SECONDS = 5.0
+
+
+@contextmanager
+def running(
+    runner: Runner, staging: Staging, progress: Progress | None, noun: str
+) -> Iterator[Runner]:
+    """Yield the runner to build a graph on, then run the graph. Raises: as ``runner.run``.
+
+    ``noun`` is the progress's word for an example.
+    """
+    yield runner
+    with _rare_collections(), watching(staging, progress, noun):
+        forget_failures()
+        try:
+            runner.run(staging)
+        finally:
+            allowance.end()
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Freeze long-lived objects during a run; collecting them repeatedly takes 10 % of planning.
+
+    Beam and its libraries have a million objects, and rows have no cycles.
+    """
+    if not _FREEZING.acquire(blocking=False):  # another conversion of this process does it
+        yield
+        return
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(200_000, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+        _FREEZING.release()
+
+
+_FREEZING = threading.Lock()
+
+
+@contextmanager
+def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
+    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
+    if progress is None:
+        yield
+        return
+    try:
+        with beside(partial(_watch, staging, progress, noun)):
+            yield
+    finally:
+        progress.finished()
+
+
+def _watch(staging: Staging, progress: Progress, noun: str, done: threading.Event) -> None:
+    plan: StagedPlan | None = None
+    finished: dict[str, tuple[int, ...]] = {}
+    started = time.monotonic()
+    began: float | None = None  # the checks
+    is_shown = False
+    pace = Pace()
+    poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
+    progress.planning()
+    last = False
+    while not last:
+        last = done.wait(poll_seconds)
+        try:
+            plan = plan or staging.read_plan()
+            if plan is None:
+                if isinstance(progress, PlanningProgress):
+                    read, planned, rejected = staging.read_heartbeats({}, ROWS)
+                    progress.planning_rows(
+                        Snapshot(
+                            rows=planned,
+                            rejects=rejected,
+                            rows_read=read,
+                            rows_rejected=rejected,
+                            seconds=time.monotonic() - started,
+                            noun=noun,
+                        )
+                    )
+                continue
+            examples, rejects, size = staging.read_heartbeats(finished)
+        except (OSError, RecordgenError):
+            continue  # try again at the next poll; the run itself is not affected
+        now = time.monotonic()
+        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
+        rejected = len(plan.rejects)
+        is_written = examples + rejects >= plan.rows
+        if is_written and is_shown and not last and isinstance(progress, PhaseProgress):
+            began = began or now
+            progress.phase(Phase(CHECKS, now - began))
+            continue
+        is_shown = True
+        progress.writing(
+            Snapshot(
+                rows=plan.rows,
+                bytes=plan.bytes,
+                examples=examples,
+                rejects=rejected + rejects,
+                done_bytes=size,
+                rows_read=plan.read,
+                rows_rejected=rejected,
+                seconds=now - started,
+                examples_per_s=examples_per_s,
+                seconds_left=seconds_left,
+                noun=noun,
+            )
+        )

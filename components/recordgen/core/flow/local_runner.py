@@ -30,8 +30,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.interpreter import KILLED, has_python, start_main
-from recordgen.core.ordered import map_in_order, share_threads
+from recordgen.core.ordered import KILLED, has_python, map_in_order, share_threads, start_main
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
 

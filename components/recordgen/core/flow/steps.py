@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
+from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
 
-from recordgen.core.conversion import Conversion
+from recordgen import storage
+from recordgen.core import allowance
+from recordgen.core.conversion import Conversion, PayloadStore, RowReader
 from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.flow.found import merge_found, write_odd_lines
-from recordgen.core.flow.reading import PlanningStep, summarised
-from recordgen.core.flow.runner import Step
-from recordgen.core.planning.decide import decide, facts_of
+from recordgen.core.flow.runner import Count, Step
+from recordgen.core.planning.appending import ExistingGroup, known_rows
+from recordgen.core.planning.decide import decide, facts_of, lost_by_bucket, with_doubt
 from recordgen.core.planning.messages import (
     Block,
     BucketFile,
@@ -29,11 +32,25 @@ from recordgen.core.planning.messages import (
 )
 from recordgen.core.planning.plan import Base, BucketSummary, check_train, make_plan, too_many
 from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
-from recordgen.core.rows.columns import packed, rows_of, together
-from recordgen.core.rows.row import KnownRow, PlacedRow
+from recordgen.core.rows.columns import by_bucket, columns_of, packed, placed, rows_of, together
+from recordgen.core.rows.row import (
+    BATCH_ROWS,
+    KnownRow,
+    PlacedRow,
+    ReadItem,
+    Row,
+    RowBatch,
+    batched,
+    is_content_uri,
+)
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
+from recordgen.core.settings import Splits
 from recordgen.core.shards.task import ShardResult, ShardTask
+from recordgen.core.task.task import Task, placing_names
+from recordgen.errors import PayloadError
+from recordgen.messages.masking import masked
+from recordgen.rejects import Counted, Finding, OddLine, Reject, RejectCode
 
 #: The key that groups the summaries of all buckets. Not None: the hash of None differs from process
 #: to process, and some runners group by it.
@@ -41,6 +58,211 @@ ALL = -1
 
 #: Split and number of a shard: plain types, so that the key has the same bytes everywhere.
 ShardKey: TypeAlias = "tuple[str, int]"
+
+# Rows are passed on in blocks, one per bucket.
+_BLOCK_ROWS_PER_BUCKET = 1000
+_MAX_BLOCK_ROWS = 200_000
+_BLOCK_CHARACTERS = 4 << 20
+
+# Findings per file in the staging folder, about 2 MB.
+_FINDINGS_AT_ONCE = 10_000
+
+
+class PlanningStep(Step):
+    """A step that reports how many rows it has read or planned."""
+
+    def begin(self, count: Count) -> None:
+        super().begin(count)
+        self._heartbeat = self.staging.planning_heartbeat()
+
+
+def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
+    """Key a summary with bucket 0, which always exists; MakePlan gets it from there."""
+    return 0, summary
+
+
+@dataclass(eq=False)
+class ReadRows(PlanningStep):
+    """Read rows. In: a part of the source, see :meth:`RowSource.parts`.
+
+    Out: (bucket, RowBlock | LostRows) | (0, ReadSummary).
+    """
+
+    task: Task
+    splits: Splits
+    reader: RowReader
+    store: PayloadStore
+    buckets: int
+    folder: str
+    staging: Staging
+    findings_at_once: int = _FINDINGS_AT_ONCE
+
+    def process(self, source: Any) -> Iterator[Any]:
+        block_rows = _block_rows(self.buckets)
+        batches: list[RowBatch] = []
+        rejects: list[Reject] = []
+        findings: list[Finding] = []
+        odd_lines: list[OddLine] = []
+        counted: Counter[str] = Counter()
+        numbers = count()
+        rows = size = 0
+        for item in self._items(source):
+            if isinstance(item, RowBatch):
+                batches.append(item)
+                rows += len(item.lines)
+                size += sum(map(len, filter(None, item.annotations)))
+            elif isinstance(item, Reject):
+                rejects.append(item)
+            elif isinstance(item, OddLine):
+                odd_lines.append(item)
+            elif isinstance(item, Counted):
+                counted[item.code] += item.number
+            else:
+                findings.append(item)
+            if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
+                yield from self._flushed(batches, rejects)
+                batches, rejects, rows, size = [], [], 0, 0
+            if len(findings) == self.findings_at_once:
+                yield self._left(findings, next(numbers))
+                findings = []
+            if len(odd_lines) == self.findings_at_once:
+                yield summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, odd_lines)))
+                odd_lines = []
+        # A source without rows needs a summary, too: the plan must know that nothing was read.
+        yield from self._flushed(batches, rejects)
+        if findings:
+            yield self._left(findings, next(numbers))
+        if odd_lines or counted:
+            found = write_odd_lines(self.staging, odd_lines)
+            yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
+
+    def _items(self, source: Any) -> Iterator[ReadItem]:
+        items = map(_storable, allowance.within(self.reader.read_part(source)))
+        return chain.from_iterable(map(self._located, items)) if self.task.by_address else items
+
+    def _located(self, item: ReadItem) -> Iterable[ReadItem]:
+        if not isinstance(item, RowBatch):
+            return [item]
+        return batched(located(row, self.folder, self.store) for row in item.rows)
+
+    def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
+        """Yield the rows by bucket, and the summary of reading them."""
+        read = sum(len(batch.lines) for batch in batches) + len(rejects)
+        named = any(any(batch.splits) for batch in batches)
+        groups: list[str | None] | None = None
+        if (by := self.splits.grouping) is not None:
+            found = [with_groups(batch, by, self.splits.share) for batch in batches]
+            batches = [batch for batch, _ in found]
+            rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
+            groups = list(chain.from_iterable(batch.groups or () for batch in batches))
+        task, seed = self.task, self.splits.seed
+        rejects = [with_doubt(item, task) for item in rejects]
+        lost = lost_by_bucket(rejects, task, seed, self.buckets)
+        for bucket, items in lost.items():
+            yield bucket, LostRows(tuple(items))
+        if any(batch.lines for batch in batches):
+            names = chain.from_iterable(
+                placing_names(batch, task, self.folder) for batch in batches
+            )
+            rows = placed(batches, names, seed, groups)
+            for bucket, columns in by_bucket(rows, self.buckets):
+                yield bucket, RowBlock(columns)
+        self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
+        self._heartbeat.add(read, 0, len(rejects))
+        yield summarised(ReadSummary(read, named, tuple(rejects)))
+
+    def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
+        """Write findings to the staging folder, so that memory does not grow with them."""
+        files = (self.staging.write_findings(findings, number),)
+        return summarised(ReadSummary(adjusted=Counter(it.code for it in findings), findings=files))
+
+
+def _storable(item: ReadItem) -> ReadItem:
+    """Return an item in UTF-8: in names of files, which messages have, may be other bytes."""
+    if isinstance(item, RowBatch | Counted):
+        return item
+    texts = (item.source, item.uri, item.message)
+    source, uri, message = (it.encode("utf-8", "backslashreplace").decode() for it in texts)
+    return item._replace(source=source, uri=uri, message=message)
+
+
+def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:
+    """Return a row with the normal form of its uri, or a reject if it may not access the payload.
+
+    In the result, a relative uri starts at ``folder``, the folder of the first import file,
+    whichever import file holds the row: a copy of all files elsewhere gives the same rows. An
+    absolute uri below ``folder`` becomes relative. The payload is not opened here.
+    """
+    path = storage.address(row.uri, row.source)
+    try:
+        store.check_reach(path, row.source)
+    except PayloadError as exc:
+        return Reject(row.source, row.line, row.uri, exc.code, exc.message)
+    outside = storage.is_relative(row.uri)
+    return row._replace(uri=storage.from_folder(path, folder, outside=outside))
+
+
+@dataclass(eq=False)
+class ReadExisting(Step):
+    """Read the rows of existing examples. In: ExistingGroup. Out: (bucket, KnownBlock)."""
+
+    files: frozenset[str]
+    task: Task
+    seed: int
+    buckets: int
+    folder: str
+    staging: Staging
+
+    def process(self, group: ExistingGroup) -> Iterator[Any]:
+        rows = known_rows(group, self.files, self.task, self.seed, self.folder)
+        while some := list(islice(rows, _block_rows(self.buckets))):
+            for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
+                yield bucket, KnownBlock(columns)
+
+
+def _block_rows(buckets: int) -> int:
+    """Return how many rows are read before they are passed on: small blocks are not worth it."""
+    return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))
+
+
+def with_groups(
+    batch: RowBatch, by: GroupBy, share: EvalFrom | None
+) -> tuple[RowBatch, list[Reject]]:
+    """Return the rows with their groups, and rejects of rows that need a group but have none.
+
+    A row that names its split needs no group, unless ``share`` may move the row.
+    """
+    groups = batch.groups
+    if by.pattern:
+        groups = [None if is_content_uri(uri) else by.find(uri) for uri in batch.uris]
+    elif groups is None:
+        groups = [None] * len(batch.lines)
+    batch = batch._replace(groups=groups)
+    undecided = (None,) if share is None else (None, share.split)
+    if None not in groups:
+        return batch, []
+    kept = [
+        group is not None or split not in undecided
+        for group, split in zip(groups, batch.splits, strict=True)
+    ]
+    rejects = [_no_group(batch, at, by) for at, is_kept in enumerate(kept) if not is_kept]
+    columns = (None if column is None else [*compress(column, kept)] for column in batch[1:])
+    return RowBatch._make((batch.source, *columns)), rejects
+
+
+def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:
+    uri = batch.uris[at]
+    if by.column:
+        found = f"column {by.column!r} is empty"
+        remedy = "fill it"
+    elif uri and not is_content_uri(uri):
+        found = f"group_by={by.pattern!r} matches nothing in the uri {uri!r:.200}"
+        remedy = "let the expression match every uri"
+    else:
+        found = f"group_by={by.pattern!r} needs a uri, and the row has none"
+        remedy = "name a column instead"
+    message = f"{found}, so the row's split cannot be assigned; {remedy}, or name the row's split"
+    return Reject(batch.source, batch.lines[at], uri, RejectCode.NO_GROUP.value, masked(message))
 
 
 @dataclass(eq=False)

@@ -6,10 +6,7 @@ import gzip
 import io
 import os
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    pass
+from typing import IO, Any, TypeAlias
 
 #: A serialised record, or a framed one, in pieces: joining large pieces would copy them.
 Record: TypeAlias = Sequence[bytes]

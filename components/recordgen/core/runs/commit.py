@@ -4,18 +4,25 @@ A run changes only its staging folder until :func:`commit`, and writes ``dataset
 run that dies never looks finished. With ``overwrite``, the old dataset stays until the new one is
 complete. A run that dies while it moves its shards leaves no dataset, but the next run can finish
 it or start over (:func:`open_run`).
+
+A resumed run keeps a shard if it would write the same bytes: the fingerprint in a shard's result
+identifies its input, see :meth:`ShardTask.fingerprint`. The file itself is read to its end before
+it is trusted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from uuid import uuid4
 
 from recordgen import storage
+from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     INDEX_FILE,
@@ -28,14 +35,20 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     write_dataset,
 )
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.columns import renumbered
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, write_shard
+from recordgen.core.task.task import Examples
 from recordgen.errors import (
     DataError,
     OutputBusyError,
     OutputExistsError,
+    RecordError,
     RunnerError,
     SourceError,
     StorageError,
@@ -43,6 +56,7 @@ from recordgen.errors import (
 )
 from recordgen.messages.masking import masked
 from recordgen.registry import TASKS
+from recordgen.rejects import RejectCode
 
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
@@ -420,3 +434,118 @@ def _splits(there: Mapping[str, bool]) -> list[str]:
     return [
         name for name, is_folder in there.items() if is_folder and name.startswith(SPLIT_PREFIX)
     ]
+
+
+# --- resume --------------------------------------------------------------------------------------
+
+
+# Failures of the storage, not of the payload: a retry may succeed with the same payload.
+_MAY_PASS = frozenset(
+    code.value
+    for code in {RejectCode.MISSING_FILE, RejectCode.PERMISSION_DENIED, RejectCode.NOT_A_FILE}
+    | {RejectCode.UNREACHABLE, RejectCode.HTTP_ERROR, RejectCode.BAD_RESPONSE}
+    | {RejectCode.PARTIAL_CONTENT, RejectCode.UNKNOWN_SCHEME}
+)
+
+
+def keep_or_write_shard(
+    task: ShardTask,
+    staging: Staging,
+    leftovers: Sequence[Leftover],
+    *,
+    vocabulary: Vocabulary,
+    conversion: Conversion,
+    on_progress: OnProgress,
+) -> ShardResult:
+    """Take over a shard from a run that died, or write it.
+
+    The file is moved before it is checked, so that a worker of the other run that still writes can
+    no longer change it.
+    """
+    fingerprint = task.fingerprint(vocabulary, conversion)
+    # This run's own folder first: a second attempt finds the shard that the first one took over.
+    for left in (Leftover(staging, (staging.root,)), *leftovers):
+        found = left.staging.find_result(task.split, task.index, fingerprint)
+        if not fingerprint or found is None or _may_change(found):
+            continue
+        result = replace(
+            found,
+            rejects=tuple(task.rows.renumbered(found.rejects)),
+            kept=found.kept or left.staging != staging,
+            facts=renumbered(found.facts, task.rows.columns),
+        )
+        # Write the result before moving the file: if this run dies, too, the next one finds both.
+        staging.write_result(result, task.index)
+        path = staging.path(result.shard.file)
+        sources = [storage.join(root, result.shard.file) for root in left.roots]
+        if any(source == path or _moved(source, path) for source in sources) and is_intact(
+            path, result.shard, conversion.task
+        ):
+            return result
+    return write_shard(
+        task, staging.root, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
+    )
+
+
+def compare_shard(
+    task: ShardTask,
+    output: str,
+    *,
+    vocabulary: Vocabulary,
+    conversion: Conversion,
+    on_progress: OnProgress,
+) -> ShardResult:
+    """Check a shard's payloads, and return its result; without bytes if the file differs."""
+    result = write_shard(
+        task, "", vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
+    )
+    path = storage.join(output, result.shard.file)
+    if not storage.exists(path):
+        return result
+    shard = replace(result.shard, bytes=storage.size(path))
+    return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
+
+
+def is_intact(path: str, shard: Shard, task: Examples) -> bool:
+    """Return whether a file is a whole shard. Raises: StorageError: storage failed."""
+    return not shard_difference(path, shard, task.digested)
+
+
+#: Returns the bytes that a serialised record adds to its shard's digest. Raises: ValueError.
+Digested = Callable[[bytes], bytes]
+
+
+def shard_difference(path: str, shard: Shard, digested: Digested) -> str:
+    """Return how a file differs from a shard, by size, checksums and digest; "" if it does not."""
+    digest, examples = hashlib.sha256(), 0
+    try:
+        if (size := storage.size(path)) != shard.bytes:
+            return f"has {size:,} bytes instead of {shard.bytes:,}"
+        for record in RECORDS.read(path):
+            digest.update(digested(record))
+            examples += 1
+    except FileNotFoundError:
+        return "is missing"
+    except RecordError as exc:
+        return str(exc).removeprefix(f"{path}: ")
+    except (OSError, ValueError) as exc:
+        return f"record {examples}: {exc}"
+    if examples != shard.examples:
+        return f"has {examples:,} records instead of {shard.examples:,}"
+    return "" if digest.hexdigest() == shard.digest else "holds other records"
+
+
+def _may_change(result: ShardResult) -> bool:
+    # A reject without a uri cannot be matched with its row.
+    return any(item.code in _MAY_PASS or not item.uri for item in result.rejects)
+
+
+def _moved(source: str, target: str) -> bool:
+    """Move a file if it exists. Raises: StorageError."""
+    try:
+        storage.move(source, target)
+    except StorageError:
+        if storage.exists(source):
+            raise
+        return False
+    return True

@@ -360,7 +360,7 @@ class Payloads(Declaration):
             example.
         by_address: whether payloads are identified and placed by their resolved address, not by
             its spelling in a line, so that the parts of one payload share a split. Planned rows
-            then have the uris of :func:`recordgen.core.flow.reading.located`.
+            then have the uris of :func:`recordgen.core.flow.steps.located`.
     """
 
     names_payloads: ClassVar[bool] = True

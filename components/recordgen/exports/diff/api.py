@@ -42,7 +42,7 @@ from recordgen.exports.diff.differences import (
     RowRef,
     VocabularyChange,
 )
-from recordgen.exports.output import Output, annotating_task
+from recordgen.exports.export import Output, annotating_task
 from recordgen.messages.masking import without_secrets
 from recordgen.tasks import Task
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.exports.output import annotating_task
+from recordgen.exports.export import annotating_task
 from recordgen.exports.report.records import Record, as_text, is_own_value
 from recordgen.features import TEXT, TOKENS
 from recordgen.subjects.objects import areas_of

@@ -21,8 +21,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.facts import BOXES
 from recordgen.core.task.task import SEVERAL
-from recordgen.exports.export import FileExport
-from recordgen.exports.output import Output
+from recordgen.exports.export import FileExport, Output
 from recordgen.exports.report.contents import (
     COLUMNS,
     Contents,

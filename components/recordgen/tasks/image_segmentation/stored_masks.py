@@ -34,9 +34,8 @@ from recordgen.payloads.opening import file_header
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
 from recordgen.payloads.reencoding import CheckedImage, turn
 from recordgen.rejects import RejectCode
-from recordgen.subjects.class_masks import IGNORED, Mask, seen_through
 from recordgen.subjects.details import Details
-from recordgen.subjects.run_lengths import pixels_of, runs_of
+from recordgen.subjects.masks import IGNORED, Mask, pixels_of, runs_of, seen_through
 
 _GRAY = 0  # colour type of a PNG
 

@@ -10,7 +10,7 @@ the line names, with red, green and blue from 0 to 1 (schema ``image_segmentatio
      "vertexes": [{"x": 0.1, "y": 0.1}, {"x": 0.4, "y": 0.1}, {"x": 0.4, "y": 0.3}]}]}
 
 become ``image/segmentation/class/encoded``, a gray PNG, see
-:mod:`recordgen.subjects.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
+:mod:`recordgen.subjects.masks`, and ``image/segmentation/class/text`` and ``…/label``,
 the classes that have pixels. The annotation is
 :class:`MaskRow`.
 """
@@ -40,8 +40,8 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.task import PARTS, Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
-from recordgen.subjects.class_masks import BACKGROUND
 from recordgen.subjects.details import Details, Polygons
+from recordgen.subjects.masks import BACKGROUND
 from recordgen.subjects.picture import Marked, Picture, is_number
 from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage

@@ -15,7 +15,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading.class_masks import whole_masks
-from recordgen.subjects.class_masks import IGNORED
+from recordgen.subjects.masks import IGNORED
 from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import (
     FLOAT32,

@@ -99,7 +99,7 @@ class ImageTask(Task):
     facts: ClassVar[Collection[str]] = (IMAGES, MEASURES)
     uri_key = "imageGcsUri"
     csv_parser = "recordgen.formats.automl_csv:LineParser"
-    reading = "recordgen.tasks.images.reading:IMAGES"
+    reading = "recordgen.reading.kinds:IMAGES"
     pairing: ClassVar[str | None] = "recordgen.tasks.pairing:images"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:

@@ -21,7 +21,6 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.numbers import as_float32
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
-from recordgen.subjects import class_masks
 from recordgen.subjects.details import (
     KEYPOINT,
     PARTS,
@@ -32,8 +31,9 @@ from recordgen.subjects.details import (
     points_of,
     rounded,
 )
+from recordgen.subjects.masks import pixels_of, runs_in, runs_of, text_of
+from recordgen.subjects.masks import seen_through as seen_pixels
 from recordgen.subjects.objects import features_of
-from recordgen.subjects.run_lengths import pixels_of, runs_in, runs_of, text_of
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class Move:
         pixels = pixels_of(runs_of(mask.counts), mask.height, mask.width)
         whole = np.asarray(turn(Image.fromarray(pixels), self.way))
         left, top, across, down = self.view
-        shown = class_masks.seen_through(whole, (top, left, down, across), (height, width))
+        shown = seen_pixels(whole, (top, left, down, across), (height, width))
         seen = (shown == 1).astype(np.uint8)
         return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
 

@@ -125,7 +125,7 @@ class ObjectDetection(ImageTask):
     json_keys = ("boundingBoxAnnotations",)
     facts = (*ImageTask.facts, BOXES)
     features: ClassVar = features.OBJECT_DETECTION
-    pairing = "recordgen.tasks.object_detection.pairing:boxes"
+    pairing = "recordgen.tasks.pairing:boxes"
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"

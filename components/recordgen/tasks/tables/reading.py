@@ -29,10 +29,9 @@ from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
-from recordgen.tables.columns import Column, Table
-from recordgen.tables.stored import table_of
+from recordgen.tables.columns import Column, Table, table_of
 from recordgen.tasks import ImageClassification
-from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT, check_masks
+from recordgen.tasks.pairing import DEFAULT_WEIGHT, check_masks
 
 # Options that need a target of classes, and options that need images.
 _LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")

@@ -37,8 +37,7 @@ from recordgen.reading.levels import typed
 from recordgen.reading.options import AUTO
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
-from recordgen.tables.columns import Table
-from recordgen.tables.stored import table_of
+from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order

@@ -1,6 +1,11 @@
-"""Masks as run lengths, as COCO has them.
+"""The masks of records: a class number for each pixel, as DeepLab stores them.
 
-Pixels count down each column, from left to right; runs of 0 and 1 alternate, the first is of 0:
+``image/segmentation/class/encoded`` is a PNG with one channel of 8 bits, whose levels are the
+numbers of classes; :data:`IGNORED` is no class. TensorFlow turns a palette into its colours, so
+masks have none.
+
+The mask of an object has run lengths, as in COCO. Mask count down each column, from left to
+right; runs of 0 and 1 alternate, the first is of 0:
 
     0 1        runs 2, 1, 1; as COCO's compressed text "211"
     0 0
@@ -11,14 +16,58 @@ that says that more follow. From the fourth run on it holds the difference to th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from recordgen import features
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Pixels = npt.NDArray[np.uint8]
+#: The class numbers of a picture's pixels: uint8 [height, width].
+Mask: TypeAlias = "npt.NDArray[np.uint8]"
+
+#: The level of pixels without a class: VOC's void, and the bars around a fitted picture.
+IGNORED = 255
+
+
+#: The class that pictures show without a colour; without it, class 0.
+BACKGROUND = "background"
+
+
+def background_of(record: Mapping[str, Sequence[Any]]) -> int:
+    """Return the number of the background in the mask of a record, lists by feature name."""
+    texts = record.get(features.IMAGE_MASK_TEXT, ())
+    numbers = record.get(features.IMAGE_MASK_LABEL, ())
+    named = dict(zip(texts, numbers, strict=False))
+    return int(named.get(BACKGROUND.encode(), 0))
+
+
+def seen_through(
+    mask: Mask, view: Sequence[float], size: Sequence[int], outside: int = IGNORED
+) -> Mask:
+    """Return the part of a mask that a view shows, resized by taking the nearest pixel.
+
+    The view is top, left, height and width in shares of the mask, beyond which pixels are
+    ``outside``; a negative width is mirrored.
+    """
+    import numpy as np  # reading rows does not need it
+
+    found = mask
+    for axis in (0, 1):
+        start, extent = view[axis], view[axis + 2]
+        shares = start + (np.arange(size[axis]) + 0.5) / size[axis] * extent
+        at = np.floor(shares * mask.shape[axis]).astype(int)
+        is_inside = (at >= 0) & (at < mask.shape[axis])
+        found = found.take(at.clip(0, mask.shape[axis] - 1), axis)
+        if not is_inside.all():
+            found[(slice(None), ~is_inside) if axis else ~is_inside] = outside
+    return found
+
+
+# --- run lengths ---------------------------------------------------------------------------------
+
 
 _ZERO = ord("0")
 _BITS, _MORE, _SIGN = 5, 0x20, 0x10
@@ -66,7 +115,7 @@ def _characters(value: int) -> Iterator[str]:
         yield chr(_ZERO + digit + (_MORE if more else 0))
 
 
-def pixels_of(runs: Sequence[int], height: int, width: int) -> Pixels:
+def pixels_of(runs: Sequence[int], height: int, width: int) -> Mask:
     """Return runs as pixels, uint8 [height, width]. Raises: ValueError: they do not fill them."""
     import numpy as np
 
@@ -76,7 +125,7 @@ def pixels_of(runs: Sequence[int], height: int, width: int) -> Pixels:
     return np.repeat(values, runs).reshape(width, height).T
 
 
-def runs_in(pixels: Pixels) -> list[int]:
+def runs_in(pixels: Mask) -> list[int]:
     """Return pixels (uint8 [height, width], 0 or 1) as runs."""
     import numpy as np
 

@@ -1,4 +1,8 @@
-"""``evaluate``: compare a SavedModel's answers with one split of a dataset; ``push``: serve it."""
+"""The steps about models: ``train``, ``evaluate`` and ``push``.
+
+``train``: datasets' ``train`` splits → a SavedModel, as the Trainer of TFX pipelines does.
+``evaluate``: compare a SavedModel's answers with one split of a dataset. ``push``: serve it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,23 @@ from recordgen.core.dataset.splits import EVAL
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow.execution import StepInput, StepOutput
+from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
+from recordgen.options import without_unset
 from recordgen.tasks import TASKS
-from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
-from recordgen.training.inputs import record_batches
+from recordgen.training.config import (
+    EVALUATE,
+    SCORES,
+    TRAINING_OPTIONS,
+    TRUTH,
+    TrainingConfig,
+    check_task,
+)
+from recordgen.training.inputs import (
+    examples_root,
+    read_examples,
+    record_batches,
+    training_arguments,
+)
 from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, check_answers
 from recordgen.training.model_files import read_model_labels
 
@@ -235,3 +252,56 @@ def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataErro
         f"{root}: split {split!r} has no labelled examples to evaluate on (splits: "
         f"{', '.join(dataset.splits)})"
     )
+
+
+# --- train ---------------------------------------------------------------------------------------
+
+
+#: Inputs with datasets, which are read as one.
+DATASETS = ("dataset", "earlier_dataset", "earlier_datasets")
+
+
+def train(step: StepInput) -> StepOutput:
+    """Train on the datasets of the inputs; write ``model`` and TensorBoard's ``logs``.
+
+    The input ``base_model`` is a model whose weights the training begins with; ``hyperparameters``
+    are settings that a search of your own has found.
+
+    Raises: RecordgenError: as :func:`recordgen.training.run.run`.
+    """
+    settings = TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
+    base = step.paths("base_model")
+    given = training_arguments(
+        step.paths(*DATASETS),
+        settings,
+        serving_model_dir=write_place(step.outputs["model"]),
+        model_run_dir=write_place(step.outputs["logs"]),
+        base_model=base[0] if base else None,
+    )
+    load_tensorflow()
+    from recordgen.training.run import run as run_trainer
+
+    dataset = read_examples(examples_root(given.train_files)[0])
+    run_trainer(given)
+    return StepOutput(
+        metadata={
+            "model": {
+                # Kubeflow's metadata has no null.
+                **{name: value for name, value in settings.items() if value is not None},
+                "framework": "TensorFlow SavedModel",
+                "label_count": len(dataset.labels),
+                "labels_digest": dataset.labels_digest,
+                "dataset_digest": dataset.digest,
+            }
+        }
+    )
+
+
+def settings_of(step: StepInput) -> dict[str, Any]:
+    """Return the given settings of a training, as keys of a ``custom_config``."""
+    values = step.values(*TRAINING_OPTIONS, "model_name", "hyperparameters")
+    found = values.pop("hyperparameters", {})
+    # The parameter is not named model, because the step has an output of this name.
+    if "model_name" in values:
+        values["model"] = values.pop("model_name")
+    return {**without_unset(values, TRAINING_OPTIONS), **found}

@@ -29,7 +29,7 @@ from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
 from recordgen.tasks.lines import add_up, check_spelling, display_name, either
-from recordgen.tasks.text_entities.tags import (
+from recordgen.tasks.texts.tags import (
     CODEPOINTS,
     Span,
     TagError,
@@ -85,9 +85,9 @@ class TextEntities(TextTask):
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
     csv_parser = None
-    reading = "recordgen.tasks.text_entities.reading:ENTITIES"
+    reading = "recordgen.tasks.texts.reading:ENTITIES"
     pairing = "recordgen.tasks.pairing:entities"
-    trainer = "recordgen.tasks.text_entities.training:EntityTagger"
+    trainer = "recordgen.tasks.texts.training:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
 

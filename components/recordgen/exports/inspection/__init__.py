@@ -1,1 +1,0 @@
-"""``recordgen inspect``."""

@@ -1,1 +1,0 @@
-"""Texts with entities: labelled spans."""
