@@ -38,8 +38,7 @@ from recordgen.formats.objects import CLASSES, names_beside
 from recordgen.formats.pictures import Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.table_columns import lines_of, table_of
-from recordgen.formats.table_frame import table_items
+from recordgen.formats.table_columns import lines_of, table_items, table_of
 from recordgen.formats.table_roles import schema_types
 from recordgen.formats.tfrecord import first_records, names_of, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins

@@ -24,6 +24,7 @@ from typing import IO, Any
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import Range
 from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.archives import BadMember, Member, tar_members
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import MAX_HEADER
@@ -31,7 +32,6 @@ from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import TASKS_OF_IMAGES, labels_of, names_beside, read_objects
 from recordgen.formats.pictures import PictureFormat, Pictures, Problem, notes_about, size_of
-from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
