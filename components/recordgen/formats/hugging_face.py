@@ -110,20 +110,15 @@ def _box_forms(picture: Picture) -> tuple[bool, bool]:
     return is_outside, fit
 
 
-def _images_of(listing: Listing, document: str) -> Iterator[str]:
-    """Yield the images below the folder of metadata, except those that other metadata are for."""
-    folder = posixpath.dirname(document)
-    prefix = f"{folder}/" if folder else ""
-    inner = tuple(
-        f"{place}/"
-        for name in listing.others
-        if posixpath.basename(name) in _NAMES
-        and (place := posixpath.dirname(name)) != folder
-        and name.startswith(prefix)
-    )
-    for name in listing.images:
-        if name.startswith(prefix) and not name.startswith(inner):
-            yield name
+def _images_of(listing: Listing, document: str) -> Sequence[str]:
+    """Return the images below the folder of metadata, except those that other metadata are for."""
+    folder = posixpath.join(posixpath.dirname(document), "")
+    others = {posixpath.split(name) for name in listing.others}
+    places = {posixpath.join(place, "") for place, base in others if base in _NAMES} - {folder}
+    inner = tuple(place for place in places if place.startswith(folder))
+    return [
+        name for name in listing.images if name.startswith(folder) and not name.startswith(inner)
+    ]
 
 
 def _records(

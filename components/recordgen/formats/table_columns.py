@@ -314,59 +314,50 @@ def without_headers(
 
 def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the records that have a field for every column, and a reject for each other one."""
-    lines = _Lines(source, table)
     for item in items:
-        yield from [item] if isinstance(item, Reject) else lines.parsed(item)
+        yield from [item] if isinstance(item, Reject) else _lines(item, source, table)
 
 
-class _Lines:
-    """Makes rows from the records of a table."""
+def _lines(records: Records, source: str, table: Table) -> Iterator[RowBatch | Reject]:
+    """Yield the rejects among records, and the others together."""
+    count, names = len(table.columns), table.names
+    odd = records.of_other_widths(count)
+    errors = {at: _of_width(width, count, records.texts[at]) for at, width in odd.items()}
+    records = yield from _without(records, errors, source)
+    splits: Sequence[str | None] = [None] * len(records.texts)
+    if table.split is not None:
+        words = _column(records, names.index(table.split))
+        found, wrong = dict[str, str | None](), dict[str, AnnotationError]()
+        for word in {*words}:
+            try:
+                found[word] = named_split(word.strip(), table.split)
+            except AnnotationError as exc:
+                wrong[word] = exc
+        errors = {at: wrong[word] for at, word in enumerate(words) if word in wrong}
+        records = yield from _without(records, errors, source)
+        splits = [found[word] for word in words if word not in wrong]
+    groups = None
+    if table.group is not None:
+        groups = [text.strip() or None for text in _column(records, names.index(table.group))]
+    if texts := records.texts:
+        yield RowBatch(source, records.lines, splits, [""] * len(texts), texts, groups)
 
-    def __init__(self, source: str, table: Table) -> None:
-        self._source = source
-        names, self._count = table.names, len(table.columns)
-        self._split = table.split or ""
-        self._split_at = None if table.split is None else names.index(table.split)
-        self._group_at = None if table.group is None else names.index(table.group)
 
-    def parsed(self, records: Records) -> Iterator[RowBatch | Reject]:
-        """Yield the rejects among records, and the others together."""
-        odd = records.of_other_widths(self._count)
-        errors = {at: self._of_width(n, records.texts[at]) for at, n in odd.items()}
-        records = yield from self._without(records, errors)
-        splits: Sequence[str | None] = [None] * len(records.texts)
-        if self._split_at is not None:
-            words = _column(records, self._split_at)
-            found, wrong = dict[str, str | None](), dict[str, AnnotationError]()
-            for word in {*words}:
-                try:
-                    found[word] = named_split(word.strip(), self._split)
-                except AnnotationError as exc:
-                    wrong[word] = exc
-            if wrong:
-                errors = {at: wrong[word] for at, word in enumerate(words) if word in wrong}
-                records = yield from self._without(records, errors)
-            splits = [found[word] for word in words if word not in wrong]
-        groups = None
-        if self._group_at is not None:
-            groups = [text.strip() or None for text in _column(records, self._group_at)]
-        if texts := records.texts:
-            yield RowBatch(self._source, records.lines, splits, [""] * len(texts), texts, groups)
+def _without(
+    records: Records, errors: Mapping[int, AnnotationError], source: str
+) -> Generator[Reject, None, Records]:
+    """Yield a reject for each record with an error, and return the others."""
+    for at, error in errors.items():
+        yield error.reject(source, records.lines[at])
+    return records.without(errors)
 
-    def _without(
-        self, records: Records, errors: Mapping[int, AnnotationError]
-    ) -> Generator[Reject, None, Records]:
-        """Yield a reject for each record with an error, and return the others."""
-        for at, error in errors.items():
-            yield error.reject(self._source, records.lines[at])
-        return records.without(errors)
 
-    def _of_width(self, got: int, text: str) -> AnnotationError:
-        """Return the error about a record with too many fields, too few, or only empty ones."""
-        if not got:
-            return AnnotationError(RejectCode.BAD_LINE, "no field has a value")
-        code = RejectCode.TOO_MANY_FIELDS if got > self._count else RejectCode.BAD_LINE
-        return AnnotationError(code, f"{too_many_fields(self._count, got)}: {text[:80]!r}")
+def _of_width(width: int, count: int, text: str) -> AnnotationError:
+    """Return the error about a record with too many fields, too few, or only empty ones."""
+    if not width:
+        return AnnotationError(RejectCode.BAD_LINE, "no field has a value")
+    code = RejectCode.TOO_MANY_FIELDS if width > count else RejectCode.BAD_LINE
+    return AnnotationError(code, f"{too_many_fields(count, width)}: {text[:80]!r}")
 
 
 def _column(records: Records, at: int) -> list[str]:
