@@ -10,10 +10,9 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Record, Records, read_records
-from recordgen.formats.encodings import mark_of
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
-from recordgen.formats.lines import bounded_lines
+from recordgen.formats.lines import bounded_lines, mark_of
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection

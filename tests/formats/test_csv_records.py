@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recordgen import Schema
 from recordgen.core.rows.row import Row, RowBatch
 from recordgen.formats import csv_records
-from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.automl_csv import LineParser, TextParser, VideoParser
 from recordgen.formats.csv_records import Record, read_blocks, read_records
 from recordgen.formats.declared_rows import DeclaredParser
 from recordgen.formats.detect import detect
@@ -20,8 +20,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.separators import BLANKS
-from recordgen.formats.text_csv import TextParser
-from recordgen.formats.video_lists import VideoParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
 from recordgen.tables.columns import Table

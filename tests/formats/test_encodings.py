@@ -8,7 +8,7 @@ import pytest
 
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import detect_frame
-from recordgen.formats.encodings import text_chunks
+from recordgen.formats.lines import text_chunks
 from recordgen.options import make_options
 from tests.formats.sources import Reading, write_files
 

@@ -105,7 +105,7 @@ def test_an_address_in_a_bucket_stays():
     """It is fetched from there."""
     from recordgen.formats.label_studio import _image
 
-    assert _image(None, "gs://bucket/a b.png", "", 1) == "gs://bucket/a b.png"
+    assert _image(None, "gs://bucket/a b.png", "") == "gs://bucket/a b.png"
 
 
 # the task, code of the reject

@@ -9,11 +9,10 @@ import recordgen
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats import automl_jsonl
-from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import (
     ImageClassification,

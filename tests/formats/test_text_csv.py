@@ -5,8 +5,8 @@ import pytest
 
 from recordgen.core.rows.row import Row, content_uri
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats.automl_csv import TextParser
 from recordgen.formats.field_kinds import is_file
-from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.texts.task import TextContent

@@ -9,7 +9,7 @@ import pytest
 
 import recordgen
 from recordgen.errors import RecordgenError, SourceError
-from recordgen.formats.tar_members import tar_members
+from recordgen.formats.archives import tar_members
 from tests.conftest import run_python
 from tests.formats.containers import converted, converted_each, image
 from tests.formats.sources import write_files

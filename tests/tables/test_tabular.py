@@ -29,9 +29,9 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.features import FeatureSpec
-from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
+from recordgen.formats.table_roles import in_blocks
 from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line

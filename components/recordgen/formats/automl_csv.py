@@ -1,4 +1,4 @@
-r"""AutoML's CSV files: ``[ML_USE],PATH``, followed by the task's annotation.
+r"""AutoML's CSV files: ``[ML_USE],PATH`` or ``[ML_USE],TEXT``, followed by the task's annotation.
 
 Vertex AI's "Prepare image training data" has no header; ML_USE and the annotation are optional *per
 row*, so the first field is ML_USE or the path. For image classification::
@@ -10,20 +10,55 @@ row*, so the first field is ML_USE or the path. For image classification::
 
 A first line of column names only (``split,image_uri,label``, in any order) is a header, and so is
 any line that repeats it. TFRecorder and many scripts write headers.
+
+In files of texts, a row may also name a file with its text. A text is kept as written, except for
+blanks before it, or before its quotes::
+
+    TRAIN,"Good, and cheap.",praise  →  text "Good, and cheap.", label praise, in train
+    TEST,gs://bucket/1.txt           →  the text in that file, without a label, in test
+
+An import file of videos may contain rows of segments, and lines that name lists of them. Paths in a
+list are relative to the list's folder. The author of the import file chose the lists, so they
+follow the same rules as the payloads of its rows: :mod:`recordgen.storage.access`::
+
+    TRAIN,gs://bucket/train.csv              gs://bucket/1.mp4,car,120,180.5
+    TEST,gs://bucket/test.csv                gs://bucket/1.mp4,bike,150,inf
+    import file                              list
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
-from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
-from recordgen.core.task.task import SEVERAL, Task
-from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS
-from recordgen.formats.field_kinds import names_media, without_padding
+from recordgen import storage
+from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
+from recordgen.core.task.annotation import AnnotationError, are_clean_uris, check_uri, named_split
+from recordgen.core.task.task import ADDING, SEVERAL, Task
+from recordgen.errors import FileTooLargeError, NotAllowedError, SourceError, UnknownSchemeError
+from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, TEXT_COLUMNS, TEXT_FILE_COLUMNS
+from recordgen.formats.csv_records import Item, read_blocks
+from recordgen.formats.field_kinds import (
+    LIST_SUFFIX,
+    is_file,
+    is_known_url,
+    is_list,
+    is_media,
+    names_media,
+    without_padding,
+)
+from recordgen.formats.format import Rows
+from recordgen.formats.header import Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
+from recordgen.tasks.texts.task import TextContent, inline, stored
 
 _LIST_SUFFIX = ".csv"
 
@@ -123,3 +158,184 @@ def _places(columns: Sequence[Sequence[str]]) -> Places | None:
 
 def _looks_like_path(text: str) -> bool:
     return "/" in text or names_media(text) or text.lower().endswith(_LIST_SUFFIX)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+_CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
+
+
+class TextParser(RowParser):
+    """Makes rows from texts, or from paths of text files, and their labels."""
+
+    paths = TEXT_FILE_COLUMNS
+    texts = TEXT_COLUMNS
+    strips = False
+
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a record of a file without a header; see the module's examples."""
+        used = without_padding([field if field.strip() else "" for field in fields])
+        first = used[0].strip() if used else ""
+        has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
+        if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
+            message = (
+                "the row names an image or a video, but this is a file of texts; keep the rows of "
+                "different tasks in separate files (if it is a text, add a header such as "
+                "split,text,label)"
+            )
+            return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
+        if has_ml_use:
+            text, labels = used[1] if len(used) > 1 else "", used[2:]
+            return self._of_text(first, text, labels, source, line)
+        is_full = self._task.labelling != SEVERAL and len(used) == 3
+        # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
+        is_misspelt = _CAPITALS.fullmatch(first) and near_ml_use(first, 0.8)
+        if len(used) > 1 and (is_full or is_misspelt or is_file(used[1])):
+            try:
+                parse_ml_use(first)
+            except ValueError as exc:
+                message = (
+                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
+                    f"that looks like ML_USE"
+                )
+                return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
+        return self._of_text("", used[0] if used else "", used[1:], source, line)
+
+    def _of_text(
+        self, ml_use: str, text: str, labels: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        path, text = (text, "") if is_file(text) else ("", text)
+        return self.to_row(ml_use, path, text, labels, source, line)
+
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        stripped, uri = text.strip(), path.strip()
+        if stripped:  # a column of texts may contain URLs, but not paths
+            uri = stripped if is_known_url(stripped) else ""
+        try:
+            split = named_split(ml_use)
+            labels = without_padding([field.strip() for field in fields])
+            annotation = TextContent.decode(self.decoded(labels)).said
+            row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
+        except AnnotationError as exc:
+            if stripped and not uri and self._task.labelling in ADDING:
+                uri = content_uri(text)  # which its other rows have
+            return exc.reject(source, line, uri)
+        return Row(source, line, split, *row)
+
+
+# --- lists of videos -----------------------------------------------------------------------------
+
+# A list from a web server is untrusted and is kept in memory.
+_MAX_LIST_BYTES = 256_000_000
+
+
+class VideoParser(LineParser):
+    """Makes rows from segments of videos; lines may also name lists of such rows."""
+
+    names_lists = True
+
+    @classmethod
+    def parse_lines(
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+    ) -> Iterator[Row | Reject]:
+        """Parse the lines of an import file, except those that name lists: :meth:`read_list`."""
+        parsed = super().parse_lines(
+            lines, source=source, task=task, adjusted=adjusted, given=given
+        )
+        for item in _each_row(parsed):
+            if isinstance(item, Reject) or not is_list(item.uri):
+                yield item
+            elif item.annotation is not None:
+                message = (
+                    f"expected ML_USE and the path of a list of videos; write labels and times in "
+                    f"the list, as {task.expected}"
+                )
+                yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+
+    @classmethod
+    def find_lists(
+        cls, lines: Iterable[bytes], source: str, task: Task, given: Given, access: Access
+    ) -> Iterator[ImportFile]:
+        """Yield the lists that lines name, in their order, with their sizes.
+
+        Raises: SourceError: a list is missing, or may not be read; StorageError: storage failed.
+        """
+        records = _first_and_lists(read_blocks(lines, source))
+        for item in cls(task, Adjustments()).parse_records(records, source, given):
+            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
+                found = storage.resolve(item.uri, source)
+                yield ImportFile(found, item.split, source, _list_bytes(found, item, access))
+
+    @classmethod
+    def read_list(
+        cls, file: ImportFile, task: Task, adjusted: Adjustments, given: Given, access: Access
+    ) -> Iterator[Row | Reject]:
+        """Read the rows of a list, which another import file names.
+
+        Raises: SourceError: it is missing, or may not be read; StorageError: storage failed.
+        """
+        path, named_by = file.path, str(file.named_by)
+        _check_access(path, named_by, named_by, access)
+        with _open_list(path, named_by, access, given.encoding) as lines:
+            parsed = super().parse_lines(
+                lines, source=path, task=task, adjusted=adjusted, given=given
+            )
+            for item in _each_row(parsed):
+                if isinstance(item, Row) and is_list(item.uri):
+                    message = (
+                        f"expected {task.expected}, but the path names another list; name it in "
+                        f"the import file"
+                    )
+                    item = reject(item, RejectCode.BAD_ANNOTATION, message)
+                yield item
+
+
+@contextmanager
+def _open_list(
+    path: str, named_by: str, access: Access, encoding: str
+) -> Iterator[Iterator[bytes]]:
+    if not storage.is_http(path):
+        with open_lines(path, encoding) as lines:
+            yield lines
+        return
+    context = RequestContext(RowUrlPolicy(access, named_by))
+    try:
+        data = storage.read_bytes(path, _MAX_LIST_BYTES, context)
+    except (OSError, NotAllowedError, FileTooLargeError) as exc:
+        raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
+    yield bounded_lines(io.BytesIO(data), path, encoding)
+
+
+def _first_and_lists(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the records that may be a header or name a list: making all rows would be slow."""
+    is_first = True
+    for item in items:
+        if not isinstance(item, Reject):
+            texts = enumerate(item.texts)
+            others = {at for at, text in texts if LIST_SUFFIX not in text.lower()}
+            yield item.without(others - {0} if is_first else others)
+            is_first = False
+
+
+def _each_row(items: Rows) -> Iterator[Row | Reject]:
+    for item in items:
+        yield from item.rows if isinstance(item, RowBatch) else [item]
+
+
+def _list_bytes(path: str, row: Row, access: Access) -> int:
+    """Return the size of a list. Raises: SourceError: it is missing or may not be read."""
+    where = f"{row.source}:{row.line}"
+    _check_access(path, row.source, where, access)
+    try:
+        return storage.info(path, RequestContext(RowUrlPolicy(access, row.source))).size
+    except FileNotFoundError as exc:
+        raise SourceError(f"{where}: there is no list of videos {path}") from exc
+    except (OSError, NotAllowedError, UnknownSchemeError) as exc:
+        raise SourceError(f"{where}: cannot read the list of videos {path}: {exc}") from exc
+
+
+def _check_access(path: str, source: str, where: str, access: Access) -> None:
+    if (refusal := access.refusal(path, source)) is not None:
+        raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")

@@ -33,7 +33,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
-from recordgen.formats.json_values import json_value
+from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single
 from recordgen.formats.refusal import stop
@@ -115,23 +115,19 @@ def _numbered(
     for number, raw in enumerate(lines, start=1):
         if number == 1:
             raw = raw.removeprefix(BOM_UTF8)
-            if raw.lstrip().startswith(b"[") or raw.strip() == b"{":
-                raise SourceError(
-                    f"{source}: this is one JSON document; write one object per line (JSONL)"
-                )
-        if raw.startswith(BOM_UTF8):
-            raw = raw.removeprefix(BOM_UTF8)
+        line = raw.removeprefix(BOM_UTF8)
+        if number == 1 and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
+            raise SourceError(
+                f"{source}: this is one JSON document; write one object per line (JSONL)"
+            )
+        if line != raw:
             adjusted.add_line(source, number, *FIRST_MARK)
-        if raw.strip():
-            yield number, raw
+        if line.strip():
+            yield number, line
 
 
 def _named_rows(
-    lines: Iterable[tuple[int, bytes]],
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given,
+    lines: Iterable[tuple[int, bytes]], source: str, task: Task, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | RowBatch | Reject]:
     """Yield the rows of objects whose keys options name; the other keys are AutoML's."""
     names = [*given_names(given)]
@@ -177,35 +173,24 @@ def parse_line(
         _check_kinds(record, task)
         found = task.from_record(record, adjusted)
     except AnnotationError as exc:
-        return [_reject(exc, record or _readable(raw), source, line, task)]
+        return [exc.reject(source, line, task.uri_of(record or _readable(raw)))]
     return [
-        _reject(item, record, source, line, task)
+        item.reject(source, line, task.uri_of(record))
         if isinstance(item, AnnotationError)
         else Row(source, line, split, *item, group)
         for item in found
     ]
 
 
-def _reject(
-    error: AnnotationError, record: Mapping[str, Any], source: str, line: int, task: Task
-) -> Reject:
-    return error.reject(source, line, task.uri_of(record))
-
-
 def parse_object(raw: bytes) -> Mapping[str, Any]:
     """Return the JSON object of a line. Raises: AnnotationError."""
     text = decode_line(raw, "line", "is this a JSONL file?")
     try:
-        record = json_value(text.removeprefix("\ufeff"))
+        return mapping(json_value(text.removeprefix("\ufeff")), "the value")
     except ValueError as exc:
-        raise AnnotationError(
-            RejectCode.BAD_LINE, f"each line must be one JSON object ({exc}): {_start(raw)}"
-        ) from exc
-    if not isinstance(record, dict):
-        raise AnnotationError(
-            RejectCode.BAD_LINE, f"each line must be one JSON object: {_start(raw)}"
-        )
-    return record
+        start = ascii(raw[:80].decode("utf-8", "replace"))
+        message = f"each line must be one JSON object ({exc}): {start}"
+        raise AnnotationError(RejectCode.BAD_LINE, message) from exc
 
 
 def _readable(raw: bytes) -> Mapping[str, Any]:
@@ -222,10 +207,6 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
 def _group(record: Mapping[str, Any], key: str) -> str | None:
     """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
     return single(record.get(key), key).strip() or None if key else None
-
-
-def _start(raw: bytes) -> str:
-    return ascii(raw[:80].decode("utf-8", "replace"))
 
 
 def split_word(record: Mapping[str, Any]) -> str:
@@ -301,11 +282,8 @@ _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 def of_objects(head: Head) -> Iterator[Candidate]:
     """Yield the tasks that AutoML's keys show. Raises: SourceError: no object has such a key."""
-    readings = [
-        reading
-        for number, record in head.objects
-        for reading in _read_object(record, f"{head.path}:{number}")
-    ]
+    wheres = ((record, f"{head.path}:{number}") for number, record in head.objects)
+    readings = [reading for each in wheres for reading in _read_object(*each)]
     if head.objects and not readings:
         keys = ", ".join(_SUBJECT_KEYS)
         stop(head, f"no line has one of the keys {keys}; CoNLL's files hold tokens and their tags")
@@ -323,9 +301,9 @@ def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
         values = {task: record.get(task.json_keys[0]) for task in tasks}
         if values.get(ImageSegmentation, "") is None:  # an exported line has another key
             values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
+        there = [task for task in tasks if values[task] is not None]
         # An empty list also shows a task, unless another key has a value.
-        found = [task for task in tasks if values[task] not in (None, [], {})]
-        found = found or [task for task in tasks if values[task] is not None]
+        found = [task for task in there if values[task] not in ([], {})] or there
         for task in found:
             yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
         older = record.get(OLDER_KEY)

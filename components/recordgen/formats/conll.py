@@ -29,8 +29,8 @@ import posixpath
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
-from typing import ClassVar, NamedTuple
+from itertools import groupby, zip_longest
+from typing import IO, ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments, Row
@@ -38,12 +38,11 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation, chec
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import foreign_formats
-from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import bounded_lines, decode_line
+from recordgen.formats.lines import bounded_lines, decode_line, decoded_head
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
@@ -125,12 +124,10 @@ def _read_file(
     tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
-    encoding = given.encoding
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
-        files = (sentences, path), (tags, tags_path)
         both = [
-            without_mark(bounded_lines(file, where, encoding), where, adjusted)
-            for file, where in files
+            _lines(file, where, given, adjusted)
+            for file, where in ((sentences, path), (tags, tags_path))
         ]
         for line, (sentence, tagged) in enumerate(zip_longest(*both), start=1):
             if not any(raw and raw.strip() for raw in (sentence, tagged)):
@@ -144,9 +141,9 @@ def _read_file(
             yield _row(sentence, tagged, path, line, split, adjusted)
 
 
-def without_mark(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
+def _lines(file: IO[bytes], path: str, given: Given, adjusted: Adjustments) -> Iterator[bytes]:
     """Yield the lines of a file without byte order marks."""
-    for number, raw in enumerate(lines, start=1):
+    for number, raw in enumerate(bounded_lines(file, path, given.encoding), start=1):
         if raw.startswith(BOM_UTF8):
             adjusted.add_line(path, number, *FIRST_MARK)
             raw = raw.removeprefix(BOM_UTF8)
@@ -167,10 +164,10 @@ def _row(
         tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
     except AnnotationError as exc:
         return exc.reject(source, line)
-    return tagged_row(tokens, names, source, line, split, adjusted)
+    return _tagged_row(tokens, names, source, line, split, adjusted)
 
 
-def tagged_row(
+def _tagged_row(
     tokens: Sequence[str],
     tags: Sequence[str],
     source: str,
@@ -265,7 +262,7 @@ class Conll(_Tagged):
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
         listing, places = file.around, _Places.of(given)
         with listing.open(path.removeprefix(listing.root)) as opened:
-            lines = without_mark(bounded_lines(opened, path, given.encoding), path, adjusted)
+            lines = _lines(opened, path, given, adjusted)
             for line, sentence in _sentences(lines, places.tag):
                 try:
                     tokens, tags = _tagged(sentence, line, places)
@@ -276,7 +273,7 @@ class Conll(_Tagged):
                 # IOB1 has I- where B- begins an entity alone.
                 if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
-                yield tagged_row(tokens, tags, path, line, split, begun)
+                yield _tagged_row(tokens, tags, path, line, split, begun)
 
 
 def _is(listing: Listing, name: str) -> bool:
@@ -345,21 +342,19 @@ def _sentences(lines: Iterable[bytes], tag: int) -> Iterator[tuple[int, Sequence
 
     The lines of a sentence that is too long end where it is.
     """
-    sentence: list[bytes] = []
-    first = size = 0
-    for number, raw in enumerate(lines, start=1):
-        is_blank = not raw.strip()
-        if is_blank and sentence:
+    numbered = enumerate(lines, start=1)
+    for is_blank, group in groupby(numbered, key=lambda line: not line[1].strip()):
+        sentence: list[bytes] = []
+        first = size = 0
+        for number, raw in () if is_blank else group:
+            if not sentence and _is_aside(_fields(raw.decode("utf-8", "replace")), tag):
+                continue
+            first = first or number
+            if size <= MAX_RECORD_BYTES:
+                sentence.append(raw)
+            size += len(raw)
+        if sentence:
             yield first, sentence
-            sentence, size = [], 0
-        if is_blank or (not sentence and _is_aside(_fields(raw.decode("utf-8", "replace")), tag)):
-            continue
-        first = first if sentence else number
-        size += len(raw)
-        if size - len(raw) <= MAX_RECORD_BYTES:
-            sentence.append(raw)
-    if sentence:
-        yield first, sentence
 
 
 def _tagged(

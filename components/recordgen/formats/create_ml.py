@@ -10,12 +10,13 @@ object detector data source"; ``MLObjectDetector.DataSource`` names the older ke
 from __future__ import annotations
 
 import posixpath
+from functools import partial
 from typing import Any, ClassVar
 
+from recordgen.formats import pictures
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, key_paths, mapping, numbers, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, items_of
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
@@ -24,7 +25,7 @@ _NAMES = ("image", "imagefilename")
 _OBJECTS = ("annotations", "annotation")
 
 
-class CreateMl(PictureFormat):
+class CreateMl(pictures.PictureFormat):
     """Create ML's ``annotations.json``, or Roboflow's ``_annotations.createml.json``."""
 
     name = "create_ml"
@@ -38,9 +39,11 @@ class CreateMl(PictureFormat):
         reason = f"{found[0]} lists images and boxes with coordinates"
         return Evidence(reason, self.tasks[0], found)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
-        for number, item in items_of(listing, document):
-            yield _picture(listing, posixpath.dirname(document), number, item)
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
+        folder = posixpath.dirname(document)
+        yield from pictures.examples(
+            pictures.items_of(listing, document), partial(_picture, listing, folder)
+        )
 
 
 def _is_mine(listing: Listing, name: str) -> bool:
@@ -52,19 +55,14 @@ def _is_mine(listing: Listing, name: str) -> bool:
     return not (keys.isdisjoint(coordinates) or keys.isdisjoint(_NAMES))
 
 
-def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture | Problem:
-    uri = ""
-    try:
-        found = mapping(item, "an item of the list")
-        name = text(next((found[key] for key in _NAMES if key in found), None), "the image")
-        image = image_or_problem(listing, name, folder, line=number)
-        if isinstance(image, Problem):
-            return image
-        uri = image
+def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture:
+    """Return an item of the list. Raises: ValueError: it cannot be used."""
+    found = mapping(item, "an item of the list")
+    name = text(next((found[key] for key in _NAMES if key in found), None), "the image")
+    image = pictures.image_named(listing, name, folder)
+    with pictures.about(image):
         objects = [_marked(each) for key in _OBJECTS for each in items(found.get(key), key)]
-    except ValueError as exc:
-        return Problem(number, str(exc), uri)
-    return Picture(number, uri, objects=objects)
+    return Picture(number, image, objects=objects)
 
 
 def _marked(item: Any) -> Marked:

@@ -34,8 +34,8 @@ from typing import NamedTuple, TypeAlias
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
+from recordgen.formats.lines import not_utf8
 from recordgen.formats.separators import BLANKS, read_separator
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
@@ -18,10 +19,9 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.limits import MASK_PIXELS, MASK_RUNS
 from recordgen.errors import SourceError
 from recordgen.features import OCCLUDED
-from recordgen.formats import shapes
+from recordgen.formats import pictures, shapes
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, size_of
 from recordgen.formats.xml_elements import elements, parse
 from recordgen.subjects.details import NOTHING, Details, flagged
 from recordgen.subjects.picture import Corners, Marked, Picture, is_number
@@ -33,7 +33,7 @@ _AREAS = ("box", "polygon", "ellipse", "mask")
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
 
-class Cvat(PictureFormat):
+class Cvat(pictures.PictureFormat):
     """CVAT's ``annotations.xml`` for images."""
 
     name = "cvat"
@@ -57,22 +57,10 @@ class Cvat(PictureFormat):
         reason = f"{found[0]} is CVAT's XML for images"
         return Evidence(reason, task, found, classes)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
+        images = enumerate(_elements(listing, document, "image"), start=1)
         folder = posixpath.dirname(document)
-        images = posixpath.join(folder, "images")
-        for number, element in enumerate(_elements(listing, document, "image"), start=1):
-            name = element.get("name", "").strip()
-            subset = element.get("subset", "")
-            split = subset if is_ml_use(subset) else None
-            # Projects have a folder for each subset, with images of the same names.
-            own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
-            places = (*own, folder, images, posixpath.dirname(folder))
-            image = image_or_problem(listing, name or "?", *places, line=number, split=split)
-            if isinstance(image, Problem):
-                yield image
-            else:
-                yield _picture(number, element, image, split)
-            element.clear()  # an element keeps its children otherwise
+        yield from pictures.examples(images, partial(_picture, listing, folder))
 
 
 def _is_mine(head: bytes) -> bool:
@@ -83,7 +71,9 @@ def _elements(listing: Listing, name: str, tag: str) -> Iterator[Element]:
     """Yield each element of a tag once it is whole. Raises: SourceError."""
     try:
         with listing.open(name) as file:
-            yield from elements(file, tag)
+            for element in elements(file, tag):
+                yield element
+                element.clear()  # an element keeps its children otherwise
     except ValueError as exc:
         raise SourceError(f"{listing.root}{name}: this is no whole XML document: {exc}") from exc
 
@@ -104,12 +94,17 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
             yield text
 
 
-def _picture(number: int, element: Element, image: str, split: str | None) -> Picture | Problem:
-    size = size_of(element.get("width"), element.get("height"))
-    try:
+def _picture(listing: Listing, folder: str, number: int, element: Element) -> Picture:
+    """Return an image of a document in a folder. Raises: ValueError: it cannot be used."""
+    name, subset = element.get("name", "").strip(), element.get("subset", "")
+    split, images = subset if is_ml_use(subset) else None, posixpath.join(folder, "images")
+    # Projects have a folder for each subset, with images of the same names.
+    own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
+    places = (*own, folder, images, posixpath.dirname(folder))
+    image = pictures.image_named(listing, name or "?", *places, split=split)
+    size = pictures.size_of(element.get("width"), element.get("height"))
+    with pictures.about(image):
         objects = [_marked(child, size) for child in element if child.tag in _AREAS]
-    except ValueError as exc:
-        return Problem(number, str(exc), image)
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
     dropped = [child.tag for child in element if child.tag in _OTHERS]
     rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))

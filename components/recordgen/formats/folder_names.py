@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import groupby, product
 from string import ascii_lowercase
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import Listing, grouped
 from recordgen.tables.path_layout import PathLayout
 
 #: Words for images in general, which no class has.
@@ -199,26 +200,21 @@ def shown_files(names: Sequence[str]) -> str:
     ``train/cat/  120 .jpg, 1 .txt``
     """
     depth = max((name.count("/") for name in names), default=0)
-    while depth and len({_folder(name, depth) for name in names}) > _LINES:
+    while len(folders := grouped(names, partial(_outer, depth=depth))) > _LINES:
         depth -= 1
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for name in names:
-        counts[_folder(name, depth)][posixpath.splitext(name)[1]] += 1
-    folders = sorted(counts)
-    lines = [f"  {folder or './'}  {_counted(counts[folder])}" for folder in folders[:_LINES]]
-    more = len(folders) - len(lines)
-    return "\n".join([*lines, f"  and {more:,} more folders"] if more else lines)
+    lines = []
+    for folder in sorted(folders):
+        counts = Counter(posixpath.splitext(name)[1] for name in folders[folder])
+        shown = (
+            f"{n:,} {suffix or 'without suffix'}" for suffix, n in counts.most_common(_SUFFIXES)
+        )
+        lines.append(f"  {folder or './'}  {', '.join(shown)}")
+    return "\n".join(lines)
 
 
-def _folder(name: str, depth: int) -> str:
+def _outer(name: str, depth: int) -> str:
     """Return the outer folders of a file, with a slash at their end."""
-    folders = name.split("/")[:-1][:depth]
-    return "".join(f"{folder}/" for folder in folders)
-
-
-def _counted(suffixes: Counter[str]) -> str:
-    shown = suffixes.most_common(_SUFFIXES)
-    return ", ".join(f"{count:,} {suffix or 'without suffix'}" for suffix, count in shown)
+    return "".join(f"{folder}/" for folder in name.split("/")[:-1][:depth])
 
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
@@ -226,7 +222,8 @@ _MASKS = re.compile(
     r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map|maps?/",
     re.I,
 )
-_SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
+_WORDS = "|".join(sorted(ML_USE_WORDS, key=len, reverse=True))
+_SPLIT = re.compile(rf"(?<![^\W\d_])(?:{_WORDS})", re.I)
 # Words in the path of pictures of numbers or colours, which are no masks of classes.
 _NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", re.I)
 # Formats of masks that are not read: they change or renumber pixels.
@@ -263,9 +260,7 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
 
 def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
     """Return some names: those that belong together are the first ones of their folders."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        folders.setdefault(posixpath.dirname(name), []).append(name)
+    folders = grouped(names, posixpath.dirname)
     most = 8 + _FILES_TRIED // max(1, len(folders))
     return [name for some in folders.values() for name in some[:most]]
 
@@ -318,20 +313,14 @@ def _pair_layouts(firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[str
     """Yield layouts made from the first files of two folders, or of one."""
     depth = max((name.count("/") for name in [*firsts, *seconds]), default=0)
     for level in (None, *range(depth)):
-        ones, others = _by_pattern(firsts, level), _by_pattern(seconds, level)
+        pattern = partial(_pattern_of_folders, level=level)
+        ones, others = grouped(firsts, pattern), grouped(seconds, pattern)
         if len(ones) > _GROUPS_TRIED or len(others) > _GROUPS_TRIED:
             continue
         for (one, names), (other, beside) in product(ones.items(), others.items()):
             suffixes = _suffix(names, one == other), _suffix(beside, one == other)
             for name in names[:2]:
                 yield from _of_two(one, name, other, beside, suffixes)
-
-
-def _by_pattern(names: Sequence[str], level: int | None) -> Mapping[str, Sequence[str]]:
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(_pattern_of_folders(name, level), []).append(name)
-    return groups
 
 
 def _suffix(names: Sequence[str], is_same: bool) -> str:
@@ -385,13 +374,8 @@ def _pattern_of_folders(name: str, level: int | None) -> str:
 
 
 def _with_split(folder: str) -> str:
-    """Return the name of a folder with ``{split}`` for a word of splits at its begin or end."""
-    found = next((each for each in _SPLIT.finditer(folder) if _is_outer(each, folder)), None)
-    return folder if found is None else f"{folder[: found.start()]}{{split}}{folder[found.end() :]}"
-
-
-def _is_outer(found: re.Match[str], folder: str) -> bool:
-    return found.start() == 0 or not folder[found.start() - 1].isalpha()
+    """Return the name of a folder with ``{split}`` for a word of splits that no letter precedes."""
+    return _SPLIT.sub("{split}", folder, count=1)
 
 
 def layout_of_classes(names: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ class CsvParser(ABC):
 
     Class attributes:
         names_lists: lines may name lists of rows; then it also has the methods ``find_lists`` and
-            ``read_list`` of :class:`recordgen.formats.video_lists.VideoParser`.
+            ``read_list`` of :class:`recordgen.formats.automl_csv.VideoParser`.
     """
 
     names_lists: ClassVar[bool] = False

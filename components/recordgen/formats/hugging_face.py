@@ -13,12 +13,14 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
 from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
+from recordgen.formats import pictures
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
@@ -28,7 +30,6 @@ from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, objects_in, read_objects
 from recordgen.formats.parquet import classes_of, table_rows
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, notes_about
 from recordgen.formats.split_names import names_split, numbered_split
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
@@ -43,7 +44,7 @@ _PROBED = 100
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
 
-class HuggingFace(PictureFormat):
+class HuggingFace(pictures.PictureFormat):
     """An imagefolder with ``metadata.jsonl``, ``metadata.csv`` or ``metadata.parquet``."""
 
     name = "hugging_face"
@@ -73,34 +74,15 @@ class HuggingFace(PictureFormat):
         classes = classes_of(listing, found[0], label)
         return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         where = f"{listing.root}{document}"
         label = _label_of(where, _first(listing, document))
         names = classes_of(listing, document, label)
-        folder = posixpath.dirname(document)
+        make = partial(_picture, listing, posixpath.dirname(document), label, names)
         used: set[str] = set()
         are_outside, fit_as_corners = False, True
-        for found in _records(listing, document):
-            if isinstance(found, Problem):
-                yield found
-                continue
-            line, record = found
-            name = record.get(_FILE)
-            if not isinstance(name, str) or not name.strip():
-                yield Problem(line, f"expected {_FILE} and {label} (got {record!r:.80})")
-                continue
-            # The path is exact. An image of this name elsewhere may be of another split.
-            image = name.strip()
-            if not storage.is_url(image):
-                image = posixpath.normpath(posixpath.join(folder, image))
-            if image not in listing:
-                message = (
-                    f"there is no image {image}; {_FILE} is relative to the folder of this file"
-                )
-                yield Problem(line, message, image, RejectCode.MISSING_FILE)
-                continue
-            used.add(image)
-            item = _picture(listing, line, image, record, label, names)
+        for item in pictures.examples(_records(listing, document), make):
+            used.add(item.uri)
             if isinstance(item, Picture) and item.size:
                 is_outside, fit = _box_forms(item)
                 are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
@@ -111,7 +93,7 @@ class HuggingFace(PictureFormat):
                 f"of them fit as corners; write width and height in place of the other corner"
             )
         others = [name for name in _images_of(listing, document) if name not in used]
-        yield from notes_about(others, "images are not in it, and were skipped")
+        yield from pictures.notes_about(others, "images are not in it, and were skipped")
 
 
 def _box_forms(picture: Picture) -> tuple[bool, bool]:
@@ -128,23 +110,20 @@ def _box_forms(picture: Picture) -> tuple[bool, bool]:
     return is_outside, fit
 
 
-def _images_of(listing: Listing, document: str) -> Iterator[str]:
-    """Yield the images below the folder of metadata, except those that other metadata are for."""
-    folder = posixpath.dirname(document)
-    prefix = f"{folder}/" if folder else ""
-    inner = tuple(
-        f"{place}/"
-        for name in listing.others
-        if posixpath.basename(name) in _NAMES
-        and (place := posixpath.dirname(name)) != folder
-        and name.startswith(prefix)
-    )
-    for name in listing.images:
-        if name.startswith(prefix) and not name.startswith(inner):
-            yield name
+def _images_of(listing: Listing, document: str) -> Sequence[str]:
+    """Return the images below the folder of metadata, except those that other metadata are for."""
+    folder = posixpath.join(posixpath.dirname(document), "")
+    others = {posixpath.split(name) for name in listing.others}
+    places = {posixpath.join(place, "") for place, base in others if base in _NAMES} - {folder}
+    inner = tuple(place for place in places if place.startswith(folder))
+    return [
+        name for name in listing.images if name.startswith(folder) and not name.startswith(inner)
+    ]
 
 
-def _records(listing: Listing, name: str) -> Iterator[tuple[int, Mapping[str, Any]] | Problem]:
+def _records(
+    listing: Listing, name: str
+) -> Iterator[tuple[int, Mapping[str, Any]] | pictures.Problem]:
     """Yield the line and the record of each image, and a problem for each line that is none."""
     if name.endswith(_PARQUET):
         yield from enumerate(table_rows(listing, name), start=1)
@@ -156,14 +135,14 @@ def _records(listing: Listing, name: str) -> Iterator[tuple[int, Mapping[str, An
         try:
             yield number, mapping(json_value(line), "a line")
         except ValueError as exc:
-            yield Problem(number, str(exc), code=RejectCode.BAD_LINE)
+            yield pictures.Problem(number, str(exc), code=RejectCode.BAD_LINE)
 
 
 def _first(listing: Listing, name: str) -> Mapping[str, Any]:
     """Return the first record of the metadata, or an empty one. Raises: SourceError."""
     listing.check_link(name)
     records = islice(_records(listing, name), _PROBED)
-    return next((item[1] for item in records if not isinstance(item, Problem)), {})
+    return next((item[1] for item in records if not isinstance(item, pictures.Problem)), {})
 
 
 def _label_of(where: str, first: Mapping[str, Any]) -> str:
@@ -193,18 +172,27 @@ def _split_in(record: Mapping[str, Any]) -> str | None:
 
 def _picture(
     listing: Listing,
-    line: int,
-    image: str,
-    record: Mapping[str, Any],
+    folder: str,
     label: str,
     names: Sequence[str],
-) -> Picture | Problem:
+    line: int,
+    record: Mapping[str, Any],
+) -> Picture:
+    """Return the image of a record in a folder. Raises: ValueError: it cannot be used."""
+    name = record.get(_FILE)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"expected {_FILE} and {label} (got {record!r:.80})")
+    # The path is exact. An image of this name elsewhere may be of another split.
+    image = name.strip()
+    if not storage.is_url(image):
+        image = posixpath.normpath(posixpath.join(folder, image))
+    if image not in listing:
+        message = f"there is no image {image}; {_FILE} is relative to the folder of this file"
+        raise pictures.ExampleError(message, image, RejectCode.MISSING_FILE)
     value, split = record.get(label), _split_in(record)
-    try:
+    with pictures.about(image):
         if label != _OBJECTS:
             return Picture(line, image, split, labels=labels_of(value, names))
         objects = read_objects(objects_in(value), names)
-    except ValueError as exc:
-        return Problem(line, str(exc), image)
     size = size_in_file(listing, image) if objects else None
     return Picture(line, image, split, size, objects)

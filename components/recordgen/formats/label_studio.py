@@ -14,6 +14,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -37,7 +38,7 @@ _OTHERS = ("keypointlabels", "keypoint", "vectorlabels", "vector")
 # Brushes are masks in an encoding of Label Studio's own.
 _BRUSHES = ("brushlabels", "brush", "magicwand", "bitmask", "bitmasklabels")
 # A file that was uploaded begins with eight hexadecimal digits.
-_UPLOADED = re.compile(r"[0-9a-f]{6,8}-")
+_UPLOADED = re.compile(r"^[0-9a-f]{6,8}-")
 _SEVERAL = re.compile(rb'"choices"\s*:\s*\[\s*"[^"]*"\s*,')
 _UPLOADS, _LOCAL = "/data/upload/", "/data/local-files/"
 
@@ -67,22 +68,12 @@ class LabelStudio(pictures.PictureFormat):
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
-        folder = posixpath.dirname(document)
-        unlabelled = 0
-        for number, item in pictures.items_of(listing, document):
-            image: str | pictures.Problem = ""
-            try:
-                if results := list(_results(mapping(item, "a task"))):
-                    image = _image(listing, _written(item.get("data")), folder, number)
-                    yield (
-                        image
-                        if isinstance(image, pictures.Problem)
-                        else _picture(number, image, results)
-                    )
-                else:
-                    unlabelled += 1
-            except ValueError as exc:
-                yield pictures.Problem(number, str(exc), str(image))
+        make, unlabelled = partial(_picture, listing, posixpath.dirname(document)), 0
+        for item in pictures.examples(pictures.items_of(listing, document), make):
+            if item is None:
+                unlabelled += 1
+            else:
+                yield item
         if unlabelled:
             yield pictures.Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
 
@@ -106,9 +97,18 @@ def _results(task: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
             yield [mapping(result, "a result") for result in items(each["result"], "result")]
 
 
-def _picture(number: int, image: str, results: Sequence[Sequence[Mapping[str, Any]]]) -> Picture:
-    """Return an image as the first annotator describes it. Raises: ValueError: as :func:`_said`."""
-    first, *others = (_said(number, image, each) for each in results)
+def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture | None:
+    """Return the image of a task as its first annotator describes it; None without annotations.
+
+    Raises: ValueError: the task cannot be used.
+    """
+    task = mapping(item, "a task")
+    results = list(_results(task))
+    if not results:
+        return None
+    image = _image(listing, _written(task.get("data")), folder)
+    with pictures.about(image):
+        first, *others = (_said(number, image, each) for each in results)
     if any(
         set(each.objects) != set(first.objects) or set(each.labels) != set(first.labels)
         for each in others
@@ -137,17 +137,19 @@ def _path_of(written: str) -> str:
     return unquote(parts.path)
 
 
-def _image(listing: Listing, written: str, folder: str, number: int) -> str | pictures.Problem:
+def _image(listing: Listing, written: str, folder: str) -> str:
+    """Return the image of a task. Raises: ExampleError: there is not exactly one."""
     parts = urlsplit(written)
     if parts.netloc and not parts.path.startswith((_UPLOADS, _LOCAL)):
         return written  # gs://bucket/a.jpg
     path = _path_of(written).removeprefix("/data/")
-    found = pictures.image_or_problem(listing, path, folder, "images", line=number)
-    name = posixpath.basename(path)
-    if isinstance(found, pictures.Problem) and _UPLOADED.match(name):
-        name = _UPLOADED.sub("", name, count=1)
-        return pictures.image_or_problem(listing, name, folder, line=number)
-    return found
+    try:
+        return pictures.image_named(listing, path, folder, "images")
+    except pictures.ExampleError:
+        name, count = _UPLOADED.subn("", posixpath.basename(path), count=1)
+        if not count:
+            raise
+        return pictures.image_named(listing, name, folder)
 
 
 def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Picture:

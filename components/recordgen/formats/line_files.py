@@ -17,13 +17,12 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.csv_records import read_blocks
-from recordgen.formats.encodings import decoded_head
 from recordgen.formats.field_kinds import NUMBER, is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import open_file
+from recordgen.formats.lines import decoded_head, open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.made_columns import with_made_columns
 from recordgen.formats.row_parser import has_row_parser

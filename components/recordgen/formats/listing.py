@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from recordgen import storage
 from recordgen.core import allowance
@@ -35,6 +34,8 @@ _NO_IMAGE_FOLDERS = frozenset(
     {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
     | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
 )
+
+_Key = TypeVar("_Key")
 
 _HEADS_KEPT = 64
 _MAX_LINE = 1 << 20
@@ -73,12 +74,12 @@ class Tree:
     @cached_property
     def by_base(self) -> Mapping[str, Sequence[str]]:
         """Images by their file name without folders."""
-        return _grouped(self.images, posixpath.basename)
+        return grouped(self.images, posixpath.basename)
 
     @cached_property
     def by_stem(self) -> Mapping[str, Sequence[str]]:
         """Images by their path without the suffix."""
-        return _grouped(self.images, lambda name: posixpath.splitext(name)[0])
+        return grouped(self.images, lambda name: posixpath.splitext(name)[0])
 
 
 class Listing:
@@ -311,11 +312,12 @@ def _is_of_another(image: str, split: str) -> bool:
     return word is not None and split_named(word) != split_named(split)
 
 
-def _grouped(names: Sequence[str], key: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+def grouped(names: Iterable[str], key: Callable[[str], _Key]) -> dict[_Key, list[str]]:
+    """Return names by what ``key`` returns for each."""
+    groups: dict[_Key, list[str]] = {}
     for name in names:
-        found[key(name)].append(name)
-    return found
+        groups.setdefault(key(name), []).append(name)
+    return groups
 
 
 def list_tree(folder: str, most: int | None = None, archive: Archive | None = None) -> Tree:

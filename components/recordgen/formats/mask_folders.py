@@ -21,14 +21,14 @@ import csv
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.folder_names import IMAGES, MASKS, layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.pascal_voc import splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.rejects import RejectCode
@@ -139,11 +139,8 @@ def _key(name: str) -> str:
 
 def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
     """Return the images that are no masks, by their keys, and the masks."""
-    images: dict[str, list[str]] = {}
-    masks: list[str] = []
-    for name in listing.images:
-        (masks if _is_mask(name) else images.setdefault(_key(name), [])).append(name)
-    return images, masks
+    masks = [*filter(_is_mask, listing.images)]
+    return grouped(filterfalse(_is_mask, listing.images), _key), masks
 
 
 def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:

@@ -15,16 +15,18 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from recordgen.core.limits import LABEL_LETTERS, ONE_HOT
-from recordgen.features import AREA, FLAGS, IS_CROWD
+from recordgen.core.rows.row import Range, name_within
+from recordgen.features import AREA, FLAGS, IS_CROWD, NO_LABEL, TEXT_SOURCE_ID, TOKENS
 from recordgen.formats.coco_document import Annotation
-from recordgen.formats.json_values import json_value
+from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.subjects.details import KEYPOINT, Details, flagged
 from recordgen.subjects.picture import Marked, is_number
+from recordgen.tables.roles import LABEL, LABEL_TEXT
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 #: Of images in containers: with a label, with several, with boxes, and with masks.
@@ -40,6 +42,10 @@ _NAMES_BYTES = 16 << 20
 
 # A list of more values that are all 0 or 1 repeats one of them.
 _NUMBERS = 2
+
+#: The names of classes by number, by column.
+Classes: TypeAlias = Mapping[str, Sequence[str]]
+NO_CLASSES: Classes = {}
 
 _CROWDS = ("iscrowd", IS_CROWD)
 _SHAPES = ("segmentation", "rle", "keypoints")
@@ -68,6 +74,27 @@ def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[
                 return tuple(names)
     declared = (_declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
     return next((found[column] for found in declared if column in found), ())
+
+
+class StoredFile(NamedTuple):
+    """A file in a row, as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``.
+
+    Attributes:
+        data: its bytes; None if the row has only its path.
+        path: its name; empty if the row has none.
+        place: where its bytes are; None without them.
+    """
+
+    data: bytes | None
+    path: str
+    place: Range | None
+
+    def in_row(self, container: str, number: int) -> StoredFile:
+        """Return the file of a row: its path is its uri, its place is relative to its folder."""
+        if self.place is None:
+            return self
+        place = self.place._replace(file=posixpath.basename(self.place.file))
+        return StoredFile(None, name_within(container, number, self.path), place)
 
 
 def named(value: Any, names: Sequence[str]) -> str:
@@ -224,3 +251,59 @@ def class_names(feature: Any) -> Sequence[str]:
         return tuple(name.strip() for name in names)
     inner = [feature[key] for key in CLASSES if key in feature] if "bbox" in feature else ()
     return next(filter(None, map(class_names, inner or feature.values())), ())
+
+
+# --- numbers of classes in records ----------------------------------------------------------------
+
+#: The column of the spans of a text.
+ENTITIES = "entities"
+
+# Columns that repeat what others say; the last ones beside entities only.
+_REPEATED = (TEXT_SOURCE_ID, TOKENS, "ner_tags")
+
+
+def without_repeats(record: Any, classes: Classes = NO_CLASSES) -> Any:
+    """Return a record of a text without the columns that repeat what others say.
+
+    ``classes`` are those that the schema names; a column beside them may repeat the names.
+    """
+    if not isinstance(record, Mapping):
+        return record
+    repeated = {*(_REPEATED if ENTITIES in record else _REPEATED[:1])}
+    if LABEL in classes:
+        repeated.add(LABEL_TEXT)
+    return {name: value for name, value in record.items() if name not in repeated}
+
+
+def classes_in(declared: Mapping[str, Any]) -> Classes:
+    """Return the classes of the columns whose features Hugging Face declares."""
+    flat = {name for name, it in declared.items() if isinstance(it, dict) and "_type" in it}
+    names = {name: class_names(declared[name]) for name in declared if name in flat | {ENTITIES}}
+    return {name: each for name, each in names.items() if each}
+
+
+def with_names(record: Any, classes: Classes) -> Any:
+    """Return a record with the names of classes for their numbers.
+
+    It is what is wrong with it, if no class has one of the numbers.
+    """
+    if not isinstance(record, Mapping):
+        return record
+    try:
+        known = {
+            name: _with_name(name, record[name], classes[name])
+            for name in classes
+            if name in record
+        }
+    except ValueError as exc:
+        return str(exc)
+    return {**record, **known}
+
+
+def _with_name(column: str, value: Any, names: Sequence[str]) -> Any:
+    if not isinstance(value, list):
+        return "".join(labels_of(value, names))
+    if column == ENTITIES:
+        entities = (mapping(item, "an entity") for item in value)
+        return [{**item, "label": named(item.get("label"), names)} for item in entities]
+    return [named(item, names) for item in value if item not in (None, NO_LABEL)]

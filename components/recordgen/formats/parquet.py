@@ -19,12 +19,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from functools import partial
+from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.row import Range, name_within
-from recordgen.errors import PayloadError, RecordgenError, SourceError
+from recordgen.errors import RecordgenError, SourceError
 from recordgen.formats.column_names import column_name
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
@@ -33,17 +34,29 @@ from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import (
     TASKS_OF_IMAGES,
+    StoredFile,
     class_names,
+    classes_in,
     labels_of,
     names_beside,
     read_objects,
+    with_names,
 )
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem, size_of
+from recordgen.formats.pictures import (
+    ExampleError,
+    PictureFormat,
+    Pictures,
+    Problem,
+    about,
+    examples,
+    image_named,
+    size_of,
+)
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
-from recordgen.subjects.picture import Marked, Picture
+from recordgen.subjects.picture import Picture
 from recordgen.tables.roles import LABEL, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
 
 #: The first bytes of a file.
@@ -212,34 +225,17 @@ class Parquet(PictureFormat):
         columns = columns_of(listing, document)
         if columns is None:
             raise SourceError(f"{listing.root}{document}: there is no column of images")
-        for item in placed_rows(listing, document, columns.read, columns.leaves):
-            if isinstance(item, Problem):
-                yield item
-            else:
-                yield _picture(listing, document, *item, columns)
-
-
-class StoredFile(NamedTuple):
-    """A file in a row, as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``.
-
-    Attributes:
-        data: its bytes; None if the row has only its path.
-        path: its name; empty if the row has none.
-        place: where its bytes are; None without them.
-    """
-
-    data: bytes | None
-    path: str
-    place: Range | None
+        rows = placed_rows(listing, document, columns.read, columns.leaves)
+        yield from examples(rows, partial(_picture, listing, document, columns))
 
 
 def placed_rows(
     listing: Listing, document: str, read: Sequence[str], leaves: Mapping[str, str]
 ) -> Iterator[tuple[int, Mapping[str, Any]] | Problem]:
-    """Yield the numbers of rows, from 0, and their values by column.
+    """Yield the numbers of rows, from 1, and their values by column.
 
     ``read`` are the columns, ``leaves`` the paths of the bytes of files by column, whose values are
-    :class:`StoredFile`.
+    :class:`recordgen.formats.objects.StoredFile`.
 
     Raises: SourceError: the file is damaged as a whole.
     """
@@ -266,12 +262,45 @@ def placed_rows(
                     yield _lost(document, number, group, RejectCode.CORRUPT, row)
                     break
                 files = {name: chunk.file_of(row.get(name)) for name, chunk in chunks.items()}
-                yield number, {**row, **files}
+                yield number + 1, {**row, **files}
                 if unpacked + sum(chunk.total for chunk in chunks.values()) > most:
                     why = f"with those of later row groups, images have more than {most:,} bytes"
                     yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
                     return
             unpacked += sum(chunk.total for chunk in chunks.values())
+
+
+def named_rows(
+    listing: Listing,
+    document: str,
+    container: str,
+    images: Sequence[str],
+    names: Sequence[str],
+    labels: Sequence[str] = (),
+) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers of rows, from 1, and their values, with the names of classes.
+
+    Args:
+        listing: the files beside the document.
+        document: the file.
+        container: what the uris of images begin with.
+        images: the columns of images, as far as they hold any.
+        names: the columns to read.
+        labels: those whose numbers may have names in a file beside it.
+    """
+    schema, features = schema_of(listing, document)
+    leaves: dict[str, str] = {}
+    for image in images:
+        leaves |= image_leaves(schema, features, image)
+    beside = {column: names_beside(listing, document, column) for column in labels}
+    classes = {**{column: each for column, each in beside.items() if each}, **classes_in(features)}
+    columns = [column for column in names if column in schema.names]
+
+    def values(line: int, row: Mapping[str, Any]) -> tuple[int, Any]:
+        files = {image: row[image].in_row(container, line - 1) for image in leaves}
+        return line, with_names({**row, **files}, classes)
+
+    return examples(placed_rows(listing, document, columns, leaves), values)
 
 
 def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
@@ -367,47 +396,36 @@ def _rows(
 
 
 def _picture(
-    listing: Listing,
-    document: str,
-    number: int,
-    row: Mapping[str, Any],
-    columns: ParquetColumns,
-) -> Picture | Problem:
+    listing: Listing, document: str, columns: ParquetColumns, line: int, row: Mapping[str, Any]
+) -> Picture:
+    """Return the image of a row. Raises: ValueError: it cannot be used."""
     from recordgen.payloads.opening import file_header
 
     data, path, payload = row[columns.image]
-    drawn = row[columns.mask].place if columns.mask else None
+    number = line - 1
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
-        return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
+        raise ExampleError(message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
     uri = name_within(document, number, path)
     if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
-        return Problem(number + 1, message, uri, RejectCode.MISSING_FILE)
+        raise ExampleError(message, uri, RejectCode.MISSING_FILE)
     if data is None:
-        found = image_or_problem(listing, path, posixpath.dirname(document), line=number + 1)
-        if isinstance(found, Problem):
-            message = f"{found.message}; the row has this path and no bytes: {_EMBED}"
-            return found._replace(message=message, uri=uri)
-        uri = found
-    try:
-        objects, labels = _annotation(row, columns)
+        try:
+            uri = image_named(listing, path, posixpath.dirname(document))
+        except ExampleError as exc:
+            message = f"{exc}; the row has this path and no bytes: {_EMBED}"
+            raise ExampleError(message, uri, exc.code) from exc
+    with about(uri):
+        objects = read_objects(row.get(columns.objects) or [], columns.names)
+        labels = labels_of(row[columns.label] if columns.label else None, columns.names)
         size = size_of(*map(row.get, SIZE)) if objects else None
         if data is not None and objects and size is None:
             header = file_header(data)
             size = header.width, header.height
-    except (ValueError, PayloadError) as exc:
-        return Problem(number + 1, str(exc), uri)
-    files = [payload, drawn] if drawn else [payload]
-    return Picture(number + 1, uri, None, size, objects, labels, payloads=files)
-
-
-def _annotation(
-    row: Mapping[str, Any], columns: ParquetColumns
-) -> tuple[Sequence[Marked], Sequence[str]]:
-    """Return the objects and the labels of a row. Raises: ValueError: one is none."""
-    objects = read_objects(row.get(columns.objects) or [], columns.names)
-    return objects, labels_of(row[columns.label] if columns.label else None, columns.names)
+    mask = row[columns.mask].place if columns.mask else None
+    files = [payload, mask] if mask else [payload]
+    return Picture(line, uri, None, size, objects, labels, payloads=files)
 
 
 class _Chunk:

@@ -13,8 +13,9 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 #: Name in ``rows.adjusted``: images whose size a document does not say, although it has a place.
 SIZE_MISSING = "size_missing"
 
+_Item = TypeVar("_Item")
+_Example = TypeVar("_Example")
+
 _SIDE = re.compile("left|right", re.IGNORECASE)
 _SHOWN = 5
 
@@ -59,6 +63,56 @@ class Problem(NamedTuple):
     message: str
     uri: str = ""
     code: RejectCode = RejectCode.BAD_ANNOTATION
+
+    def reject(self, source: str, prefix: str = "") -> Reject:
+        """Return its reject; ``prefix`` begins the message."""
+        return Reject(source, self.line, self.uri, self.code.value, f"{prefix}{self.message}")
+
+
+class ExampleError(ValueError):
+    """What is wrong with an example, for :func:`examples`.
+
+    Attributes:
+        uri: the image, if it is known.
+        code: a :class:`recordgen.rejects.RejectCode`.
+    """
+
+    def __init__(
+        self, message: str, uri: str = "", code: RejectCode = RejectCode.BAD_ANNOTATION
+    ) -> None:
+        super().__init__(message)
+        self.uri = uri
+        self.code = code
+
+
+@contextmanager
+def about(uri: str, prefix: str = "") -> Iterator[None]:
+    """Name the image that errors are about; ``prefix`` begins their messages."""
+    try:
+        yield
+    except (ValueError, PayloadError) as exc:
+        raise ExampleError(f"{prefix}{exc}", uri) from exc
+
+
+def examples(
+    items: Iterable[tuple[int, _Item] | Problem], make: Callable[[int, _Item], _Example]
+) -> Iterator[_Example | Problem]:
+    """Yield what ``make`` returns for each numbered item, and the problem of each other one.
+
+    ``make`` takes the number and the item, and raises ValueError if the item cannot be used.
+    """
+    for item in items:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        try:
+            example = make(*item)
+        except ExampleError as exc:
+            yield Problem(item[0], str(exc), exc.uri, exc.code)
+        except ValueError as exc:
+            yield Problem(item[0], str(exc))
+        else:
+            yield example
 
 
 class Note(NamedTuple):
@@ -143,8 +197,7 @@ class PictureFormat(Format):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
             elif isinstance(item, Problem):
-                message = f"{prefix}{item.message}"
-                yield Reject(source, item.line, item.uri, item.code.value, message)
+                yield item.reject(source, prefix)
             else:
                 if by_name and not item.split:
                     found = named or word_in_folders(item.document) or word_in_folders(item.uri)
@@ -337,14 +390,22 @@ def image_or_problem(
     listing: Listing, name: str, *folders: str, line: int, split: str | None = None
 ) -> str | Problem:
     """Return the image that a document names, or the problem that there is not exactly one."""
+    try:
+        return image_named(listing, name, *folders, split=split)
+    except ExampleError as exc:
+        return Problem(line, str(exc), exc.uri, exc.code)
+
+
+def image_named(listing: Listing, name: str, *folders: str, split: str | None = None) -> str:
+    """Return the image that a document names. Raises: ExampleError: there is not exactly one."""
     split = split or split_in_path(f"{listing.root}{listing.only}")
-    found = listing.image_at(name, *folders, split=split)
-    if isinstance(found, str):
-        return found
+    image = listing.image_at(name, *folders, split=split)
+    if isinstance(image, str):
+        return image
     where = storage.join(listing.root, folders[0]) if folders and folders[0] else listing.root
-    if not found:
+    if not image:
         message = f"there is no image {name} in {where}, and none of this name below it"
-        return Problem(line, message, name, RejectCode.MISSING_FILE)
-    shown = " and ".join(found[:2])
+        raise ExampleError(message, name, RejectCode.MISSING_FILE)
+    shown = " and ".join(image[:2])
     message = f"{name} may be {shown}; write the path from the document's folder"
-    return Problem(line, message, name, RejectCode.AMBIGUOUS_PATH)
+    raise ExampleError(message, name, RejectCode.AMBIGUOUS_PATH)

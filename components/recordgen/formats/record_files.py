@@ -12,42 +12,57 @@ Images in the columns that ``--columns`` names stay in the file: a row has the p
 from __future__ import annotations
 
 import io
+import posixpath
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from recordgen.core.dataset.manifest import SPLIT_PREFIX
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats import copied_records, foreign_formats, parquet
+from recordgen.errors import NotUnderstoodError, RecordError, SourceError
+from recordgen.formats import foreign_formats, parquet, tfrecord, webdataset
 from recordgen.formats.csv_records import BLOCK_LINES, Item
+from recordgen.formats.declared_rows import declared_row
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.json_values import json_value, list_items, mapping, top_items
+from recordgen.formats.json_values import json_value, list_items, text, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.objects import CLASSES, names_beside
-from recordgen.formats.pictures import Problem
+from recordgen.formats.objects import (
+    CLASSES,
+    ENTITIES,
+    NO_CLASSES,
+    Classes,
+    StoredFile,
+    classes_in,
+    names_beside,
+    with_names,
+    without_repeats,
+)
+from recordgen.formats.pictures import Problem, in_addresses
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.table_columns import lines_of, table_of
-from recordgen.formats.table_frame import table_items
+from recordgen.formats.table_columns import lines_of, table_items, table_of
 from recordgen.formats.table_roles import schema_types
-from recordgen.formats.tfrecord import first_records, names_of, record_files
+from recordgen.formats.tfrecord import first_records, names_of, plain_value, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
+from recordgen.tasks.texts.task import CONTENT_KEY
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
@@ -67,12 +82,11 @@ _PROBED = 8
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
 # The numbers of records, and their values by column, or what is wrong with them.
-_Records: TypeAlias = Iterator[tuple[int, Any]]
+_Records: TypeAlias = Iterator["tuple[int, Any] | Problem"]
 
 # The types of features in tables.
 _DTYPES = {int: "int64", float: "float32", bytes: "bytes"}
 
-_NO_CLASSES: copied_records.Classes = {}
 _NO_TYPES: Mapping[str, str] = {}
 
 
@@ -147,7 +161,7 @@ class RecordFiles(Format):
         given, heads = Given.of(options), []
         for file in sampled(files):
             with _columns_of(samples.begun(file), given=given) as (names, _, records):
-                if copied_records.ENTITIES in names:
+                if ENTITIES in names:
                     return ()
                 places, values = dict[str, str](), list[Sequence[Any]]()
                 for item in self._values(file, names, islice(records, _FIRST), given, places):
@@ -168,9 +182,7 @@ class RecordFiles(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         if isinstance(task, Declared):
-            yield from copied_records.declared_rows(
-                _placed(file, task.table), file.path, task, given
-            )
+            yield from _declared_rows(_placed(file, task.table), file.path, task, given)
             return
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
@@ -182,7 +194,7 @@ class RecordFiles(Format):
                 yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
-                yield from copied_records.text_rows(records, file.path, task, adjusted)
+                yield from _text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
@@ -204,16 +216,13 @@ class RecordFiles(Format):
     ) -> Iterator[Values]:
         """Yield the values of records; ``places`` gets those of their images by uri."""
         is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
-        for line, record in records:
-            if isinstance(record, Problem):
-                yield Reject(file.path, line, record.uri, record.code.value, record.message)
-            elif not isinstance(record, dict) or (is_whole and not record.keys() <= known):
-                message = f"expected an object with the keys {', '.join(names):.80}"
-                code = RejectCode.BAD_LINE.value
-                yield Reject(file.path, line, "", code, f"{message} (got {record!r:.80})")
+        expected = f"an object with the keys {', '.join(names):.80}"
+        for item in _objects(records, file.path, expected, known if is_whole else None):
+            if isinstance(item, Reject):
+                yield item
             else:
-                values = _with_paths(record, *_given_images(given), places)
-                yield line, [*map(values.get, names)]
+                values = _with_paths(item[1], *_given_images(given), places)
+                yield item[0], [*map(values.get, names)]
 
 
 def _with_paths(
@@ -223,8 +232,8 @@ def _with_paths(
     values = dict(record)
     for name, end in ((image, ""), (mask, "/mask")):
         stored, owner = record.get(name), record.get(image)
-        if isinstance(stored, parquet.StoredFile):
-            owner = owner if isinstance(owner, parquet.StoredFile) else stored
+        if isinstance(stored, StoredFile):
+            owner = owner if isinstance(owner, StoredFile) else stored
             values[name] = path = f"{owner.path}{end}"
             if stored.place is not None:
                 places[path] = stored.place.address
@@ -233,23 +242,19 @@ def _with_paths(
     return values
 
 
-def _numbered(records: Iterable[tuple[int, Any] | Problem]) -> _Records:
-    return ((it.line, it) if isinstance(it, Problem) else it for it in records)
-
-
 def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Item]:
     """Yield records as lines of a table."""
 
-    def fields(line: int, record: Any) -> list[str] | Reject:
+    def fields(item: tuple[int, Any] | Reject) -> tuple[int, list[str] | Reject]:
+        if isinstance(item, Reject):
+            return item.line, item
+        line, record = item
         try:
-            values = mapping(record, "a record")
-            return [single(values.get(name), name) for name in names]
+            return line, [single(record.get(name), name) for name in names]
         except AnnotationError as exc:
-            return exc.reject(source, line)
-        except ValueError as exc:
-            return Reject(source, line, "", RejectCode.BAD_LINE.value, str(exc))
+            return line, exc.reject(source, line)
 
-    return table_items(((line, fields(line, record)) for line, record in records), source)
+    return table_items(map(fields, _objects(records, source, "an object")), source)
 
 
 def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
@@ -293,16 +298,17 @@ def _is_document(head: bytes) -> bool:
     return is_alone and all(isinstance(value, dict | list) for value in first.values())
 
 
-def _placed(file: ImportFile, table: Table) -> Iterator[Any]:
+def _placed(file: ImportFile, table: Table) -> _Records:
     """Yield the records of a file whose columns are declared, with the places of its images."""
     listing, name = file.around, file.around.only
     begin = listing.head(name)
     if name.startswith(SPLIT_PREFIX) and dataset_of(listing) is not None:
-        yield from copied_records.placed_in_output(file, table)
+        yield from tfrecord.copied_records(file, table)
     elif begin.startswith(parquet.MAGIC):
-        yield from copied_records.placed_in_parquet(file, table.images, table.names)
+        container = posixpath.basename(name)
+        yield from parquet.named_rows(listing, name, container, table.images, table.names)
     elif tar_begins(begin):
-        yield from copied_records.placed_in_tar(file, table)
+        yield from webdataset.named_records(listing, name, table)
     else:
         with _columns_of(file) as (_, _, records):
             yield from records
@@ -343,29 +349,27 @@ def _columns_of(
         schema, features = parquet.schema_of(listing, name)
         images = [it for it in _given_images(given) if parquet.image_leaves(schema, {}, it) and it]
         if images and table is None:
-            columns = [*given_names(given), *parquet.SIZE]
-            found = copied_records.placed_in_parquet(
-                file, images, columns, _given_labels(given), name
-            )
-            yield Columns(schema.names, _NO_TYPES, _numbered(found))
+            columns, labels = [*given_names(given), *parquet.SIZE], _given_labels(given)
+            rows = parquet.named_rows(listing, name, name, images, columns, labels)
+            yield Columns(schema.names, _NO_TYPES, rows)
             return
-        classes = copied_records.classes_in(features)
+        classes = classes_in(features)
         types = _types(schema) | dict.fromkeys(classes, "bytes")
-        rows = parquet.table_rows(listing, name)
+        records = parquet.table_rows(listing, name)
         if classes and table is None:
-            types = copied_records.without_repeats(types, classes)
-            rows = (copied_records.without_repeats(row, classes) for row in rows)
-        yield _named(rows, classes, types)
+            types = without_repeats(types, classes)
+            records = (without_repeats(row, classes) for row in records)
+        yield _named(records, classes, types)
         return
     dataset = dataset_of(listing) if name.startswith(SPLIT_PREFIX) else None
     if dataset is not None and TASKS[dataset.task].kind in _OWN:
         types = {name: spec.dtype for name, spec in dataset.features.items()}
-        yield _named(copied_records.output_records(listing, name, dataset), types=types)
+        yield _named(_output_records(file.path, dataset), types=types)
         return
     if record_files(listing) and (first := [*first_records(file.path)]):
         types = {key: _DTYPES[type(it[0])] for each in first for key, it in each.items() if it}
-        found = copied_records.placed_in_records(file, _given_images(given), _given_labels(given))
-        yield Columns([*dict.fromkeys(chain.from_iterable(first))], types, _numbered(found))
+        found = tfrecord.named_records(file, _given_images(given), _given_labels(given))
+        yield Columns([*dict.fromkeys(chain.from_iterable(first))], types, found)
         return
     with listing.open(name) as raw:
         if begin.startswith(_ARROW):
@@ -375,10 +379,8 @@ def _columns_of(
             if table is not None:
                 yield _named(records)
                 return
-            classes = dict.fromkeys(
-                (*CLASSES, copied_records.ENTITIES), names_beside(listing, name)
-            )
-            yield _named(map(copied_records.without_repeats, records), classes)
+            classes = dict.fromkeys((*CLASSES, ENTITIES), names_beside(listing, name))
+            yield _named(map(without_repeats, records), classes)
         else:
             yield _json_columns(raw, begin, file.path)
 
@@ -452,7 +454,7 @@ def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
 
 def _named(
     records: Iterator[Any],
-    classes: copied_records.Classes = _NO_CLASSES,
+    classes: Classes = NO_CLASSES,
     types: Mapping[str, str] = _NO_TYPES,
 ) -> Columns:
     """Return the columns of records.
@@ -462,9 +464,7 @@ def _named(
         classes: the names of the classes in columns of numbers.
         types: the declared types of columns.
     """
-    records = (
-        (copied_records.with_names(record, classes) for record in records) if classes else records
-    )
+    records = (with_names(record, classes) for record in records) if classes else records
     begin = list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]
     names = dict.fromkeys(chain(types, *first))
@@ -494,3 +494,111 @@ def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
         columns[name] = column
     for number in next(iter(columns.values()), {}):
         yield {name: column[number] for name, column in columns.items()}
+
+
+# --- texts with entities, outputs, and columns of a schema ---------------------------------------
+
+_ENTITY = {
+    features.ENTITY_START: "start",
+    features.ENTITY_END: "end",
+    features.ENTITY_TEXT: "label",
+}
+_COLUMNS = {
+    features.TEXT: "text",
+    features.CLASS_TEXT: "label",
+    features.VIDEO_URI: "video",
+    features.VIDEO_SEGMENT_START: "start",
+    features.VIDEO_SEGMENT_END: "end",
+    features.VIDEO_CLASS_TEXT: "label",
+}
+
+
+def _output_records(path: str, dataset: Dataset) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of a shard of an output. Raises: RecordError: one is damaged."""
+    for number, record in enumerate(RECORDS.read(path)):
+        try:
+            yield _output_record(parse_example(record), dataset)
+        except ValueError as exc:
+            raise RecordError(f"{path}: record {number}: {exc}") from exc
+
+
+def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Mapping[str, Any]:
+    """Return the record of an example of an output. Raises: ValueError: its values do not fit."""
+    plain = {feature: plain_value(each) for feature, each in values.items()}
+    if dataset.features:  # a table, whose columns have any name
+        return plain
+    record = {column: plain[feature] for feature, column in _COLUMNS.items() if feature in plain}
+    if features.VIDEO_URI in values:
+        uri = text(record["video"], features.VIDEO_URI)
+        record["video"] = storage.resolve(uri, storage.join(dataset.folder, ""))
+    if features.ENTITY_START in values:
+        lists = [[plain_value([it]) for it in values.get(feature, ())] for feature in _ENTITY]
+        entities = zip(*lists, strict=True)
+        record[ENTITIES] = [dict(zip(_ENTITY.values(), each, strict=True)) for each in entities]
+    return record
+
+
+def _objects(
+    records: _Records, source: str, what: str, keys: Set[str] | None = None
+) -> Iterator[tuple[int, Any] | Reject]:
+    """Yield the records that are objects, with some of the keys, and rejects of others.
+
+    ``what`` was expected.
+    """
+    for item in records:
+        if isinstance(item, Problem):
+            yield item.reject(source)
+        elif not isinstance(item[1], Mapping) or not (keys is None or item[1].keys() <= keys):
+            message = f"expected {what} (got {item[1]!r:.80})"
+            yield Reject(source, item[0], "", RejectCode.BAD_LINE.value, message)
+        else:
+            yield item
+
+
+def _text_rows(
+    records: _Records, source: str, task: Task, adjusted: Adjustments
+) -> Iterator[Row | Reject]:
+    """Yield the rows of texts whose entities are objects."""
+    for item in _objects(records, source, "a text and its entities"):
+        if isinstance(item, Reject):
+            yield item
+            continue
+        line, record = item
+        entities = record.get(ENTITIES) or []
+        if not (isinstance(entities, list) and all(isinstance(it, dict) for it in entities)):
+            message = f"expected a text and its entities (got {record!r:.80})"
+            yield Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+            continue
+        keys = {"startOffset": "start", "endOffset": "end", "displayName": "label"}
+        spans = [{key: it.get(name) for key, name in keys.items()} for it in entities]
+        try:
+            content = {CONTENT_KEY: record.get("text"), task.json_keys[0]: spans}
+            for each in task.from_record(content, adjusted):
+                if not isinstance(each, AnnotationError):  # raised, as there is one annotation
+                    yield Row(source, line, None, *each)
+        except AnnotationError as exc:
+            yield exc.reject(source, line)
+
+
+def _declared_rows(
+    records: _Records, source: str, task: Declared, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield the rows of records with the columns of a schema.
+
+    An image is its path, or a :class:`StoredFile`, whose path is its uri.
+    """
+    columns = task.schema.columns
+    if given.group:
+        given.find_group([*columns], source)
+    for item in _objects(records, source, "an object with the columns of the schema"):
+        if isinstance(item, Reject):
+            yield item
+            continue
+        line, record = item
+        values = {name: record.get(name) for name in columns}
+        files = {name: values[name] for name in task.table.images}
+        stored = {name: it for name, it in files.items() if isinstance(it, StoredFile)}
+        values |= {name: image.path for name, image in stored.items()}
+        places = (stored[name].place if name in stored else None for name in files)
+        group = str(values.get(given.group) or "")
+        yield declared_row(values, source, line, task, group, in_addresses([*places]))

@@ -1,4 +1,4 @@
-r"""Tables as CSV: their columns, inferred from all rows before the first row is converted.
+r"""Tables as CSV or DataFrames: columns, inferred from all rows before the first one is converted.
 
     age,job       above   58,management    a header
     58,management above   44,technician    a row: the run stops, unless ``header`` says what it is
@@ -11,6 +11,10 @@ so do markers such as ``NA`` and ``?``, which are missing values if all other fi
 Then each record with a field for every column is a row, whose annotation is its line::
 
     58,management  →  RowBatch("wines.csv", [2], splits=[None], uris=[""], ["58,management"])
+
+The rows of a DataFrame become lines of CSV, numbered from 1. Its columns of text stay text, even if
+all values are digits, and columns of floats stay floats, even if they held whole numbers before
+pandas met their gaps.
 """
 
 from __future__ import annotations
@@ -20,27 +24,49 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from recordgen.core.limits import TABLE_COLUMNS
+from recordgen.core.records.numbers import is_marker
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
-from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.column_stats import ColumnStats, add_records
-from recordgen.formats.csv_records import Item, Record, Records, read_blocks
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, Records, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
-from recordgen.formats.header import too_many_fields
+from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
+from recordgen.formats.header import Given, too_many_fields
 from recordgen.formats.lines import open_file
-from recordgen.formats.table_roles import INDEX, decide_table, schema_types
+from recordgen.formats.named_records import (
+    SOURCE,
+    as_before_gaps,
+    check_no_pixels,
+    frame_cells,
+    is_list,
+)
+from recordgen.formats.row_parser import columns_of_table
+from recordgen.formats.table_roles import (
+    INDEX,
+    MAX_CLASSES,
+    ColumnStats,
+    add_records,
+    decide_table,
+    schema_types,
+)
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import csv_line
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
+from recordgen.tables.roles import TABLE_ROLES
+from recordgen.tasks import Tabular
 
 if TYPE_CHECKING:
-    from recordgen.formats.import_file import ImportFile
+    import pandas as pd
 
+    from recordgen.formats.import_file import ImportFile
 
 # So many rows show whether the first line is like them.
 _ROWS_BELOW = 100
@@ -288,59 +314,50 @@ def without_headers(
 
 def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the records that have a field for every column, and a reject for each other one."""
-    lines = _Lines(source, table)
     for item in items:
-        yield from [item] if isinstance(item, Reject) else lines.parsed(item)
+        yield from [item] if isinstance(item, Reject) else _lines(item, source, table)
 
 
-class _Lines:
-    """Makes rows from the records of a table."""
+def _lines(records: Records, source: str, table: Table) -> Iterator[RowBatch | Reject]:
+    """Yield the rejects among records, and the others together."""
+    count, names = len(table.columns), table.names
+    odd = records.of_other_widths(count)
+    errors = {at: _of_width(width, count, records.texts[at]) for at, width in odd.items()}
+    records = yield from _without(records, errors, source)
+    splits: Sequence[str | None] = [None] * len(records.texts)
+    if table.split is not None:
+        words = _column(records, names.index(table.split))
+        found, wrong = dict[str, str | None](), dict[str, AnnotationError]()
+        for word in {*words}:
+            try:
+                found[word] = named_split(word.strip(), table.split)
+            except AnnotationError as exc:
+                wrong[word] = exc
+        errors = {at: wrong[word] for at, word in enumerate(words) if word in wrong}
+        records = yield from _without(records, errors, source)
+        splits = [found[word] for word in words if word not in wrong]
+    groups = None
+    if table.group is not None:
+        groups = [text.strip() or None for text in _column(records, names.index(table.group))]
+    if texts := records.texts:
+        yield RowBatch(source, records.lines, splits, [""] * len(texts), texts, groups)
 
-    def __init__(self, source: str, table: Table) -> None:
-        self._source = source
-        names, self._count = table.names, len(table.columns)
-        self._split = table.split or ""
-        self._split_at = None if table.split is None else names.index(table.split)
-        self._group_at = None if table.group is None else names.index(table.group)
 
-    def parsed(self, records: Records) -> Iterator[RowBatch | Reject]:
-        """Yield the rejects among records, and the others together."""
-        odd = records.of_other_widths(self._count)
-        errors = {at: self._of_width(n, records.texts[at]) for at, n in odd.items()}
-        records = yield from self._without(records, errors)
-        splits: Sequence[str | None] = [None] * len(records.texts)
-        if self._split_at is not None:
-            words = _column(records, self._split_at)
-            found, wrong = dict[str, str | None](), dict[str, AnnotationError]()
-            for word in {*words}:
-                try:
-                    found[word] = named_split(word.strip(), self._split)
-                except AnnotationError as exc:
-                    wrong[word] = exc
-            if wrong:
-                errors = {at: wrong[word] for at, word in enumerate(words) if word in wrong}
-                records = yield from self._without(records, errors)
-            splits = [found[word] for word in words if word not in wrong]
-        groups = None
-        if self._group_at is not None:
-            groups = [text.strip() or None for text in _column(records, self._group_at)]
-        if texts := records.texts:
-            yield RowBatch(self._source, records.lines, splits, [""] * len(texts), texts, groups)
+def _without(
+    records: Records, errors: Mapping[int, AnnotationError], source: str
+) -> Generator[Reject, None, Records]:
+    """Yield a reject for each record with an error, and return the others."""
+    for at, error in errors.items():
+        yield error.reject(source, records.lines[at])
+    return records.without(errors)
 
-    def _without(
-        self, records: Records, errors: Mapping[int, AnnotationError]
-    ) -> Generator[Reject, None, Records]:
-        """Yield a reject for each record with an error, and return the others."""
-        for at, error in errors.items():
-            yield error.reject(self._source, records.lines[at])
-        return records.without(errors)
 
-    def _of_width(self, got: int, text: str) -> AnnotationError:
-        """Return the error about a record with too many fields, too few, or only empty ones."""
-        if not got:
-            return AnnotationError(RejectCode.BAD_LINE, "no field has a value")
-        code = RejectCode.TOO_MANY_FIELDS if got > self._count else RejectCode.BAD_LINE
-        return AnnotationError(code, f"{too_many_fields(self._count, got)}: {text[:80]!r}")
+def _of_width(width: int, count: int, text: str) -> AnnotationError:
+    """Return the error about a record with too many fields, too few, or only empty ones."""
+    if not width:
+        return AnnotationError(RejectCode.BAD_LINE, "no field has a value")
+    code = RejectCode.TOO_MANY_FIELDS if width > count else RejectCode.BAD_LINE
+    return AnnotationError(code, f"{too_many_fields(count, width)}: {text[:80]!r}")
 
 
 def _column(records: Records, at: int) -> list[str]:
@@ -348,3 +365,174 @@ def _column(records: Records, at: int) -> list[str]:
     if records.quoted:
         return [row[at] for row in records.rows()]
     return [text.split(",", at + 1)[at] for text in records.texts]
+
+
+# --- files and DataFrames ------------------------------------------------------------------------
+
+_DTYPES = {"integer": "int64", "floating": "float32", "mixed-integer-float": "float32"}
+
+
+class TableParser(OwnColumns):
+    """Makes rows from the lines of tables, and from DataFrames."""
+
+    @classmethod
+    def parse_lines(
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+    ) -> Rows:
+        """Yield the lines that have a field for every column of the task, and rejects of others."""
+        if not isinstance(task, Tabular):
+            raise TypeError(f"{task.name} has no table")
+        items = fitted(read_blocks(lines, source, adjusted), len(task.table.columns))
+        if not task.table.is_bare:
+            items = without_headers(items, task.table.names, source, adjusted)
+        return lines_of(items, source, task.table)
+
+    @classmethod
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        table = find_table(files, options)
+        decided = replace(options, table=table.to_json())
+        return Layout(decided, columns_of_table(table), options.columns.header != "no")
+
+    @classmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        table = frame_table(frame, options)
+        decided = replace(options, table=table.to_json())
+        return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
+        if not wrong:
+            return ""
+        return (
+            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
+            f"column to predict with --columns target=NAME"
+        )
+
+
+def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
+    """Return the columns of a frame.
+
+    Raises:
+        SourceError: the names of its columns cannot be names of features.
+        UsageError: the columns contradict the options.
+    """
+    header = check_header([str(name) for name in frame.columns], SOURCE)
+    types = schema_types(header, options)
+    if not types:
+        types = {name: _frame_dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
+    classes = _classes_with_gaps(frame, header, options)
+    if classes is not None:
+        types = {**types, classes: "int64"}
+    return table_of(header, _frame_records(frame, classes), options, types, SOURCE)
+
+
+def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
+    """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
+    return lines_of(
+        _frame_records(frame, table.target if table.has_labels else None), SOURCE, table
+    )
+
+
+def _classes_with_gaps(
+    frame: pd.DataFrame, header: Sequence[str], options: ConvertOptions
+) -> str | None:
+    """Return the target if it holds numbers of classes, which gaps made floats; else None.
+
+    Raises: UsageError: such a target may also hold amounts, and no option says which.
+    """
+    target = options.columns.target
+    if target not in header or not _was_whole(column := frame.iloc[:, header.index(target)]):
+        return None
+    if options.columns.prediction == AUTO and column.nunique() <= MAX_CLASSES:
+        raise UsageError(
+            f"the target {target!r} holds floats and gaps, and all floats are whole: use "
+            f"--columns target:class={target} if they are classes, or target:number={target} if "
+            f"they are amounts"
+        )
+    return target if options.columns.prediction == "classification" else None
+
+
+def _frame_dtype(column: pd.Series[Any]) -> str:
+    import pandas as pd
+
+    cells = column.astype(object)
+    kind = pd.api.types.infer_dtype(cells, skipna=True)
+    if kind.startswith("mixed"):
+        are_there = [not (isinstance(cell, str) and is_marker(cell.strip())) for cell in cells]
+        kind = pd.api.types.infer_dtype(cells[np.array(are_there, bool)], skipna=True)
+    return _DTYPES.get(kind, "bytes")
+
+
+def _was_whole(column: pd.Series[Any]) -> bool:
+    """Return whether a column of floats has gaps and otherwise only whole numbers."""
+    import pandas as pd
+
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return False
+    present = column.dropna()
+    return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
+
+
+def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
+    """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
+    names = [str(name) for name in frame.columns]
+    rows = (
+        (
+            line,
+            [
+                _field(as_before_gaps(cell) if name == classes else cell, name, line)
+                for cell, name in zip(cells, names, strict=True)
+            ],
+        )
+        for line, cells in enumerate(frame_cells(frame), start=1)
+    )
+    return table_items(rows, SOURCE)
+
+
+def _field(value: Any, column: str, line: int) -> str:
+    """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
+    check_no_pixels(value, column)
+    if isinstance(value, dict | bytes) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values, and texts "
+            f"that are decoded (got {value!r:.80})"
+        )
+    return "" if value is None else str(value)
+
+
+def table_items(rows: Iterable[tuple[int, list[str] | Reject]], source: str) -> Iterator[Item]:
+    """Yield numbered rows as lines of CSV, and a reject for each row that cannot be one."""
+    lines, texts, quoted = list[int](), list[str](), dict[int, list[str]]()
+    for line, fields in rows:
+        if isinstance(fields, Reject):
+            yield fields
+            continue
+        text = csv_line(fields)
+        if (reject := _reject(source, line, text)) is not None:
+            yield reject
+            continue
+        if '"' in text or not any(fields):
+            quoted[len(texts)] = fields
+        lines.append(line)
+        texts.append(text)
+        if len(texts) == BLOCK_LINES:
+            yield Records(lines, texts, quoted)
+            lines, texts, quoted = [], [], {}
+    if texts:
+        yield Records(lines, texts, quoted)
+
+
+def _reject(source: str, line: int, text: str) -> Reject | None:
+    """Return a reject for a row if no CSV file could hold it."""
+    if "\0" in text:
+        message = f"a row must not hold a NUL (got {text!r:.80})"
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
+        return Reject(source, line, "", RejectCode.BAD_ENCODING.value, message)
+    if size > MAX_RECORD_BYTES:
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
+    return None

@@ -19,8 +19,9 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
@@ -32,15 +33,25 @@ from recordgen.features import FLAGS
 from recordgen.formats.column_names import column_name, find_columns
 from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
-from recordgen.formats.objects import TASKS_OF_IMAGES, names_beside
-from recordgen.formats.pictures import Note, PictureFormat, Pictures, Problem, size_of
+from recordgen.formats.objects import TASKS_OF_IMAGES, StoredFile, names_beside
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Pictures,
+    Problem,
+    about,
+    examples,
+    size_of,
+)
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.subjects.picture import Marked, Picture
+from recordgen.tables.columns import Table
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
 
 # Names of features in other tools' records, which say their role.
@@ -113,8 +124,7 @@ def names_of(listing: Listing, document: str) -> Names:
         return _declared(listing, folder, path)
     for name in listing.others:
         if _LABEL_MAP.search(name.lower()) and posixpath.dirname(name) in ("", folder):
-            found = _label_map(listing.head(name).decode("utf-8", "replace"))
-            return Names(classes=found)
+            return Names(classes=_label_map(listing.head(name).decode("utf-8", "replace")))
     return Names(classes=dict(enumerate(names_beside(listing, document))))
 
 
@@ -220,6 +230,10 @@ def _classes(listing: Listing, folder: str, name: str) -> Mapping[int, str]:
 _NAMES = re.compile(r"tf_?rec(ord)?s?\b|\.records?$|-\d{5}-of-\d{5}$", re.IGNORECASE)
 _FORMAT, _FILE_NAME = "image/format", "image/filename"
 _TRUNCATED = "truncated"
+_RAW = "the record holds raw pixels, and no image file"
+
+# The parts of an image in a record that say what it is, and where it is from.
+_FILE = ("encoded", "format", "source_id")
 
 # Features of the whole image, the first of which counts.
 _LABELS = (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
@@ -255,10 +269,10 @@ class TfRecordFiles(PictureFormat):
         if given.roles:
             raise not_understood(where, first, given)
         found = _names(listing, files[0], dataset)
-        if found.image not in first and not listing.only:
-            return None
         if found.image not in first:
-            raise not_understood(where, first)
+            if listing.only:
+                raise not_understood(where, first)
+            return None
         records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
         in_order = [found.classes[number] for number in sorted(found.classes)]
@@ -295,8 +309,7 @@ class TfRecordFiles(PictureFormat):
             yield Note(
                 0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
             )
-        for number, found in enumerate(read_records(path, document)):
-            yield found if isinstance(found, Problem) else _picture(names, document, number, *found)
+        yield from examples(read_records(path, document), partial(_picture, names, document))
 
 
 def record_files(listing: Listing) -> Sequence[str]:
@@ -308,25 +321,102 @@ def record_files(listing: Listing) -> Sequence[str]:
     return [name for name in names if _NAMES.search(name)]
 
 
+class StoredRecord(NamedTuple):
+    """A record: where it begins in its file, its bytes, and its features."""
+
+    place: int
+    data: bytes
+    values: Values
+
+    def first(self, feature: str) -> Any:
+        """Return the first value of a feature; no bytes without one."""
+        return next(iter(self.values.get(feature, ())), b"")
+
+    def range_of(self, path: str, part: bytes) -> Range:
+        """Return where some of its bytes are in its file."""
+        return Range(path, self.place + self.data.find(part), len(part))
+
+
 def read_records(
     path: str, document: str, *, is_placed: bool = True
-) -> Iterator[tuple[int, bytes, Values] | Problem]:
-    """Yield the place, the bytes and the features of each record, and the problem of another.
+) -> Iterator[tuple[int, StoredRecord] | Problem]:
+    """Yield the records with their numbers, from 1, and the problem of each damaged one.
 
     The places in a packed file, which is not ``is_placed``, mean nothing.
     """
     records: Iterable[Any] = enumerate(RECORDS.read(path))
-    records = RECORDS.read_placed(path) if is_placed else records
-    for number, found in enumerate(records):
+    for number, record in enumerate(RECORDS.read_placed(path) if is_placed else records):
         uri = f"{document}/{number}"
-        if isinstance(found, RecordError):
-            code = RejectCode.TRUNCATED if _TRUNCATED in str(found) else RejectCode.CORRUPT
-            yield Problem(number + 1, str(found), uri, code)
+        if isinstance(record, RecordError):
+            code = RejectCode.TRUNCATED if _TRUNCATED in str(record) else RejectCode.CORRUPT
+            yield Problem(number + 1, str(record), uri, code)
             continue
         try:
-            yield *found, parse_example(found[1])
+            place, data = record
+            yield number + 1, StoredRecord(place, data, parse_example(data))
         except ValueError as exc:
             yield Problem(number + 1, str(exc), uri)
+
+
+def named_records(
+    file: ImportFile, images: Sequence[str], labels: Sequence[str]
+) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and features of the records of a file, with the names of classes.
+
+    Args:
+        file: the file.
+        images: the features that hold images.
+        labels: those whose numbers may have names in a file beside it.
+    """
+    document = file.around.only
+    names = names_of(file.around, document)
+
+    def plain(line: int, record: StoredRecord) -> tuple[int, Any]:
+        values: dict[str, Any] = {}
+        with about(f"{document}/{line - 1}"):
+            check_encoded(record.values)
+            for name, each in record.values.items():
+                each = [*map(names.named, each)] if name in labels else each
+                values[name] = each[0] if len(each) == 1 else each or None
+        uri = name_within(document, line - 1, file_name_in(names, record.values))
+        for name in images:
+            if isinstance(data := values.get(name), bytes):
+                place = record.range_of(posixpath.basename(file.path), data)
+                values[name] = StoredFile(None, uri, place)
+        return line, values
+
+    return examples(read_records(file.path, document), plain)
+
+
+def copied_records(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] | Problem]:
+    """Yield the numbers and values of the records of an output, with the places of images.
+
+    Raises: SourceError: the file is packed, and has images; RecordError: a record is damaged.
+    """
+    if table.images:
+        check_unpacked(file.path)
+    names = {column.name: column.name for column in table.stored}
+    if table.label is not None:
+        names[table.label] = table.label_features[0]
+
+    def plain(line: int, record: StoredRecord) -> tuple[int, Any]:
+        values = {name: plain_value(record.values.get(key, ())) for name, key in names.items()}
+        for image in table.images:
+            data, kind, uri = (record.first(table.image_feature(image, part)) for part in _FILE)
+            if not isinstance(data, bytes) or kind == features.RAW.encode():
+                raise ValueError(_RAW)
+            place = record.range_of(posixpath.basename(file.path), data)
+            values[image] = StoredFile(None, str(plain_value([uri])), place)
+        return line, values
+
+    is_placed = not RECORDS.is_gzip(file.path)
+    return examples(read_records(file.path, file.around.only, is_placed=is_placed), plain)
+
+
+def plain_value(values: Sequence[Any]) -> Any:
+    """Return the value of a feature, texts decoded: one, a list of several, or None."""
+    texts = [it.decode("utf-8", "replace") if isinstance(it, bytes) else it for it in values]
+    return texts[0] if len(texts) == 1 else texts or None
 
 
 def check_unpacked(path: str) -> None:
@@ -366,45 +456,30 @@ def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
 def check_encoded(values: Values) -> None:
     """Check that a record holds an image file. Raises: ValueError: it holds pixels."""
     if values.get(_FORMAT) == [features.RAW.encode()]:
-        raise ValueError("the record holds raw pixels, and no image file")
+        raise ValueError(_RAW)
 
 
-def _picture(
-    names: Names, document: str, number: int, place: int, record: bytes, values: Values
-) -> Picture | Problem:
+def _picture(names: Names, document: str, line: int, record: StoredRecord) -> Picture:
+    """Return the image of a record. Raises: ValueError: it cannot be used."""
+    values = record.values
     written = file_name_in(names, values)
-    uri = written if names.is_own and written else name_within(document, number, written)
-    try:
+    uri = written if names.is_own and written else name_within(document, line - 1, written)
+    with about(uri):
         check_encoded(values)
         image = values.get(names.image, ())
         if len(image) != 1 or not isinstance(image[0], bytes):
             raise ValueError(f"expected one image in {names.image} (got {len(image)} values)")
-        objects, labels, size = _annotation(names, values)
+        label = names.label or next((name for name in _LABELS if values.get(name)), "")
+        labels = names.classes_of(values.get(label, ()))
+        objects, size = _objects(names, values), None
+        if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
+            size = size_of(*map(record.first, (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)))
+            objects = [each.scaled(*size) for each in objects] if size else objects
         mask = values.get(features.IMAGE_MASK_ENCODED, ())[:1]
         if not all(isinstance(data, bytes) for data in mask):
             raise ValueError(f"expected a mask, which is bytes (got {mask[0]!r:.80})")
-    except ValueError as exc:
-        return Problem(number + 1, str(exc), uri)
-    files = [range_in(document, place, record, data) for data in (image[0], *mask)]
-    return Picture(number + 1, uri, None, size, objects, labels, payloads=files)
-
-
-def range_in(document: str, place: int, record: bytes, data: bytes) -> Range:
-    """Return where bytes of a record, which begins at a place in its file, are."""
-    return Range(document, place + record.find(data), len(data))
-
-
-def _annotation(
-    names: Names, values: Values
-) -> tuple[Sequence[Marked], Sequence[str], tuple[int, int] | None]:
-    """Return the objects, the labels, and the size for boxes in pixels. Raises: ValueError."""
-    objects, labels = _objects(names, values), _labels(names, values)
-    size = None
-    if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
-        sides = (values.get(name, [0])[0] for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
-        if size := size_of(*sides):
-            objects = [each.scaled(*size) for each in objects]
-    return objects, labels, size
+    files = [record.range_of(document, data) for data in (image[0], *mask)]
+    return Picture(line, uri, None, size, objects, labels, payloads=files)
 
 
 def file_name_in(names: Names, values: Values) -> str:
@@ -412,11 +487,6 @@ def file_name_in(names: Names, values: Values) -> str:
     candidates = (names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
     found = next((values[name] for name in candidates if values.get(name)), [b""])[0]
     return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-
-
-def _labels(names: Names, values: Values) -> Sequence[str]:
-    label = names.label or next((name for name in _LABELS if values.get(name)), "")
-    return names.classes_of(values.get(label, ()))
 
 
 def _objects(names: Names, values: Values) -> Sequence[Marked]:

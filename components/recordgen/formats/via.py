@@ -14,6 +14,7 @@ import itertools
 import math
 import posixpath
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen.errors import SourceError
@@ -29,7 +30,15 @@ from recordgen.formats.json_values import (
     top_items,
 )
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, image_or_problem
+from recordgen.formats.pictures import (
+    ExampleError,
+    PictureFormat,
+    Pictures,
+    Problem,
+    about,
+    examples,
+    image_named,
+)
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.picture import Marked, Picture, are_numbers
@@ -67,9 +76,9 @@ class Via(PictureFormat):
             raise SourceError(
                 f"{where}: this is no whole export of VGG Image Annotator: {exc}"
             ) from exc
-        attribute = _attribute(where, images)
-        for number, image in enumerate(images, start=1):
-            yield _picture(listing, posixpath.dirname(document), number, image, attribute)
+        folder, attribute = posixpath.dirname(document), _attribute(where, images)
+        make = partial(_picture, listing, folder, attribute)
+        yield from examples(enumerate(images, start=1), make)
 
 
 class _Image(NamedTuple):
@@ -148,27 +157,17 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     )
 
 
-def _picture(
-    listing: Listing, folder: str, number: int, image: _Image, attribute: str
-) -> Picture | Problem:
-    found: str | Problem = ""
-    if image.name:
-        found = image_or_problem(listing, image.name, folder, "images", line=number)
-    if isinstance(found, Problem):
-        return found
+def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:
+    """Return an image of a document in a folder. Raises: ValueError: it cannot be used."""
+    found = image_named(listing, image.name, folder, "images") if image.name else ""
     if image.problem:
-        return Problem(number, image.problem, found)
+        raise ExampleError(image.problem, found)
     kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]
     dropped = [str(kind) for kind in kinds if kind in _OTHERS]
-    rotated = 0
-    objects = []
-    try:
-        for (shape, attributes), kind in zip(image.regions, kinds, strict=True):
-            if kind not in _OTHERS:
-                objects.append(Marked(_label(attributes, attribute), *_region(shape)))
-                rotated += bool(shape.get("theta"))
-    except ValueError as exc:
-        return Problem(number, str(exc), found)
+    areas = [each for each, kind in zip(image.regions, kinds, strict=True) if kind not in _OTHERS]
+    with about(found):
+        objects = [Marked(_label(each, attribute), *_region(shape)) for shape, each in areas]
+    rotated = sum(bool(shape.get("theta")) for shape, _ in areas)
     return Picture(number, found, objects=objects, notes=shape_notes(dropped, rotated))
 
 

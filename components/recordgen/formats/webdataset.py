@@ -17,23 +17,38 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import IO, Any
 
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import Range
-from recordgen.errors import PayloadError, SourceError
+from recordgen.errors import SourceError
+from recordgen.formats.archives import BadMember, Member, tar_members
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import TASKS_OF_IMAGES, labels_of, names_beside, read_objects
-from recordgen.formats.pictures import PictureFormat, Pictures, Problem, notes_about, size_of
-from recordgen.formats.tar_members import BadMember, Member, tar_members
+from recordgen.formats.objects import (
+    TASKS_OF_IMAGES,
+    StoredFile,
+    labels_of,
+    names_beside,
+    read_objects,
+)
+from recordgen.formats.pictures import (
+    ExampleError,
+    PictureFormat,
+    Pictures,
+    about,
+    examples,
+    notes_about,
+    size_of,
+)
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
+from recordgen.tables.columns import Table, image_suffix
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
 
 _LABELS = ("cls", "json", "txt")
@@ -122,8 +137,8 @@ class WebDataset(PictureFormat):
         names = names_beside(listing, document, _LABELS[0])
         unread: set[str] = set()
         with listing.open(document) as file:
-            for line, group in enumerate(_groups(file), start=1):
-                yield _picture(file, document, line, group, names, unread)
+            make = partial(_picture, file, document, names, unread)
+            yield from examples(enumerate(_groups(file), start=1), make)
         yield from notes_about(sorted(unread), "keys of the JSON beside images are not read")
 
 
@@ -161,6 +176,24 @@ def first_filled(listing: Listing, names: Sequence[str]) -> str:
     return next(filled, names[0])
 
 
+def named_records(listing: Listing, name: str, table: Table) -> Iterator[tuple[int, Any]]:
+    """Yield the numbers and values of the keys of a tar, with the places of images."""
+    with listing.open(name) as raw:
+        for number, (values, images) in enumerate(placed_records(raw)):
+            if not isinstance(values, Mapping):
+                yield number + 1, values
+                continue
+            files = {}
+            for column in table.images:
+                begin = "" if table.only_image else image_suffix(column, "")
+                member = next((it for at, it in images.items() if at.startswith(begin)), None)
+                if member is not None:
+                    place = Range(name, member.offset, member.size)
+                    image = StoredFile(None, member.name, place)
+                    files[column] = image.in_row(posixpath.basename(name), number)
+            yield number + 1, {**values, **files}
+
+
 def _groups(file: IO[bytes]) -> Iterator[_Group]:
     """Yield the groups of a tar, without hidden files and names without a dot, as the library."""
     group: _Group | None = None
@@ -192,29 +225,27 @@ def _groups(file: IO[bytes]) -> Iterator[_Group]:
 def _picture(
     file: IO[bytes],
     document: str,
-    line: int,
-    group: _Group,
     names: Sequence[str],
     unread: set[str],
-) -> Picture | Problem:
+    line: int,
+    group: _Group,
+) -> Picture:
+    """Return the image of a group. Raises: ValueError: it cannot be used."""
     if group.problem is not None:
         name, code, message = group.problem
-        return Problem(line, message, f"{document}/{name}" if name else "", code)
+        raise ExampleError(message, f"{document}/{name}" if name else "", code)
     images = group.images
     if len(images) != 1:
         message = f"expected one image for the key {group.key} (got {', '.join(group.parts)!s:.80})"
         code = RejectCode.BAD_ANNOTATION if images else RejectCode.MISSING_FILE
-        return Problem(line, message, f"{document}/{group.key}", code)
-    [suffix] = images
-    image = group.parts[suffix]
+        raise ExampleError(message, f"{document}/{group.key}", code)
+    image = group.parts[images[0]]
     uri = f"{document}/{image.name}"
-    try:
+    with about(uri):
         values = _values(file, group, unread)
         objects = read_objects(values.get(_OBJECTS, []), names)
         labels = labels_of(values.get("label"), names)
         size = _size(values, file, image) if objects else None
-    except (ValueError, PayloadError) as exc:
-        return Problem(line, str(exc), uri)
     members = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
     files = [Range(document, each.offset, each.size) for each in members]
     return Picture(line, uri, None, size, objects, labels, payloads=files)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, permutations
 from typing import Any, ClassVar, TypeAlias
 
 import yaml
@@ -29,7 +29,7 @@ from recordgen.formats.dota import is_named
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
-from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.listing import HEAD_BYTES, Listing, grouped
 from recordgen.formats.pictures import (
     Note,
     PictureFormat,
@@ -44,9 +44,6 @@ from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
-
-# The images of a split, each with its file of labels, or None without one.
-_Labelled: TypeAlias = Mapping[str, str | None]
 
 #: Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
 IMAGE_FOLDERS = ("images", "JPEGImages")
@@ -90,11 +87,7 @@ class YoloConfig:
 
 def configs_in(listing: Listing) -> list[str]:
     """Return the YAML files that say the names of classes, and where images are."""
-    found = []
-    for name in listing.candidates(".yaml", ".yml"):
-        with suppress(NotYamlError):
-            found += [name] if _is_config(read_yaml(listing, name)) else []
-    return found
+    return [name for name in listing.candidates(".yaml", ".yml") if _is_config(listing, name)]
 
 
 class NotYamlError(SourceError):
@@ -129,10 +122,13 @@ def check_yaml(data: bytes) -> None:
         YAML_LEVELS.check(depth)
 
 
-def _is_config(found: Any) -> bool:
-    if not isinstance(found, dict) or "names" not in found:
+def _is_config(listing: Listing, name: str) -> bool:
+    try:
+        keys = read_yaml(listing, name)
+    except NotYamlError:
         return False
-    return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
+    others = {"nc", "path", *chain.from_iterable(_SPLITS.values())}
+    return isinstance(keys, dict) and "names" in keys and not others.isdisjoint(keys)
 
 
 def read_config(listing: Listing, name: str) -> YoloConfig:
@@ -185,21 +181,17 @@ def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
 
     Raises: SourceError: several are configurations, or differ.
     """
-    by_folder = {posixpath.dirname(name): name for name in reversed(names)}
+    by_folder = {posixpath.join(posixpath.dirname(name), ""): name for name in reversed(names)}
     are_lists = all(map(is_class_file, names))
-    if len(names) > 1 and not (
-        are_lists and len({tuple(read_config(listing, name).classes) for name in names}) == 1
-    ):
+    classes = {tuple(read_config(listing, name).classes) for name in names if are_lists}
+    if len(names) > 1 and len(classes) != 1:
         raise SourceError(
             f"{listing.root}: several files name classes, and may differ "
             f"({', '.join(names[:5])}); pass the one to use"
         )
     # Files above one another are about the same images.
-    folders = [f"{folder}/" if folder else "" for folder in by_folder]
-    inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
-    return sorted(
-        name for at, name in zip(folders, by_folder.values(), strict=True) if at not in inner
-    )
+    inner = {one for one, other in permutations(by_folder, 2) if one.startswith(other)}
+    return sorted(name for folder, name in by_folder.items() if folder not in inner)
 
 
 def _lines(listing: Listing, name: str) -> list[str]:
@@ -214,7 +206,7 @@ def _darknet_lists(listing: Listing, name: str) -> tuple[str, _Lists | None]:
     Yolo_mark write, or if none is here.
     """
     folder, base = posixpath.split(name)
-    keys = [key for keys in _SPLITS.values() for key in keys]
+    keys = [*chain.from_iterable(_SPLITS.values())]
     said = {key: f"{key}.txt" for key in keys if _is_list(listing, folder, f"{key}.txt")}
     for other in (each for each in listing.others if each.endswith(".data")):
         pairs = (line.partition("=") for line in _lines(listing, other))
@@ -277,14 +269,11 @@ class Yolo(PictureFormat):
     def detect(self, listing: Listing) -> Evidence | None:
         if not listing.only and any(map(is_named, listing.others)):
             return None  # Roboflow writes a data.yaml beside labels of DOTA, too
-        configs = configs_in(listing)
-        if not configs:
-            named = filter(is_class_file, listing.candidates(*CLASS_FILES))
-            configs = [
-                name
-                for name in named
-                if any(_labels(listing, each) for each in _around(listing, posixpath.dirname(name)))
-            ]
+        configs = configs_in(listing) or [
+            name
+            for name in filter(is_class_file, listing.candidates(*CLASS_FILES))
+            if any(_labels(listing, each) for each in _around(listing, posixpath.dirname(name)))
+        ]
         if not configs:
             return None
         configs = of_one_set(listing, configs)
@@ -303,7 +292,8 @@ def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Proble
     """Yield images with the files of their labels. Raises: SourceError: most images have none."""
     line, parse = 0, partial(parse_object, config=config)
     used, seen = set[str | None](), set[str]()
-    for split, labelled in _splits(listing, config):
+    for split, images in _splits(listing, config).items():
+        labelled = {image: _labels(listing, image) for image in images}
         missing = [image for image, labels in labelled.items() if labels is None]
         if len(missing) * 2 > len(labelled):
             tried = _labels_of(missing[0])
@@ -330,29 +320,20 @@ def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Proble
     yield from notes_about(lost, "files of labels have no image in a split")
 
 
-def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
-    """Yield each split with its images. Raises: SourceError: a split has no images."""
+def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequence[str]]:
+    """Return the images of each split. Raises: SourceError: one has none, or those of another."""
     if config.splits is None:
-        by_split: dict[str | None, dict[str, str | None]] = {}
-        for image in _around(listing, config.folder):
-            labelled = by_split.setdefault(word_in_folders(image), {})
-            labelled[image] = _labels(listing, image)
-        yield from by_split.items()
-        return
-    images_of = {
-        split: [image for value in values for image in _images(listing, config, split, value)]
-        for split, values in config.splits.items()
-    }
-    for split, images in images_of.items():
-        twin = next(
-            (other for other in images_of if other != split and images_of[other] == images), ""
-        )
-        if twin:
+        return grouped(_around(listing, config.folder), word_in_folders)
+    splits: dict[str | None, list[str]] = {}
+    for split, values in config.splits.items():
+        images = [image for value in values for image in _images(listing, config, split, value)]
+        if twin := next((other for other in splits if splits[other] == images), None):
             raise SourceError(
-                f"{config.where}: {split} and {twin} name the same images; remove one of the two, "
+                f"{config.where}: {twin} and {split} name the same images; remove one of the two, "
                 f"so that splits are assigned or differ"
             )
-        yield split, {image: _labels(listing, image) for image in images}
+        splits[split] = images
+    return splits
 
 
 def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Sequence[str]:

@@ -10,11 +10,10 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SplitNotFoundError
 from recordgen.formats import automl_jsonl
 from recordgen.formats import declared_rows as declared
-from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.detect import detect
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, task_for

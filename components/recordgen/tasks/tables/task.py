@@ -88,7 +88,7 @@ class Tabular(TableTask):
     name = "tabular"
     kind = "table"
     expected = "a header, then a field for each of its columns"
-    csv_parser = "recordgen.formats.table_frame:TableParser"
+    csv_parser = "recordgen.formats.table_columns:TableParser"
     reading = "recordgen.tasks.tables.reading:TABLES"
     pairing = "recordgen.tasks.pairing:rows"
     sample = "pipelines.samples.wines:WINES"

@@ -115,7 +115,7 @@ class TextTask(Task):
     kind = "text"
     noun = "text"
     uri_key = "textGcsUri"
-    csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
+    csv_parser: ClassVar[str | None] = "recordgen.formats.automl_csv:TextParser"
     reading = "recordgen.tasks.texts.reading:TEXTS"
     pairing: ClassVar[str | None] = "recordgen.tasks.pairing:texts"
     facts = (TEXTS, MEASURES)

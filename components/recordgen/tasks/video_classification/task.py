@@ -94,7 +94,7 @@ class VideoClassification(Task):
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
     labelling = ONE
-    csv_parser = "recordgen.formats.video_lists:VideoParser"
+    csv_parser = "recordgen.formats.automl_csv:VideoParser"
     reading = "recordgen.tasks.video_classification.reading:VIDEOS"
     pairing = "recordgen.tasks.pairing:segments"
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
