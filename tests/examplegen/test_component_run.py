@@ -9,11 +9,7 @@ from tfx import v1 as tfx
 from pipelines.metadata import Metadata
 from recordgen import features
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.errors import (
-    LintError,
-    SourceError,
-    TooManyRejectsError,
-)
+from recordgen.errors import LintError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
 from tests.examplegen.configs import input_config
 
@@ -36,11 +32,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     with path.open("a") as file:
         file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
     example_gen = AutoMLExampleGen(
-        str(root / "data"),
-        max_reject_fraction=0.1,
-        dataset_version="spring",
-        seed=3,
-        encode="raw",
+        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3, encode="raw"
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(

@@ -212,11 +212,7 @@ COPIES = [
         [("a", 1, None, True, "x", 1), ("a", 2, "test", False, "x", 2)],
         [2],
     ),
-    (
-        "one that has a label",
-        [("a", 1, None, False, "x", 1), ("a", 2, None, True, "x", 2)],
-        [2],
-    ),
+    ("one that has a label", [("a", 1, None, False, "x", 1), ("a", 2, None, True, "x", 2)], [2]),
     (
         "all rows of one file",
         [("a", 1, None, True, "x", 7), ("a", 2, None, True, "x", 7), ("a", 3, None, True, "x", 8)],

@@ -317,10 +317,7 @@ def test_rows_of_different_places_do_not_interact():
         ]
     }
     assert summary == BucketSummary(
-        {Group("train", None): 5},
-        {Group("train", None): 35},
-        {"cat": 5},
-        RowCounts(duplicates=5),
+        {Group("train", None): 5}, {Group("train", None): 35}, {"cat": 5}, RowCounts(duplicates=5)
     )
 
 

@@ -37,13 +37,7 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.deaths import (
-    DEATHS,
-    WHEN_ALL_IS_WRITTEN,
-    Death,
-    convert_and_die,
-    write_source,
-)
+from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
 from tests.settings import conversion
 
