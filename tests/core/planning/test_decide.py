@@ -200,43 +200,34 @@ def facts_of_copies(rows):
     )
 
 
-# description, rows, the lines that are kept
-COPIES = [
-    (
-        "the first by import file and line",
-        [("b", 1, None, True, "x", 1), ("a", 3, None, True, "x", 2), ("a", 2, None, True, "x", 3)],
-        [2],
-    ),
-    (
-        "one that names a split",
-        [("a", 1, None, True, "x", 1), ("a", 2, "test", False, "x", 2)],
-        [2],
-    ),
-    ("one that has a label", [("a", 1, None, False, "x", 1), ("a", 2, None, True, "x", 2)], [2]),
-    (
-        "all rows of one file",
-        [("a", 1, None, True, "x", 7), ("a", 2, None, True, "x", 7), ("a", 3, None, True, "x", 8)],
-        [1, 2],
-    ),
-    (
-        "other bytes, and what was not read",
-        [
-            ("a", 1, None, True, "x", 1),
-            ("a", 2, None, True, "y", 2),
-            ("a", 3, None, True, None, 3),
-            ("a", 4, None, True, None, 4),
-        ],
-        [1, 2, 3, 4],
-    ),
-    ("nothing that was read", [("a", 1, None, True, None, 1)], [1]),
-]
+# rows: source and line, content (``-`` was not read) and file, and a split or ``bare``, which is
+# without a label; the lines that are kept
+COPIES = {
+    "the first by import file and line": ("b1 x1, a3 x2, a2 x3", [2]),
+    "one that names a split": ("a1 x1, a2 x2 test bare", [2]),
+    "one that has a label": ("a1 x1 bare, a2 x2", [2]),
+    "all rows of one file": ("a1 x7, a2 x7, a3 x8", [1, 2]),
+    "other bytes, and what was not read": ("a1 x1, a2 y2, a3 -3, a4 -4", [1, 2, 3, 4]),
+    "nothing that was read": ("a1 -1", [1]),
+}
 
 
-@pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
-def test_one_of_several_equal_files_is_kept(case):
+def copies_of(text):
+    """Return rows, see ``COPIES``."""
+    rows = []
+    for place, payload, *more in map(str.split, text.split(", ")):
+        split = "test" if "test" in more else None
+        content = payload[0].replace("-", "") or None
+        rows.append(
+            (place[0], int(place[1:]), split, "bare" not in more, content, int(payload[1:]))
+        )
+    return rows
+
+
+@pytest.mark.parametrize(("rows", "kept"), COPIES.values(), ids=COPIES)
+def test_one_of_several_equal_files_is_kept(rows, kept):
     """In any order of buckets."""
-    _, rows, kept = case
-    options = split_settings(duplicates="drop")
+    rows, options = copies_of(rows), split_settings(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
         facts = {bucket: facts_of_copies(some) for bucket, some in buckets.items() if some}
         found = [
