@@ -238,13 +238,3 @@ def test_shards_are_equal_in_bytes():
     totals = [sum(row.bytes for row in shard) for shard in shards.values()]
     assert len(totals) == -(-sum(sizes.values()) // 500_000)
     assert max(totals) - min(totals) <= 2 * max(sizes.values())
-
-
-WRONG_OPTIONS = {"check": "maybe", "max_reject_fraction": 1.5, "image_size": -1, "task": "images"}
-
-
-@pytest.mark.parametrize("name", WRONG_OPTIONS)
-def test_an_option_of_another_value_is_refused(name):
-    """The error names the option."""
-    with pytest.raises(UsageError, match=name):
-        ConvertOptions(**{name: WRONG_OPTIONS[name]})
