@@ -168,17 +168,6 @@ def test_eval_from_takes_its_share_of_each_class():
     assert sum(decided["moved"].to_pylist()) == 23
 
 
-def test_eval_from_asks_named_and_assigned_rows_alike():
-    """Both give the same share."""
-    named = [(f"named{n}", "a", "train") for n in range(400)]
-    rows = [*unnamed({"a": 400}), *named]
-    fractions = SplitFractions(("train", "test"), (20, 80))
-    found = splits_of(rows, split=fractions, eval_from="train:25")
-    moved = [name for name, split in found.items() if split == "eval"]
-    assert len(moved) == pytest.approx(120, abs=1)
-    assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
-
-
 # --- copies -----------------------------------------------------------------------------------
 
 

@@ -8,8 +8,7 @@ import pytest
 import recordgen
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.flow.reading import with_groups
-from recordgen.core.rows.columns import placed, values_of
-from recordgen.core.rows.row import Row, RowBatch, batched, content_uri, placing
+from recordgen.core.rows.row import Row, RowBatch, batched, content_uri
 from recordgen.errors import UsageError
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
@@ -107,19 +106,6 @@ def test_why_an_expression_gives_no_group():
     _, rejects = with_groups(batch(rows), GroupBy(pattern="(q)"), None)
     assert ["uri '" in item.message for item in rejects] == [True, False, False]
     assert all("group_by='(q)'" in item.message for item in rejects)
-
-
-def test_a_group_decides_the_split_and_not_the_order():
-    """Rows keep their place in the shards."""
-    rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
-    names = [row.uri for row in rows]
-    plain = placed([batch(rows)], names, 7)
-    by_group = placed([batch(rows)], names, 7, ["p", None, "p", "q"])
-    assert by_group["sort_key"] == plain["sort_key"]
-    place = placing(7)
-    expected = [place(name).split_hash for name in ("p", "1.jpg", "p", "q")]
-    assert by_group["split_hash"].to_pylist() == expected
-    assert values_of(plain["split_hash"])[1] == expected[1]
 
 
 def groups_read(source, **options):

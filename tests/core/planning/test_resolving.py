@@ -16,7 +16,6 @@ from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.planning.resolve import settle_bucket
 from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.row import (
-    Group,
     KnownRow,
     PlacedRow,
     PlannedRow,
@@ -294,43 +293,6 @@ def test_a_reject_names_the_row_that_is_kept():
     assert f"{rows[1].source}:1" in message
 
 
-def test_rows_of_different_places_do_not_interact():
-    """Each has its own outcome."""
-    rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
-    twice = [one._replace(line=one.line + 10) for one in rows]
-    groups, summary = resolve([*rows, *twice])
-    assert groups == {
-        Group("train", None): [
-            PlannedRow(9 - line, CSV, line, f"/{line}.jpg", "cat", SIZE, f"/{line}.jpg", False)
-            for line in range(5, 0, -1)
-        ]
-    }
-    assert summary == BucketSummary(
-        {Group("train", None): 5}, {Group("train", None): 35}, {"cat": 5}, RowCounts(duplicates=5)
-    )
-
-
-def test_each_label_of_a_split_is_a_group():
-    """An example without a label has the empty one."""
-    rows = [
-        row(line, split, label, f"/{line}.jpg", sort_key=line)
-        for line, (split, label) in enumerate(
-            [("train", "a"), ("train", None), ("eval", "a"), ("train", "a"), ("train", "b")]
-        )
-    ]
-    groups, summary = resolve(rows, shard_by="label")
-    lines = {group: [one.line for one in found] for group, found in groups.items()}
-    assert lines == {
-        ("train", "a"): [0, 3],
-        ("train", ""): [1],
-        ("eval", "a"): [2],
-        ("train", "b"): [4],
-    }
-    assert summary.rows == {group: len(found) for group, found in lines.items()}
-    assert summary.bytes == {group: SIZE * len(found) for group, found in lines.items()}
-    assert summary.labels == {"a": 3, "b": 1}
-
-
 def test_a_share_moves_to_eval():
     """Assigned and named rows move by their hash."""
     end = ConvertOptions(eval_from="train:10").eval_share.end
@@ -387,18 +349,6 @@ def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
     assert told([row(1, "train", there)], task, known=[known(annotation=there)]) == THERE
 
 
-def test_a_rejected_row_does_not_stop_others():
-    """Rows of other payloads are resolved."""
-    rows = rows_of(
-        "1 eval @a.jpg #1, 2 eval @/b.jpg #2, 3 train @/c.jpg #3, 4 train @/d.jpg #4, "
-        "5 train @/e.jpg #0, 6 train @/e.jpg #0, 7 train @/f.jpg #7"
-    )
-    there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg", "/f.jpg")]
-    assert told(rows, known=there) == (
-        "4 train, 5 train; 1 conflicting_splits, 2 conflicting_splits; duplicates=1, existing=2"
-    )
-
-
 PART, MOVED = [known(annotation=ONE)], [known("eval", ONE)]
 RELATIVE_PART = [known(annotation=ONE, uri="x.mp4")]
 
@@ -425,16 +375,6 @@ PARTS_IN_THE_DATASET = {
 def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
     """A row with another part of a known video gets its split, or is rejected."""
     assert told(rows_of(one), VIDEO, known=there, eval_from=share) == expected
-
-
-def test_beside_what_is_there_other_rows_are_drawn():
-    """Rows of other videos, or without a uri, move and are assigned as without a dataset."""
-    rows = rows_of(
-        "1 =TWO early #1, 2 train =TWO @/y.mp4 early #2, 3 =TWO @ #3, 4 eval =THREE #4, "
-        "5 train =THREE @/y.mp4 #5"
-    )
-    found = told(rows, VIDEO, known=PART, eval_from="train:10")
-    assert found == "1 train*, 2 eval*, 3 test*, 5 train; 4 conflicting_splits; moved=1"
 
 
 def test_images_that_the_split_gave_to_eval():
