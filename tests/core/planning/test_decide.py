@@ -154,10 +154,8 @@ def test_eval_from_takes_its_share_of_each_class():
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
     chosen = {"split": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
-    assert counted(rows, small) == {
-        "a": Counter(train=180, eval=20),
-        "b": Counter(train=27, eval=3),
-    }
+    shares = counted(rows, small)
+    assert shares == {"a": Counter(train=180, eval=20), "b": Counter(train=27, eval=3)}
     large = splits_of(rows, eval_from="train:30", **chosen)
     assert {n for n in small if small[n] == "eval"} < {n for n in large if large[n] == "eval"}
     bare = [(name, label, None) for name, label, _ in rows]
@@ -270,11 +268,8 @@ def test_copies_count_as_duplicates(photos, tmp_path):
     found = split_of_each(tmp_path / "out", "image/source_id")
     assert found.keys() == {f"{n}.png" for n in range(40)}
     planned = recordgen.plan(source, **given)
-    assert {name: split["rows"] for name, split in planned.splits.items()} == {
-        "train": 24,
-        "eval": 8,
-        "test": 8,
-    }
+    rows = {name: split["rows"] for name, split in planned.splits.items()}
+    assert rows == {"train": 24, "eval": 8, "test": 8}
     assert recordgen.convert(source, tmp_path / "out", resume=True, **given).unchanged
     with pytest.raises(DataError, match=r"(?s)10 rows .*labels.csv:41 .*csv:1\n"):
         recordgen.check(source, duplicates="fail")
@@ -311,11 +306,8 @@ def test_values_of_the_target_are_classes(make_csv):
     source = make_csv(["n,y", *lines])
     given = {"task": "tabular", "columns": "target=y", "stratify": "label"}
     found = recordgen.plan(source, **given).splits
-    assert {name: split["rows"] for name, split in found.items()} == {
-        "train": 160,
-        "eval": 20,
-        "test": 20,
-    }
+    rows = {name: split["rows"] for name, split in found.items()}
+    assert rows == {"train": 160, "eval": 20, "test": 20}
     with pytest.raises(UsageError, match="stratify=label"):
         recordgen.plan(source, **{**given, "columns": "target:number=n"})
     with pytest.raises(UsageError, match=r"duplicates=drop .* tabular"):

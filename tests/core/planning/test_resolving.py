@@ -397,10 +397,8 @@ def test_payloads_of_a_row_are_added_up_and_separated():
         (2, "missing_file", "/b2.jpg: gone")
     ]
     parts = payloads_of(planned[1], pair)
-    assert [(one.uri, one.bytes, one.version) for one in parts] == [
-        ("/c1.jpg", SIZE, "/c1.jpg"),
-        ("/c2.jpg", SIZE, "/c2.jpg"),
-    ]
+    payloads = [(one.uri, one.bytes, one.version) for one in parts]
+    assert payloads == [("/c1.jpg", SIZE, "/c1.jpg"), ("/c2.jpg", SIZE, "/c2.jpg")]
     one = PlannedRow(1, CSV, 1, "/x.jpg", "cat", SIZE, "v", False)
     assert payloads_of(one, IMAGE) == [one]
     assert payloads_of(one, VIDEO) == []
