@@ -195,5 +195,5 @@ assert clips.shape == (8, 8, 16, 16, 3)
 for frames, label in zip(clips.numpy(), labels.numpy(), strict=True):
     first, *_, last = frames[..., 0].sum(axis=1).argmax(axis=1)  # the column of the square
     assert first < last if result.dataset.labels[label] == "right" else first > last
-""",
+"""
 }

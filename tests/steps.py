@@ -114,11 +114,7 @@ def artifact(name: str, given: str | tuple[str, Mapping[str, Any]]) -> dict[str,
 
 
 def executor_input(
-    component: Any,
-    root: str,
-    folder: Path,
-    inputs: Mapping[str, Any],
-    values: Mapping[str, Any],
+    component: Any, root: str, folder: Path, inputs: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return KFP's ExecutorInput of a task.
 

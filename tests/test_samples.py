@@ -25,11 +25,8 @@ def test_nothing_is_wrong_with_them(tmp_path):
     write_photos(tmp_path / "photos")
     result = recordgen.convert(tmp_path / "photos", tmp_path / "out")
     assert result.dataset.labels == ("daisy", "rose")
-    assert {name: split.examples for name, split in result.dataset.splits.items()} == {
-        "train": 97,
-        "eval": 10,
-        "test": 13,
-    }
+    counts = {name: split.examples for name, split in result.dataset.splits.items()}
+    assert counts == {"train": 97, "eval": 10, "test": 13}
     assert (result.rejects, result.dataset.lint, result.dataset.warnings) == ((), {}, ())
 
 

@@ -237,12 +237,8 @@ def test_shards_are_written_apart_from_planning(source, tmp_path, missing_split)
         [step for step in steps if any(t.unique_name == step for t in stage.transforms)]
         for stage in stages
     ]
-    assert sorted(filter(None, fused), key=lambda names: steps.index(names[0])) == [
-        ["ReadRows"],
-        ["ResolveBuckets"],
-        ["MakePlan"],
-        ["WriteShards"],
-    ]
+    stages = sorted(filter(None, fused), key=lambda names: steps.index(names[0]))
+    assert stages == [["ReadRows"], ["ResolveBuckets"], ["MakePlan"], ["WriteShards"]]
 
 
 # --- workers die -------------------------------------------------------------------------------

@@ -194,12 +194,7 @@ TASKS = [
         [("LEAK", 3), ("CONFLICT", 3)],
     ),
     # A text in a row has the same payload as a file with this text.
-    (
-        "text_classification",
-        {},
-        "TRAIN,a.txt,x\nTEST,one text,y\n",
-        [("LEAK", 2), ("CONFLICT", 2)],
-    ),
+    ("text_classification", {}, "TRAIN,a.txt,x\nTEST,one text,y\n", [("LEAK", 2), ("CONFLICT", 2)]),
     (
         "video_classification",
         {},
@@ -236,10 +231,7 @@ def test_the_page_describes_each_check():
         ({"lint": "LEEK"}, "'LEAK'"),
         ({"lint": ["-x"]}, "lint: no check is named 'x'"),
         ({"fail_on": "errors"}, "'ERROR'"),
-        (
-            {"lint": "LEAK=3"},
-            "'LEAK=3' must be CODE=NUMBER",
-        ),
+        ({"lint": "LEAK=3"}, "'LEAK=3' must be CODE=NUMBER"),
         ({"lint": "FEW_EXAMPLES=none"}, "(got 'none')"),
         ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK"),
     ],
@@ -289,10 +281,7 @@ LABELS = [
     ({"train": {"a": 500}, "eval": {"a": 50}}, []),
     ({"train": {"a": 30, "b": 20}, "eval": {"a": 9}}, ["MISSING_CLASS", "LABEL_DRIFT"]),
     ({"train": {"a": 30}, "eval": {"a": 9, "b": 20}}, ["MISSING_CLASS"]),
-    (
-        {"train": {"a": 30}, "eval": {"a": 9}, "test": {"b": 20}},
-        ["MISSING_CLASS", "MISSING_CLASS"],
-    ),
+    ({"train": {"a": 30}, "eval": {"a": 9}, "test": {"b": 20}}, ["MISSING_CLASS", "MISSING_CLASS"]),
     # Few examples have another finding, and by chance none may be in eval.
     ({"train": {"a": 30, "b": 3}, "eval": {"a": 9}}, ["FEW_EXAMPLES"]),
     # Numbers between the labels of the rows are outputs of a model.

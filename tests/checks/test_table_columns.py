@@ -100,11 +100,8 @@ def test_rare_values_are_found_outside_the_sample(tmp_path):
     source = tmp_path / "rows.csv"
     source.write_text(text_of(columns))
     found = findings(source, task="tabular", split="100")
-    assert [(item.code, item.line) for item in found] == [
-        ("ODD_COLUMN", 0),
-        ("ODD_COLUMN", 19_002),
-        ("OUTLIER", 20_002),
-    ]
+    codes = [(item.code, item.line) for item in found]
+    assert codes == [("ODD_COLUMN", 0), ("ODD_COLUMN", 19_002), ("OUTLIER", 20_002)]
     assert "'one'" in found[0].message
     assert " 99.9 % " in found[1].message
 

@@ -72,7 +72,6 @@ WRONG = [
     (["convert", "{source}", "{output}", "--shard-by=class"], 2, "'class'"),
     (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb"),
     (["convert", "{source}", "{output}", "--split=a,b"], 2, "80,10,10"),
-    (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
     (["inspect", "{output}"], 1, "no Split-* folders"),
     (["inspect", "{source}"], 1, "not a TFRecord file?"),
     (["convert", "{source}", "{source}"], 2, "folder"),

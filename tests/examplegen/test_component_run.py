@@ -9,11 +9,7 @@ from tfx import v1 as tfx
 from pipelines.metadata import Metadata
 from recordgen import features
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.errors import (
-    LintError,
-    SourceError,
-    TooManyRejectsError,
-)
+from recordgen.errors import LintError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
 from tests.examplegen.configs import input_config
 
@@ -36,11 +32,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     with path.open("a") as file:
         file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
     example_gen = AutoMLExampleGen(
-        str(root / "data"),
-        max_reject_fraction=0.1,
-        dataset_version="spring",
-        seed=3,
-        encode="raw",
+        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3, encode="raw"
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
@@ -85,31 +77,21 @@ def test_properties_of_the_artifact_agree_with_its_files(full_run):
     found.pop("is_external", None)
     for key in ("name", "pipeline_name", "producer_component", "state"):
         found.pop(key, None)
+    about = ("labels_digest", "recordgen_version", "task", "seed")
     assert found == {
         "split_names": '["train", "eval", "test"]',
-        "span": 0,
         "payload_format": "FORMAT_TF_EXAMPLE",
         "file_format": "tfrecords_gzip",
         "compression": "none",
-        "examples": 30,
-        "examples_train": dataset.splits["train"].examples,
-        "examples_eval": dataset.splits["eval"].examples,
-        "examples_test": dataset.splits["test"].examples,
-        "rows": 31,
-        "rejects": 1,
-        "duplicates": 0,
-        "merged": 0,
-        "dropped": 0,
-        "lint_errors": 0,
+        **{f"examples_{name}": split.examples for name, split in dataset.splits.items()},
+        **{"span": 0, "examples": 30, "rows": 31, "rejects": 1, "label_count": 2},
+        **dict.fromkeys(("duplicates", "merged", "dropped", "lint_errors"), 0),
         "lint_warnings": sum(dataset.lint.values()),
-        "label_count": 2,
-        "seed": 3,
         "dataset_digest": dataset.digest,
-        "labels_digest": dataset.labels_digest,
         "dataset_version": "spring",
-        "recordgen_version": dataset.recordgen_version,
-        "task": "image_classification",
+        **{name: getattr(dataset, name) for name in about},
     }
+    assert (dataset.task, dataset.seed) == ("image_classification", 3)
 
 
 def test_the_latest_version_of_the_latest_or_named_span_is_read(

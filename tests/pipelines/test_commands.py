@@ -169,10 +169,8 @@ def test_digits_are_written_once(tmp_path):
     write_digits(str(tmp_path), 20)
     assert (tmp_path / IMPORT_FILE).read_text().splitlines() == lines
     again = {p: p.stat().st_mtime_ns for p in times}
-    assert {p for p in times if again[p] != times[p]} == {
-        tmp_path / "images/0007.png",
-        tmp_path / IMPORT_FILE,
-    }
+    renewed = {p for p in times if again[p] != times[p]}
+    assert renewed == {tmp_path / "images/0007.png", tmp_path / IMPORT_FILE}
 
 
 def test_a_command_writes_the_sample_of_a_task(tmp_path, capsys):

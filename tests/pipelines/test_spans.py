@@ -76,11 +76,8 @@ def test_labels_keep_their_numbers_over_spans_and_bad_models_are_not_pushed(repo
     """New labels follow the old ones; a model that is worse than the last one is not blessed."""
     assert [report.span for report in reports] == [1, 2, 3]
     assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
-    assert [report.dataset.labels for report in reports] == [
-        ("blue", "red"),
-        ("blue", "red", "apple"),
-        ("blue", "red", "apple", "green"),
-    ]
+    labels = [report.dataset.labels for report in reports]
+    assert labels == [("blue", "red"), ("blue", "red", "apple"), ("blue", "red", "apple", "green")]
     one, two, three = reports
     assert one.anomalies == ()
     assert any("image/class/text" in anomaly and "apple" in anomaly for anomaly in two.anomalies)

@@ -91,10 +91,8 @@ def test_options_are_in_the_job(compiled):
     assert values["dataset_version"] == "v3"
     names = ("image_size", "allow", "seed", "threads")
     assert [fixed[name] for name in names] == ["64max", "https,ftp", 7, 2]
-    assert json.loads(fixed["output_config"])["split_config"]["splits"] == [
-        {"name": "train", "hash_buckets": 60},
-        {"name": "eval", "hash_buckets": 40},
-    ]
+    splits = json.loads(fixed["output_config"])["split_config"]["splits"]
+    assert splits == [{"name": "train", "hash_buckets": 60}, {"name": "eval", "hash_buckets": 40}]
     assert json.loads(values["custom_config"]) == {"epochs": 3, "dropout": 0.5, "seed": 7}
     [metric, _] = json.loads(values["eval_config"])["metrics_specs"][0]["metrics"]
     assert metric["threshold"]["value_threshold"]["lower_bound"] == 0.9

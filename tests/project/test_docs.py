@@ -39,15 +39,12 @@ _PIPELINE = "runs for minutes; tests/pipelines/test_demo.py runs pipelines"
 
 # page: start of a command, or first line of a Python block → reason why it does not run here.
 NOT_RUN = {
-    "README.md": {
-        "git clone": "this is the clone",
-        "pip install": _INSTALLS,
-    },
+    "README.md": {"git clone": "this is the clone", "pip install": _INSTALLS},
     "CONTRIBUTING.md": {"make ": "what runs this test"},
     "docs/quick-start.md": {"pip install": _INSTALLS},
     "docs/convert.md": {"import pandas as pd": _CLOUD},
     "docs/running.md": {
-        "recordgen convert labels.csv out --resume": "needs a run that was killed; see test_resume",
+        "recordgen convert labels.csv out --resume": "needs a run that was killed; see test_resume"
     },
     "docs/image.md": {
         "make image": _CONTAINERS,
@@ -55,9 +52,7 @@ NOT_RUN = {
         "docker ": _CONTAINERS,
         "RECORDGEN_IMAGE=": _CONTAINERS,
     },
-    "docs/kubeflow.md": {
-        "# digits.py": _CONTAINERS,
-    },
+    "docs/kubeflow.md": {"# digits.py": _CONTAINERS},
     "docs/model.md": {
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
         "converter = ": "needs a pushed model; tests/training/test_saving.py converts one",

@@ -198,11 +198,7 @@ def test_public_modules_after_a_bare_import():
 
 
 @pytest.mark.parametrize(
-    "lines",
-    [
-        "import pandas as pd, recordgen",
-        "import recordgen.pandas\nimport pandas as pd",
-    ],
+    "lines", ["import pandas as pd, recordgen", "import recordgen.pandas\nimport pandas as pd"]
 )
 def test_frames_get_the_accessor(lines):
     """In either order of imports."""

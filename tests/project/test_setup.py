@@ -134,54 +134,25 @@ def test_an_unknown_system_or_leg_installs_nothing(machine, system, leg):
 # --- which Python
 
 SHIM = "shims/python3.10"  # the first on PATH, and broken
+SHIMMED = {SHIM: "", "bin/python3.10": "3.10"}
+PYENV = "home/.pyenv/versions/3.10.13/bin/python3"
+SEVERAL = {PYENV: "3.10", PYENV.replace("13", "9"): "3.10", PYENV.replace("10.13", "1.0"): "3.1"}
+MANAGED = "managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3"
+OTHER = "else where/versions/3.10.13/bin/python3"
+MINE = {"PYTHON": "mine/python"}
 
 # Pythons on the machine (with their versions), glibc, variables, the one that is used
 PYTHONS = [
-    ({SHIM: "", "bin/python3.10": "3.10"}, "2.36", {}, "bin/python3.10"),
+    (SHIMMED, "2.36", {}, "bin/python3.10"),
     # The newest patch release of pyenv's wins, by number.
-    (
-        {
-            SHIM: "",
-            "home/.pyenv/versions/3.10.9/bin/python3": "3.10",
-            "home/.pyenv/versions/3.10.13/bin/python3": "3.10",
-            "home/.pyenv/versions/3.1.0/bin/python3": "3.1",
-        },
-        "2.36",
-        {},
-        "home/.pyenv/versions/3.10.13/bin/python3",
-    ),
-    (
-        {"else where/versions/3.10.13/bin/python3": "3.10"},
-        "2.36",
-        {"PYENV_ROOT": "else where"},
-        "else where/versions/3.10.13/bin/python3",
-    ),
-    (
-        {"managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3": "3.10"},
-        "2.36",
-        {},
-        "managed/cpython-3.10.20-linux-x86_64-gnu/bin/python3",
-    ),
+    ({SHIM: "", **SEVERAL}, "2.36", {}, PYENV),
+    ({OTHER: "3.10"}, "2.36", {"PYENV_ROOT": "else where"}, OTHER),
+    ({MANAGED: "3.10"}, "2.36", {}, MANAGED),
     ({"bin/python3": "3.13"}, "2.41", {}, "bin/python3"),
-    (
-        {"bin/python3.14": "3.14", "bin/python3.10": "3.10", "bin/python3.12": "3.12"},
-        "2.41",
-        {},
-        "bin/python3.12",
-    ),
+    ({f"bin/python{it}": it for it in ("3.14", "3.10", "3.12")}, "2.41", {}, "bin/python3.12"),
     # The user's Python comes before others, also before newer ones.
-    (
-        {"bin/python3.10": "3.10", "mine/python": "3.10"},
-        "2.36",
-        {"PYTHON": "mine/python"},
-        "mine/python",
-    ),
-    (
-        {"bin/python3.13": "3.13", "mine/python": "3.11"},
-        "2.41",
-        {"PYTHON": "mine/python"},
-        "mine/python",
-    ),
+    ({"bin/python3.10": "3.10", "mine/python": "3.10"}, "2.36", MINE, "mine/python"),
+    ({"bin/python3.13": "3.13", "mine/python": "3.11"}, "2.41", MINE, "mine/python"),
 ]
 
 

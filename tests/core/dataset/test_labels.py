@@ -13,7 +13,6 @@ from recordgen.core.dataset.vocabulary import (
     build_vocabulary,
     extend_vocabulary,
     join_names,
-    look_alikes,
     parse_labels,
     with_seen,
 )
@@ -97,12 +96,6 @@ def test_vocabularies_join_from_the_largest():
     assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
     assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
     assert join_names([("b",), ("a",)]) == ("b", "a")
-
-
-def test_labels_that_look_alike_are_grouped():
-    """By case, blanks and ligatures."""
-    names = ["Cat", "dog", "cat", "hot dog", "hotdog", "ﬁg", "fig"]
-    assert look_alikes(names) == [("Cat", "cat"), ("hot dog", "hotdog"), ("ﬁg", "fig")]
 
 
 LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)

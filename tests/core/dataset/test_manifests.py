@@ -17,10 +17,7 @@ IMAGES = "TRAIN,a.png,cat\nTEST,b.png,dog\n"
 TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
 
 # task, import file, options
-INPUTS = [
-    ("image_classification", IMAGES, {}),
-    ("tabular", TABLE, {"columns": "target=colour"}),
-]
+INPUTS = [("image_classification", IMAGES, {}), ("tabular", TABLE, {"columns": "target=colour"})]
 
 # Values of any type, and some that are too large or mean something else.
 WRONG = [

@@ -154,10 +154,8 @@ def test_eval_from_takes_its_share_of_each_class():
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
     chosen = {"split": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
-    assert counted(rows, small) == {
-        "a": Counter(train=180, eval=20),
-        "b": Counter(train=27, eval=3),
-    }
+    shares = counted(rows, small)
+    assert shares == {"a": Counter(train=180, eval=20), "b": Counter(train=27, eval=3)}
     large = splits_of(rows, eval_from="train:30", **chosen)
     assert {n for n in small if small[n] == "eval"} < {n for n in large if large[n] == "eval"}
     bare = [(name, label, None) for name, label, _ in rows]
@@ -166,17 +164,6 @@ def test_eval_from_takes_its_share_of_each_class():
     [(_, decided)] = decide(facts_of_rows(rows, 1), options, alike)
     assert decided["moved"] == decided["assigned"]
     assert sum(decided["moved"].to_pylist()) == 23
-
-
-def test_eval_from_asks_named_and_assigned_rows_alike():
-    """Both give the same share."""
-    named = [(f"named{n}", "a", "train") for n in range(400)]
-    rows = [*unnamed({"a": 400}), *named]
-    fractions = SplitFractions(("train", "test"), (20, 80))
-    found = splits_of(rows, split=fractions, eval_from="train:25")
-    moved = [name for name, split in found.items() if split == "eval"]
-    assert len(moved) == pytest.approx(120, abs=1)
-    assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
 
 
 # --- copies -----------------------------------------------------------------------------------
@@ -200,47 +187,34 @@ def facts_of_copies(rows):
     )
 
 
-# description, rows, the lines that are kept
-COPIES = [
-    (
-        "the first by import file and line",
-        [("b", 1, None, True, "x", 1), ("a", 3, None, True, "x", 2), ("a", 2, None, True, "x", 3)],
-        [2],
-    ),
-    (
-        "one that names a split",
-        [("a", 1, None, True, "x", 1), ("a", 2, "test", False, "x", 2)],
-        [2],
-    ),
-    (
-        "one that has a label",
-        [("a", 1, None, False, "x", 1), ("a", 2, None, True, "x", 2)],
-        [2],
-    ),
-    (
-        "all rows of one file",
-        [("a", 1, None, True, "x", 7), ("a", 2, None, True, "x", 7), ("a", 3, None, True, "x", 8)],
-        [1, 2],
-    ),
-    (
-        "other bytes, and what was not read",
-        [
-            ("a", 1, None, True, "x", 1),
-            ("a", 2, None, True, "y", 2),
-            ("a", 3, None, True, None, 3),
-            ("a", 4, None, True, None, 4),
-        ],
-        [1, 2, 3, 4],
-    ),
-    ("nothing that was read", [("a", 1, None, True, None, 1)], [1]),
-]
+# rows: source and line, content (``-`` was not read) and file, and a split or ``bare``, which is
+# without a label; the lines that are kept
+COPIES = {
+    "the first by import file and line": ("b1 x1, a3 x2, a2 x3", [2]),
+    "one that names a split": ("a1 x1, a2 x2 test bare", [2]),
+    "one that has a label": ("a1 x1 bare, a2 x2", [2]),
+    "all rows of one file": ("a1 x7, a2 x7, a3 x8", [1, 2]),
+    "other bytes, and what was not read": ("a1 x1, a2 y2, a3 -3, a4 -4", [1, 2, 3, 4]),
+    "nothing that was read": ("a1 -1", [1]),
+}
 
 
-@pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
-def test_one_of_several_equal_files_is_kept(case):
+def copies_of(text):
+    """Return rows, see ``COPIES``."""
+    rows = []
+    for place, payload, *more in map(str.split, text.split(", ")):
+        split = "test" if "test" in more else None
+        content = payload[0].replace("-", "") or None
+        rows.append(
+            (place[0], int(place[1:]), split, "bare" not in more, content, int(payload[1:]))
+        )
+    return rows
+
+
+@pytest.mark.parametrize(("rows", "kept"), COPIES.values(), ids=COPIES)
+def test_one_of_several_equal_files_is_kept(rows, kept):
     """In any order of buckets."""
-    _, rows, kept = case
-    options = split_settings(duplicates="drop")
+    rows, options = copies_of(rows), split_settings(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
         facts = {bucket: facts_of_copies(some) for bucket, some in buckets.items() if some}
         found = [
@@ -294,11 +268,8 @@ def test_copies_count_as_duplicates(photos, tmp_path):
     found = split_of_each(tmp_path / "out", "image/source_id")
     assert found.keys() == {f"{n}.png" for n in range(40)}
     planned = recordgen.plan(source, **given)
-    assert {name: split["rows"] for name, split in planned.splits.items()} == {
-        "train": 24,
-        "eval": 8,
-        "test": 8,
-    }
+    rows = {name: split["rows"] for name, split in planned.splits.items()}
+    assert rows == {"train": 24, "eval": 8, "test": 8}
     assert recordgen.convert(source, tmp_path / "out", resume=True, **given).unchanged
     with pytest.raises(DataError, match=r"(?s)10 rows .*labels.csv:41 .*csv:1\n"):
         recordgen.check(source, duplicates="fail")
@@ -335,11 +306,8 @@ def test_values_of_the_target_are_classes(make_csv):
     source = make_csv(["n,y", *lines])
     given = {"task": "tabular", "columns": "target=y", "stratify": "label"}
     found = recordgen.plan(source, **given).splits
-    assert {name: split["rows"] for name, split in found.items()} == {
-        "train": 160,
-        "eval": 20,
-        "test": 20,
-    }
+    rows = {name: split["rows"] for name, split in found.items()}
+    assert rows == {"train": 160, "eval": 20, "test": 20}
     with pytest.raises(UsageError, match="stratify=label"):
         recordgen.plan(source, **{**given, "columns": "target:number=n"})
     with pytest.raises(UsageError, match=r"duplicates=drop .* tabular"):

@@ -8,8 +8,7 @@ import pytest
 import recordgen
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.flow.steps import with_groups
-from recordgen.core.rows.columns import placed, values_of
-from recordgen.core.rows.row import Row, RowBatch, batched, content_uri, placing
+from recordgen.core.rows.row import Row, RowBatch, batched, content_uri
 from recordgen.errors import UsageError
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
@@ -109,19 +108,6 @@ def test_why_an_expression_gives_no_group():
     assert all("group_by='(q)'" in item.message for item in rejects)
 
 
-def test_a_group_decides_the_split_and_not_the_order():
-    """Rows keep their place in the shards."""
-    rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
-    names = [row.uri for row in rows]
-    plain = placed([batch(rows)], names, 7)
-    by_group = placed([batch(rows)], names, 7, ["p", None, "p", "q"])
-    assert by_group["sort_key"] == plain["sort_key"]
-    place = placing(7)
-    expected = [place(name).split_hash for name in ("p", "1.jpg", "p", "q")]
-    assert by_group["split_hash"].to_pylist() == expected
-    assert values_of(plain["split_hash"])[1] == expected[1]
-
-
 def groups_read(source, **options):
     """Return the group of each row of a source, without rejects."""
     found, decided = open_source(source, ConvertOptions(**options))
@@ -134,45 +120,31 @@ def groups_read(source, **options):
 
 
 IMAGES = ["image_uri,patient,label", "1.jpg,p1,cat", "2.jpg,p2,dog", "3.jpg,,cat"]
+OTHERS = ["video,image_uri,label", "p1,1.jpg,cat", "p2,2.jpg,dog", ",3.jpg,cat"]
+NAMED = ["file,breed,patient", "1.jpg,cat,p1", "2.jpg,dog,p2", "3.jpg,cat,"]
+TEXTS = ["text,label,patient", "how are you,a,p1", "fine,b,p2", "so so,a,"]
+TABLE = ["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"]
+DECLARED = '{"n": "int", "who": "text"}'
+# lines; options, with group_by=patient unless they say more
 LINES = {
-    "by name": (IMAGES, {"group_by": "patient"}),
+    "by name": (IMAGES, {}),
     "by number": (IMAGES, {"group_by": "2"}),
-    "quoted": ([*IMAGES[:1], '"1.jpg","p1","cat"', *IMAGES[2:]], {"group_by": "patient"}),
-    "a name that means a path elsewhere": (
-        ["video,image_uri,label", "p1,1.jpg,cat", "p2,2.jpg,dog", ",3.jpg,cat"],
-        {"group_by": "video"},
-    ),
-    "beside other columns": (
-        ["file,breed,patient", "1.jpg,cat,p1", "2.jpg,dog,p2", "3.jpg,cat,"],
-        {"group_by": "patient", "columns": "path=file,label=breed"},
-    ),
-    "no header": (
-        ["1.jpg,cat,p1", "2.jpg,dog,p2", "3.jpg,cat"],
-        {"group_by": "3", "columns": "path=1,label=2"},
-    ),
-    "texts": (
-        ["text,label,patient", "how are you,a,p1", "fine,b,p2", "so so,a,"],
-        {"group_by": "patient", "task": "text_classification"},
-    ),
-    "declared columns": (
-        ["n,patient", "1,p1", "2,p2", "3,"],
-        {"group_by": "patient", "schema": '{"n": "int"}'},
-    ),
-    "declared columns without a header": (
-        ["1,p1", "2,p2", "3,"],
-        {"group_by": "2", "schema": '{"n": "int", "who": "text"}'},
-    ),
-    "a table": (
-        ["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"],
-        {"group_by": "patient", "columns": "target=y"},
-    ),
+    "quoted": ([*IMAGES[:1], '"1.jpg","p1","cat"', *IMAGES[2:]], {}),
+    "a name that means a path elsewhere": (OTHERS, {"group_by": "video"}),
+    "beside other columns": (NAMED, {"columns": "path=file,label=breed"}),
+    "no header": ([*NAMED[1:3], "3.jpg,cat"], {"group_by": "3", "columns": "path=1,label=2"}),
+    "texts": (TEXTS, {"task": "text_classification"}),
+    "declared": (["n,patient", "1,p1", "2,p2", "3,"], {"schema": '{"n": "int"}'}),
+    "declared, no header": (["1,p1", "2,p2", "3,"], {"group_by": "2", "schema": DECLARED}),
+    "a table": (TABLE, {"columns": "target=y"}),
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_a_column_of_a_csv_has_the_group(name, make_csv):
-    lines, options = LINES[name]
-    assert groups_read(make_csv(lines), **options) == ["p1", "p2", None]
+@pytest.mark.parametrize(("lines", "options"), LINES.values(), ids=LINES)
+def test_a_column_of_a_csv_has_the_group(lines, options, make_csv):
+    """By its name or number, in every kind of import file."""
+    given = {"group_by": "patient", **options}
+    assert groups_read(make_csv(lines), **given) == ["p1", "p2", None]
 
 
 def test_a_key_of_json_has_the_group(tmp_path):
@@ -205,9 +177,7 @@ def test_a_column_of_a_frame_has_the_group():
 
 def test_the_summary_names_the_column_of_groups(make_csv):
     """The preview marks it."""
-    found = recordgen.plan(
-        make_csv(LINES["a table"][0], "t.csv"), group_by="patient", columns="target=y"
-    )
+    found = recordgen.plan(make_csv(TABLE, "t.csv"), group_by="patient", columns="target=y")
     assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
     found = recordgen.plan(images, group_by="2", max_reject_fraction=1)

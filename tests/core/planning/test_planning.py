@@ -7,14 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning import messages
 from recordgen.core.planning.plan import (
     Base,
     BucketSummary,
     GroupPlan,
-    Plan,
-    SplitPlan,
     check_train,
     too_many,
 )
@@ -23,7 +20,6 @@ from recordgen.core.rows.row import Group, PlacedRow, PlannedRow, Row, placing
 from recordgen.errors import DataError, LintError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
-from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import bucket_of, plan_of, resolve_bucket
@@ -98,87 +94,6 @@ def test_a_label_has_the_shards_that_it_would_have_alone(labelled, shard_mb):
         for split in {split for split, _, _ in alone}:
             ours = [shard for key, shard in together.items() if key[:2] == (split, label or "")]
             assert ours == [shard for key, shard in alone.items() if key[0] == split]
-
-
-def test_shards_are_numbered_through_the_groups_of_a_split():
-    """In the order of labels, numbers before words."""
-    rows = {
-        Group("mine", "a"): 1,
-        Group("train", "9"): 4,
-        Group("train", "10"): 4,
-        Group("train", ""): 9,
-        Group("test", "cat"): 1,
-    }
-    first = BucketSummary(rows, {group: n * 100 for group, n in rows.items()})
-    second = BucketSummary({Group("train", "9"): 2}, {Group("train", "9"): 50})
-    plan = plan_of(
-        [second, first],
-        read=RowCounts(21),
-        options=ConvertOptions(shard_by="label", shard_mb=0.0004),
-    )
-    assert plan.splits == {
-        "train": SplitPlan(
-            6,
-            {
-                "": GroupPlan(9, 900, 0, 3),
-                "10": GroupPlan(4, 400, 3, 1),
-                "9": GroupPlan(6, 450, 4, 2),
-            },
-        ),
-        "test": SplitPlan(1, {"cat": GroupPlan(1, 100, 0, 1)}),
-        "mine": SplitPlan(1, {"a": GroupPlan(1, 100, 0, 1)}),
-    }
-    assert list(plan.splits) == ["train", "test", "mine"]
-    assert list(plan.splits["train"].groups) == ["", "10", "9"]
-    assert (plan.splits["train"].rows, plan.splits["train"].bytes) == (19, 1750)
-
-
-def test_a_plan_adds_up():
-    """Counts of buckets and of reading are summed, and labels numbered."""
-    train, test = Group("train", None), Group("test", None)
-    code = RejectCode.MISSING_FILE.value
-    summaries = [
-        BucketSummary(
-            {train: 3},
-            {train: 999_999},
-            {"b": 2, "a": 1},
-            RowCounts(duplicates=1, merged=2, dropped=3, existing=4, rejected={code: 2}),
-        ),
-        BucketSummary(
-            {train: 4, test: 1},
-            {train: 2, test: 7},
-            {"c": 1},
-            RowCounts(duplicates=10, merged=20, dropped=30, existing=40),
-        ),
-    ]
-    plan = plan_of(
-        summaries,
-        read=RowCounts(100, rejected={code: 5, "no_path": 6}, adjusted={"boxes_clipped": 7}),
-        options=ConvertOptions(shard_mb=0.5),
-        base=Base({"train": 2, "eval": 1}, Vocabulary("text", ("c", "d"))),
-    )
-    assert plan == Plan(
-        splits={
-            "train": SplitPlan(5, {None: GroupPlan(7, 1_000_001, 2, 3)}, 2),
-            "test": SplitPlan(1, {None: GroupPlan(1, 7, 0, 1)}, 0),
-        },
-        vocabulary=Vocabulary("text", ("c", "d", "a", "b")),
-        counts=RowCounts(
-            read=100,
-            duplicates=11,
-            merged=22,
-            adjusted={"boxes_clipped": 7},
-            dropped=33,
-            existing=44,
-            rejected={code: 7, "no_path": 6},
-        ),
-    )
-    assert plan.counts.rejects == 13
-    assert plan_of([], read=RowCounts(0), options=ConvertOptions(labels="integer")) == Plan(
-        {}, Vocabulary("text", ()), RowCounts()
-    )
-    with pytest.raises(DataError, match="labels=integer needs"):
-        plan_of(summaries, read=RowCounts(100), options=ConvertOptions(labels="integer"))
 
 
 # bytes of a group, its rows, the number of its shards of 100 bytes
@@ -323,13 +238,3 @@ def test_shards_are_equal_in_bytes():
     totals = [sum(row.bytes for row in shard) for shard in shards.values()]
     assert len(totals) == -(-sum(sizes.values()) // 500_000)
     assert max(totals) - min(totals) <= 2 * max(sizes.values())
-
-
-WRONG_OPTIONS = {"check": "maybe", "max_reject_fraction": 1.5, "image_size": -1, "task": "images"}
-
-
-@pytest.mark.parametrize("name", WRONG_OPTIONS)
-def test_an_option_of_another_value_is_refused(name):
-    """The error names the option."""
-    with pytest.raises(UsageError, match=name):
-        ConvertOptions(**{name: WRONG_OPTIONS[name]})

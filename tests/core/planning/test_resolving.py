@@ -16,7 +16,6 @@ from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.planning.resolve import settle_bucket
 from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.row import (
-    Group,
     KnownRow,
     PlacedRow,
     PlannedRow,
@@ -44,10 +43,12 @@ from tests.planned import Answers, chosen, resolved
 from tests.settings import split_settings
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
+MULTI = ImageMultiLabel()
 CSV = "/d/a.csv"
 LATE = (1 << 64) - 1  # the last split hash: test, and no share moves it
 EARLY = 0  # the first split hash: train, and every share moves it
 SIZE = 7
+OTHER = "conflicting_labels"
 
 
 def row(
@@ -133,9 +134,9 @@ CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
 # task; annotations of the rows of one uri, and the splits; the merged annotation; duplicates;
 # merged; rejects
 ADDING = [
-    (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
-    (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
-    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "b", "c"]', 0, 2, 0),
+    (MULTI, ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
+    (MULTI, [None, None], "..", None, 1, 0, 0),
+    (MULTI, ['["a"]', '["b"]', '["c"]'], "te.", '["a", "b", "c"]', 0, 2, 0),
     (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
     (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
 ]
@@ -187,99 +188,85 @@ def test_rows_of_an_incomplete_image_are_rejected():
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
 X = content_uri("x")
 ONE, TWO, THREE = '["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]'
+NAMED = {"ONE": ONE, "TWO": TWO, "THREE": THREE, "SAID": ANNOTATION, "UNSAID": UNLABELLED, "X": X}
 
-# name: task, rows with one sort key, outcome (see `told`)
+
+def rows_of(text):
+    """Return rows: ``3 eval =dog @/d/b.jpg, 1 early`` with line, split, annotation and uri.
+
+    ``#7`` is a sort key and ``in:/e/a.csv`` an import file; a split that is drawn for a row is
+    ``train`` with ``early``; ``=`` is no annotation and ``@`` no uri.
+    """
+    rows = []
+    for words in map(str.split, text.split(", ")):
+        one = row(int(words[0]))
+        for word in words[1:]:
+            mark, rest = word[0], NAMED.get(word[1:], word[1:])
+            if word == "early":
+                one = one._replace(split_hash=EARLY)
+            elif mark == "=":
+                one = one._replace(annotation=rest or None)
+            elif mark == "@":
+                one = one._replace(uri=rest)
+            elif mark == "#":
+                one = one._replace(sort_key=int(rest))
+            elif word.startswith("in:"):
+                one = one._replace(source=word.removeprefix("in:"))
+            else:
+                one = one._replace(split=word)
+        rows.append(one)
+    return rows
+
+
+# name: task, rows with one sort key (see `rows_of`), outcome (see `told`)
 SAME_PLACE = {
-    "one": (IMAGE, [row(1)], "1 test*"),
-    "named": (IMAGE, [row(1, "mine")], "1 mine"),
-    "equal": (IMAGE, [row(2, uri="x"), row(1, uri="x")], "1 test*; duplicates=1"),
-    "filled": (IMAGE, [row(1, None, None), row(2, "eval")], "1 eval; duplicates=1"),
-    "merged": (
-        ImageMultiLabel(),
-        [row(1, None, '["a"]'), row(2, None, '["b"]'), row(3, None, '["b"]')],
-        "1 test*; duplicates=1, merged=1",
-    ),
-    "a label that another row lacks": (
-        IMAGE,
-        [row(1, "train"), row(2, "train", None)],
-        "1 train; duplicates=1",
-    ),
-    "the first file, then the first line": (
-        IMAGE,
-        [row(1, "train"), row(2, source="/d/A.csv")],
-        "2 train; duplicates=1",
-    ),
+    "one": (IMAGE, "1", "1 test*"),
+    "named": (IMAGE, "1 mine", "1 mine"),
+    "equal": (IMAGE, "2 @x, 1 @x", "1 test*; duplicates=1"),
+    "filled": (IMAGE, "1 =, 2 eval", "1 eval; duplicates=1"),
+    "merged": (MULTI, '1 =["a"], 2 =["b"], 3 =["b"]', "1 test*; duplicates=1, merged=1"),
+    "a label that another row lacks": (IMAGE, "1 train, 2 train =", "1 train; duplicates=1"),
+    "the first file, then line": (IMAGE, "1 train, 2 in:/d/A.csv", "2 train; duplicates=1"),
     # It is unknown which label is right.
-    "conflicting labels in two splits": (
-        IMAGE,
-        [row(1, "train"), row(2, "eval", "dog")],
-        "1 conflicting_labels, 2 conflicting_labels",
-    ),
+    "labels in two splits": (IMAGE, "1 train, 2 eval =dog", f"1 {OTHER}, 2 {OTHER}"),
     "conflicting splits": (
         IMAGE,
-        [row(3, "eval"), row(1, "train"), row(2)],
+        "3 eval, 1 train, 2",
         "1 train; 3 conflicting_splits; duplicates=1",
     ),
     "conflicting labels": (
         IMAGE,
-        [row(line, None, "cat" if line < 7 else "dog") for line in range(1, 8)],
-        ", ".join(f"{line} conflicting_labels" for line in range(1, 8)),
+        "1, 2, 3, 4, 5, 6, 7 =dog",
+        ", ".join(f"{line} {OTHER}" for line in range(1, 8)),
     ),
-    "examples by themselves": (
-        IMAGE,
-        [row(2, "eval", uri=""), row(1, "train", "dog", uri="")],
-        "1 train, 2 eval",
-    ),
+    "examples by themselves": (IMAGE, "2 eval @, 1 train =dog @", "1 train, 2 eval"),
     "rows without a uri next to an image": (
         IMAGE,
-        [row(10, uri="", split_hash=1), row(2, uri="", split_hash=1), row(1), row(3)],
+        "10 @ early, 2 @ early, 1, 3",
         "1 test*, 2 train*, 10 train*; duplicates=1",
     ),
     "files of one name in two folders": (
         IMAGE,
-        [
-            row(1, "train", "a", "x.jpg"),
-            row(1, "eval", "b", "x.jpg", source="/e/a.csv"),
-            row(2, "train", "a", "/d/x.jpg"),
-        ],
+        "1 train =a @x.jpg, 1 eval =b @x.jpg in:/e/a.csv, 2 train =a @/d/x.jpg",
         "1 eval, 1 train; duplicates=1",
     ),
     "parts": (
         VIDEO,
-        [row(2, None, TWO), row(1, "train", ONE), row(3, "eval", THREE)],
+        "2 =TWO, 1 train =ONE, 3 eval =THREE",
         "1 train, 2 train; 3 conflicting_splits",
     ),
     "parts, all assigned": (
         VIDEO,
-        [row(n, None, part, split_hash=EARLY) for n, part in enumerate((ONE, TWO, ONE))],
+        "0 =ONE early, 1 =TWO early, 2 =ONE early",
         "0 train*, 1 train*; duplicates=1",
     ),
-    "parts of several groups": (
-        VIDEO,
-        [row(1, None, ONE), row(2, None, TWO, split_hash=EARLY)],
-        "1 test*, 2 test*",
-    ),
-    "equal texts": (
-        TEXT,
-        [row(1, None, ANNOTATION, X), row(2, "eval", ANNOTATION, X)],
-        "1 eval, 2 eval",
-    ),
-    "equal texts, one without a label": (
-        TEXT,
-        [row(1, None, UNLABELLED, X), row(2, None, ANNOTATION, X)],
-        "1 test*; duplicates=1",
-    ),
-    "one part twice": (
-        VIDEO,
-        [row(1, "train", ONE), row(2, "eval", ONE)],
-        "1 train; 2 conflicting_splits",
-    ),
+    "parts of several groups": (VIDEO, "1 =ONE, 2 =TWO early", "1 test*, 2 test*"),
+    "equal texts": (TEXT, "1 =SAID @X, 2 eval =SAID @X", "1 eval, 2 eval"),
+    "texts, one without a label": (TEXT, "1 =UNSAID @X, 2 =SAID @X", "1 test*; duplicates=1"),
+    "one part twice": (VIDEO, "1 train =ONE, 2 eval =ONE", "1 train; 2 conflicting_splits"),
     "parts of two videos": (
         VIDEO,
-        [
-            *(row(1, "train", ONE, "/1.mp4"), row(2, None, TWO, "/1.mp4")),
-            *(row(3, "eval", ONE, "/2.mp4"), row(4, None, TWO, "/2.mp4")),
-        ],
+        "1 train =ONE @/1.mp4, 2 =TWO @/1.mp4, 3 eval =ONE @/2.mp4, 4 =TWO @/2.mp4",
         "1 train, 2 train, 3 eval, 4 eval",
     ),
 }
@@ -288,6 +275,7 @@ SAME_PLACE = {
 @pytest.mark.parametrize(("task", "rows", "expected"), SAME_PLACE.values(), ids=SAME_PLACE)
 def test_the_order_of_rows_does_not_matter(task, rows, expected):
     """Rows of one place have one outcome, in whatever order they come."""
+    rows = rows_of(rows)
     assert told(rows, task) == told(rows[::-1], task) == expected
 
 
@@ -305,56 +293,12 @@ def test_a_reject_names_the_row_that_is_kept():
     assert f"{rows[1].source}:1" in message
 
 
-def test_rows_of_different_places_do_not_interact():
-    """Each has its own outcome."""
-    rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
-    twice = [one._replace(line=one.line + 10) for one in rows]
-    groups, summary = resolve([*rows, *twice])
-    assert groups == {
-        Group("train", None): [
-            PlannedRow(9 - line, CSV, line, f"/{line}.jpg", "cat", SIZE, f"/{line}.jpg", False)
-            for line in range(5, 0, -1)
-        ]
-    }
-    assert summary == BucketSummary(
-        {Group("train", None): 5},
-        {Group("train", None): 35},
-        {"cat": 5},
-        RowCounts(duplicates=5),
-    )
-
-
-def test_each_label_of_a_split_is_a_group():
-    """An example without a label has the empty one."""
-    rows = [
-        row(line, split, label, f"/{line}.jpg", sort_key=line)
-        for line, (split, label) in enumerate(
-            [("train", "a"), ("train", None), ("eval", "a"), ("train", "a"), ("train", "b")]
-        )
-    ]
-    groups, summary = resolve(rows, shard_by="label")
-    lines = {group: [one.line for one in found] for group, found in groups.items()}
-    assert lines == {
-        ("train", "a"): [0, 3],
-        ("train", ""): [1],
-        ("eval", "a"): [2],
-        ("train", "b"): [4],
-    }
-    assert summary.rows == {group: len(found) for group, found in lines.items()}
-    assert summary.bytes == {group: SIZE * len(found) for group, found in lines.items()}
-    assert summary.labels == {"a": 3, "b": 1}
-
-
 def test_a_share_moves_to_eval():
     """Assigned and named rows move by their hash."""
     end = ConvertOptions(eval_from="train:10").eval_share.end
-    rows = [
-        row(1, "train", uri="/1.jpg", split_hash=end - 1),
-        row(2, "train", uri="/2.jpg", split_hash=end),
-        row(3, None, uri="/3.jpg", split_hash=EARLY),
-        row(4, "test", uri="/4.jpg", split_hash=EARLY),
-    ]
-    rows = [one._replace(sort_key=one.line) for one in rows]
+    rows = rows_of("1 train @/1.jpg #1, 2 train @/2.jpg #2, 3 @/3.jpg #3, 4 test @/4.jpg #4")
+    hashes = (end - 1, end, EARLY, EARLY)
+    rows = [one._replace(split_hash=at) for one, at in zip(rows, hashes, strict=True)]
     found = told(rows, eval_from="train:10", split=SplitFractions.of("100"))
     assert found == "1 eval*, 2 train, 3 eval*, 4 test; moved=2"
 
@@ -363,7 +307,7 @@ def known(split="train", annotation="cat", uri="/x.jpg", shard="S", source="/d/a
     return KnownRow(5, shard, split, source, uri, annotation)
 
 
-THERE, OTHER_LABEL, OTHER_SPLIT = "existing=1", "1 conflicting_labels", "1 conflicting_splits"
+THERE, OTHER_LABEL, OTHER_SPLIT = "existing=1", f"1 {OTHER}", "1 conflicting_splits"
 CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
 RELATIVE = [known(uri="x.jpg")]
 BOTH_FOLDERS = [*RELATIVE, known("test", "dog", "x.jpg", source="/e/a.csv")]
@@ -397,7 +341,7 @@ def test_examples_that_are_there(one, there, expected):
 
 @pytest.mark.parametrize(
     ("task", "there", "annotation"),
-    [(ImageMultiLabel(), '["a"]', '["a", "b"]'), (ObjectDetection(), CAT, CAT_AND_DOG)],
+    [(MULTI, '["a"]', '["a", "b"]'), (ObjectDetection(), CAT, CAT_AND_DOG)],
 )
 def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
     """A row that adds a label or a box to an example that is there contradicts it."""
@@ -405,54 +349,23 @@ def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
     assert told([row(1, "train", there)], task, known=[known(annotation=there)]) == THERE
 
 
-def test_a_rejected_row_does_not_stop_others():
-    """Rows of other payloads are resolved."""
-    rows = [
-        row(1, "eval", uri="a.jpg", sort_key=1),
-        row(2, "eval", uri="/b.jpg", sort_key=2),
-        row(3, "train", uri="/c.jpg", sort_key=3),
-        row(4, "train", uri="/d.jpg", sort_key=4),
-        *(row(line, "train", uri="/e.jpg", sort_key=0) for line in (5, 6)),
-        row(7, "train", uri="/f.jpg", sort_key=7),
-    ]
-    there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg", "/f.jpg")]
-    assert told(rows, known=there) == (
-        "4 train, 5 train; 1 conflicting_splits, 2 conflicting_splits; duplicates=1, existing=2"
-    )
-
-
 PART, MOVED = [known(annotation=ONE)], [known("eval", ONE)]
-OF_ANOTHER_FOLDER = row(1, None, TWO, "x.mp4", source="/e/a.csv")
+RELATIVE_PART = [known(annotation=ONE, uri="x.mp4")]
 
 # name: row, existing parts of its video, eval_from, outcome
 PARTS_IN_THE_DATASET = {
-    "assigned": (row(1, None, TWO), PART, None, "1 train*"),
-    "named": (row(1, "train", TWO), PART, None, "1 train"),
-    "named otherwise": (row(1, "eval", TWO), PART, None, OTHER_SPLIT),
-    "relative, of another folder": (
-        OF_ANOTHER_FOLDER,
-        [known(annotation=ONE, uri="x.mp4")],
-        None,
-        "1 train*",
-    ),
-    "another video": (row(1, None, TWO, "/y.mp4"), PART, None, "1 test*"),
-    "the part itself": (row(1, None, ONE), PART, None, THERE),
-    "the part itself, named": (row(1, "train", ONE), PART, None, THERE),
-    "the part itself, named otherwise": (row(1, "eval", ONE), PART, None, OTHER_SPLIT),
-    "one of two parts": (row(1, None, ONE), [*PART, known(annotation=TWO)], None, THERE),
-    "of a split that gave it to eval": (
-        row(1, "train", TWO),
-        MOVED,
-        "train:10",
-        "1 eval*; moved=1",
-    ),
-    "assigned, where rows moved to eval": (row(1, None, TWO), PART, "train:10", "1 train*"),
-    "of another split than the one that gave": (
-        row(1, "test", TWO),
-        MOVED,
-        "train:10",
-        OTHER_SPLIT,
-    ),
+    "assigned": ("1 =TWO", PART, None, "1 train*"),
+    "named": ("1 train =TWO", PART, None, "1 train"),
+    "named otherwise": ("1 eval =TWO", PART, None, OTHER_SPLIT),
+    "another folder": ("1 =TWO @x.mp4 in:/e/a.csv", RELATIVE_PART, None, "1 train*"),
+    "another video": ("1 =TWO @/y.mp4", PART, None, "1 test*"),
+    "the part itself": ("1 =ONE", PART, None, THERE),
+    "the part itself, named": ("1 train =ONE", PART, None, THERE),
+    "the part itself, named otherwise": ("1 eval =ONE", PART, None, OTHER_SPLIT),
+    "one of two parts": ("1 =ONE", [*PART, known(annotation=TWO)], None, THERE),
+    "of a split that gave it": ("1 train =TWO", MOVED, "train:10", "1 eval*; moved=1"),
+    "assigned, where rows moved to eval": ("1 =TWO", PART, "train:10", "1 train*"),
+    "of a split that gave nothing": ("1 test =TWO", MOVED, "train:10", OTHER_SPLIT),
 }
 
 
@@ -461,20 +374,7 @@ PARTS_IN_THE_DATASET = {
 )
 def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
     """A row with another part of a known video gets its split, or is rejected."""
-    assert told([one], VIDEO, known=there, eval_from=share) == expected
-
-
-def test_beside_what_is_there_other_rows_are_drawn():
-    """Rows of other videos, or without a uri, move and are assigned as without a dataset."""
-    rows = [
-        row(1, None, TWO, split_hash=EARLY, sort_key=1),
-        row(2, "train", TWO, "/y.mp4", split_hash=EARLY, sort_key=2),
-        row(3, None, TWO, "", split_hash=LATE, sort_key=3),
-        row(4, "eval", THREE, sort_key=4),
-        row(5, "train", THREE, "/y.mp4", split_hash=LATE, sort_key=5),
-    ]
-    found = told(rows, VIDEO, known=PART, eval_from="train:10")
-    assert found == "1 train*, 2 eval*, 3 test*, 5 train; 4 conflicting_splits; moved=1"
+    assert told(rows_of(one), VIDEO, known=there, eval_from=share) == expected
 
 
 def test_images_that_the_split_gave_to_eval():
@@ -497,10 +397,8 @@ def test_payloads_of_a_row_are_added_up_and_separated():
         (2, "missing_file", "/b2.jpg: gone")
     ]
     parts = payloads_of(planned[1], pair)
-    assert [(one.uri, one.bytes, one.version) for one in parts] == [
-        ("/c1.jpg", SIZE, "/c1.jpg"),
-        ("/c2.jpg", SIZE, "/c2.jpg"),
-    ]
+    payloads = [(one.uri, one.bytes, one.version) for one in parts]
+    assert payloads == [("/c1.jpg", SIZE, "/c1.jpg"), ("/c2.jpg", SIZE, "/c2.jpg")]
     one = PlannedRow(1, CSV, 1, "/x.jpg", "cat", SIZE, "v", False)
     assert payloads_of(one, IMAGE) == [one]
     assert payloads_of(one, VIDEO) == []
@@ -558,12 +456,8 @@ def test_files_of_rows_whose_split_is_known_are_not_read():
 
     def of(share):
         asked.clear()
-        rows = [
-            row(1, "train", uri="/1.jpg", sort_key=1),
-            row(2, None, uri="/2.jpg", sort_key=2),
-            row(3, None, uri="/3.jpg", sort_key=3)._replace(addresses='["/signed/3"]'),
-            row(4, "test", uri="/4.jpg", sort_key=4),
-        ]
+        rows = rows_of("1 train @/1.jpg #1, 2 @/2.jpg #2, 3 @/3.jpg #3, 4 test @/4.jpg #4")
+        rows[2] = rows[2]._replace(addresses='["/signed/3"]')
         return told(rows, contents=contents, group_by="content", eval_from=share)
 
     assert of(None) == f"1 train, 3 {split_by_content(b'a')}*, 4 test; 2 changed"

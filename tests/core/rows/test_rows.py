@@ -16,9 +16,8 @@ from recordgen.core.rows.row import (
     content_uri,
     is_content_uri,
     placing,
-    row_name,
 )
-from recordgen.rejects import Finding, OddLine, Reject, RejectCode, place_of, reject, to_lines
+from recordgen.rejects import Finding, Reject, RejectCode, place_of, reject, to_lines
 
 
 def test_a_reject_names_its_row():
@@ -43,47 +42,6 @@ def test_lines_of_a_table_get_a_split():
     rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
     assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
     assert rows.with_split(None) == rows
-
-
-def test_rows_travel_together():
-    rows = [Row("a" if n < 1500 else "b", n, None, f"{n}.jpg", "cat") for n in range(1600)]
-    bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
-    some = RowBatch.of(rows[150:152])
-    found = list(batched([rows[0], bad, *rows[1:150], some, *rows[152:], changed]))
-    sizes = [len(item.lines) for item in found if isinstance(item, RowBatch)]
-    assert sizes == [100, 50, 2, 1000, 348, 100]
-    assert found[0] == bad
-    assert changed in found
-    assert [row for item in found if isinstance(item, RowBatch) for row in item.rows] == rows
-    assert list(batched([])) == []
-
-
-def test_a_batch_has_only_columns_with_values():
-    """Groups and addresses are None if no row has any, and survive if one has."""
-    bare, full = (
-        Row("a.csv", 1, None, "1.jpg", None),
-        Row("a.csv", 2, "eval", "2.jpg", "x", "g", "[]"),
-    )
-    assert RowBatch.of([bare])[5:] == (None, None)
-    assert RowBatch.of([bare, full])[5:] == ((None, "g"), (None, "[]"))
-    assert list(RowBatch.of([bare, full]).rows) == [bare, full]
-
-
-def test_odd_lines_come_before_the_batch():
-    """Even the last one, behind all rows; a reject drops the changes of its line."""
-    adjusted = Adjustments()
-
-    def items():
-        adjusted.add_line("a.csv", 1, "JOINED_FILES", "again")
-        yield Row("a.csv", 2, None, "2.jpg", None)
-        adjusted.add("boxes_dropped", "of the reject")
-        yield Reject("a.csv", 3, "", "bad_line", "")
-        adjusted.add_line("a.csv", 4, "JOINED_FILES", "mark", "error")
-
-    first, reject_, last, batch = batched(items(), adjusted)
-    assert first == OddLine("a.csv", 1, "", "JOINED_FILES", "again")
-    assert (reject_.line, last.line, first.level, last.level) == (3, 4, "warning", "error")
-    assert list(batch.lines) == [2]
 
 
 def test_changes_name_their_row():
@@ -119,15 +77,6 @@ def test_texts_have_uris(text):
     assert is_content_uri(uri)
     assert content_digest(uri) == hashlib.sha256(data).digest()
     assert not is_content_uri(f"gs://{uri}")
-
-
-# uri, annotation, name
-NAMES = [("a.jpg", "cat", "a.jpg"), ("", "cat", "cat"), ("", None, ""), ("a.jpg", None, "a.jpg")]
-
-
-@pytest.mark.parametrize(("uri", "annotation", "name"), NAMES)
-def test_rows_are_placed_by_uri_or_annotation(uri, annotation, name):
-    assert row_name(uri, annotation) == name
 
 
 # seed, name, place; a change of these would move the rows of every existing dataset

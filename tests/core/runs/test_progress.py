@@ -137,11 +137,8 @@ def test_beam_metrics_log_and_dataset_agree(mixed_source, tmp_path, logged):
     assert counted == result.counts
 
     dataset = read_dataset(output)
-    assert {name: last[name] for name in ("rows_read", "rows_planned", "rows_rejected")} == {
-        "rows_read": 9,
-        "rows_planned": 5,
-        "rows_rejected": 2,
-    }
+    counts = {name: last[name] for name in ("rows_read", "rows_planned", "rows_rejected")}
+    assert counts == {"rows_read": 9, "rows_planned": 5, "rows_rejected": 2}
     assert (last["rows_read"], last["examples_written"]) == (dataset.rows.read, dataset.examples)
     assert last["rows_duplicate"] == dataset.rows.duplicates == 1
     assert last["rows_dropped"] == dataset.rows.dropped == 1

@@ -37,13 +37,7 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.deaths import (
-    DEATHS,
-    WHEN_ALL_IS_WRITTEN,
-    Death,
-    convert_and_die,
-    write_source,
-)
+from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
 from tests.settings import conversion
 
@@ -416,10 +410,8 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
     _shift_lines(images, Path(source))
     convert(source, expected, **more)
     result = resume(source, output, **more)
-    assert [(item.line, item.code) for item in result.rejects] == [
-        (6, "not_an_image"),
-        (23, "not_an_image"),
-    ]
+    codes = [(item.line, item.code) for item in result.rejects]
+    assert codes == [(6, "not_an_image"), (23, "not_an_image")]
     assert result.kept_shards == len(results) - 1
     assert tree_bytes(output) == tree_bytes(expected)
 
