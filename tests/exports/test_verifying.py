@@ -1,4 +1,4 @@
-"""The files of a finished output are compared with its ``dataset.json``; ``records.npy`` is made anew."""
+"""A finished output is compared with its ``dataset.json``; ``records.npy`` is made anew."""
 
 import json
 import os
