@@ -39,21 +39,18 @@ def default_threads(group: str = "/sys/fs/cgroup") -> int:
 def _cores_of_group(folder: str) -> int:
     """Return the cores that a control group (version 2 or 1) has time for, rounded up."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
-        if len(numbers := group_numbers(folder, names)) == 2 and numbers[0] > 0:
-            return -(-numbers[0] // numbers[1])
+        try:
+            quota, period = map(int, " ".join(_text(folder, name) for name in names).split())
+        except (OSError, ValueError):
+            continue  # no such file, or the quota is "max"
+        if quota > 0:
+            return -(-quota // period)
     return sys.maxsize
 
 
-def group_numbers(folder: str, names: Iterable[str]) -> list[int]:
-    """Return the numbers in files of a control group; none if a file is missing or says "max"."""
-    numbers: list[int] = []
-    try:
-        for name in names:
-            with open(os.path.join(folder, name)) as file:
-                numbers += map(int, file.read().split())
-    except (OSError, ValueError):
-        return []
-    return numbers
+def _text(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name)) as file:
+        return file.read()
 
 
 def threads_here(given: int | None) -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recordgen.core.ordered import group_numbers
-
 # The machine's free memory, and the folder of the control group.
 _MACHINE = "/proc/meminfo"
 _GROUP = "/sys/fs/cgroup"
@@ -63,7 +61,13 @@ def _free_of_machine(path: str) -> int:
         return _all_of_machine()
 
 
-def _of_group(folder: str) -> list[list[int]]:
+def _of_group(folder: str) -> list[tuple[int, int]]:
     """Return limit and usage of a control group; empty if it has no limit."""
-    found = (group_numbers(folder, names) for names in _LIMITS)
-    return [numbers for numbers in found if len(numbers) == 2]
+    found = []
+    for names in _LIMITS:
+        try:
+            most, taken = (int(Path(folder, name).read_text()) for name in names)
+        except (OSError, ValueError):
+            continue  # no such file, or the limit is "max"
+        found.append((most, taken))
+    return found
