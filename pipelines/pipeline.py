@@ -21,7 +21,7 @@ from pipelines.metadata import metadata_path
 from pipelines.settings import Settings
 from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.examplegen.parameters import OPTION_TYPES
+from recordgen.examplegen.driver import OPTION_TYPES
 from recordgen.features import statistics_features
 from recordgen.options import OPTIONS, make_options
 from recordgen.tasks import TASKS

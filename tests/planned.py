@@ -18,7 +18,7 @@ from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of
 from recordgen.core.rows.row import Group, PlacedRow, PlannedRow
 from recordgen.core.settings import Labels
-from recordgen.core.shards.task import PlannedRows
+from recordgen.core.shards import PlannedRows
 from recordgen.core.task.task import Task
 from recordgen.measures.likeness import find_alike
 from recordgen.measures.pictures import picture_facts

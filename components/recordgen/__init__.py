@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset as Dataset
     from recordgen.core.dataset.manifest import read_dataset as read_dataset
     from recordgen.errors import RecordgenError as RecordgenError
-    from recordgen.exports.diff.api import diff as diff
+    from recordgen.exports.diff import diff as diff
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
     from recordgen.reading import load as load
@@ -45,7 +45,7 @@ _EXPORTS = {
     "Schema": "tables.columns",
     "check": "conversion.doors",
     "convert": "conversion.doors",
-    "diff": "exports.diff.api",
+    "diff": "exports.diff",
     "eval_dataset": "reading",
     "input_fn": "reading",
     "load": "reading",

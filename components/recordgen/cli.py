@@ -329,7 +329,7 @@ def _export(args: argparse.Namespace) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     from recordgen.conversion.texts.differences import difference_summary
-    from recordgen.exports.diff.api import diff
+    from recordgen.exports.diff import diff
 
     found = diff(args.old, args.new, by=args.by)
     if args.json:

@@ -28,7 +28,7 @@ NotUnderstoodError and DataError are also RemediedErrors: they may know options 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -295,6 +295,12 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else otherwise
+
+
+def check_one_of(name: str, value: object, allowed: Collection[str | None]) -> None:
+    """Check that a value is one of some words. Raises: UsageError."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})")
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:

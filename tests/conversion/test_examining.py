@@ -24,7 +24,7 @@ from recordgen.core.facts.columns import facts_of
 from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards import ShardResult
 from recordgen.measures.pictures import Looks, measured
 from recordgen.options import make_options
 

@@ -18,7 +18,7 @@ from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import find_planned
-from recordgen.core.runs.parts import PlannedParts, worker_lease
+from recordgen.core.runs.lease import PlannedParts, worker_lease
 from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import (
     OutputBusyError,

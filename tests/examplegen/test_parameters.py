@@ -14,8 +14,8 @@ from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.examplegen.driver import OPTION_TYPES, ExampleGenParameters
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor, newest
-from recordgen.examplegen.parameters import OPTION_TYPES, ExampleGenParameters
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, make_options
 from tests.examplegen.configs import input_config, output_config

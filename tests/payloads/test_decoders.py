@@ -39,7 +39,7 @@ CALLERS = {
     "simplejpeg": {
         "access/decode.py": "reads the header first",
         "payloads/jpeg_decoding.py": "reads the frame first",
-        "core/shards/task.py": "uses the version only",
+        "core/shards.py": "uses the version only",
     },
 }
 

@@ -8,7 +8,7 @@ from google.cloud import aiplatform
 
 from pipelines import vertex
 from pipelines.pipeline import LOCAL_BEAM_ARGS
-from recordgen.examplegen.parameters import OPTION_TYPES
+from recordgen.examplegen.driver import OPTION_TYPES
 
 REQUIRED = [
     *("--data", "gs://bucket/data", "--pipeline-root", "gs://bucket/root"),

@@ -19,7 +19,7 @@ from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow, Row
 from recordgen.core.task.task import placing_name
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.errors import DataError, SourceError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
@@ -331,8 +331,8 @@ def test_batches(output):
     assert sum(len(numbers) for _, numbers in data) == 10
     with pytest.raises(DataError, match="test"):
         recordgen.input_fn(output, split="test")
-    with pytest.raises(UsageError, match=r"^label_mode .*'multi_hot'"):
-        recordgen.input_fn(output, label_mode="multi_hot")
+    light = recordgen.eval_dataset(output, split="train", only=["light"], weights={"light": 2.0})
+    assert [(set(n.numpy()), set(w.numpy())) for _, n, w in light] == [({1}, {2.0})]
 
 
 def code_blocks(section):

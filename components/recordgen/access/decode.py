@@ -28,7 +28,7 @@ from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.scales import parse_scale, scale_for
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, check_one_of
 from recordgen.features import OBJECT_FIELDS, RAW, RAW_CHANNELS
 
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ class Decoder:
     def __post_init__(self) -> None:
         """Check the values. Raises: UsageError."""
         for name, known in _WORDS.items():
-            if getattr(self, name) not in known:
-                raise UsageError(
-                    f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
-                )
+            check_one_of(name, getattr(self, name), known)
         # Found on the path, whether it is imported or not.
         has_torch = PathFinder.find_spec("torch") is not None
         if self.method == "auto":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, check_one_of
 
 Channels = tuple[float, float, float]
 
@@ -121,10 +121,7 @@ def parse_scale(text: str) -> tuple[str, str]:
     if name in DTYPES and not dtype:
         name, dtype = AUTO, name
     dtype = dtype or "float32"
-    if dtype not in DTYPES:
-        raise UsageError(
-            f"the type in scale or dtype must be one of {', '.join(DTYPES)} (got {dtype!r})"
-        )
+    check_one_of("the type in scale or dtype", dtype, DTYPES)
     scale_for(name, dtype)  # checks both
     return name, dtype
 

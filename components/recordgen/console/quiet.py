@@ -21,6 +21,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from recordgen.core.ordered import beside
+
 _ALIVE_SECONDS = 5.0
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
@@ -87,17 +89,14 @@ def _ignore_warnings() -> None:
 @contextmanager
 def waiting(what: str, say: Callable[[str], object]) -> Iterator[None]:
     """Say every five seconds, until the block ends, what it does: ``loading TFX … 10 s``."""
-    ended, since = threading.Event(), time.monotonic()
+    since = time.monotonic()
 
-    def run() -> None:
+    def report(ended: threading.Event) -> None:
         while not ended.wait(_ALIVE_SECONDS):
             say(f"{what} … {time.monotonic() - since:.0f} s")
 
-    threading.Thread(target=run, daemon=True).start()
-    try:
+    with beside(report):
         yield
-    finally:
-        ended.set()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ from recordgen.core.runs.commit import (
     take_back,
 )
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.parts import (
+from recordgen.core.runs.lease import (
     PlannedParts,
     check_plan,
     check_planned,

@@ -33,7 +33,7 @@ from recordgen.core.planning.plan import too_many
 from recordgen.core.progress import CHECKS, SHARDS, Phases
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.task import SplitSum
+from recordgen.core.shards import SplitSum
 from recordgen.core.task.task import GAP, HAS, INEXACT, Examples
 from recordgen.errors import RunnerError
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec

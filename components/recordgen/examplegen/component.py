@@ -17,7 +17,7 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.errors import UsageError, check_names
-from recordgen.examplegen import driver, executor, parameters
+from recordgen.examplegen import driver, executor
 from recordgen.options import AUTO, OPTIONS, OptionValues, make_options, option_text
 
 if TYPE_CHECKING:
@@ -37,16 +37,15 @@ class AutoMLExampleGenSpec(component_spec.ComponentSpec):
         },
         # Unset means 80/10/10, or the names of the input splits.
         specs.OUTPUT_CONFIG_KEY: _Parameter(type=example_gen_pb2.Output, optional=True),
-        parameters.DATASET_VERSION_KEY: _Parameter(type=str, optional=True),
-        parameters.FINGERPRINT_IMAGES_KEY: _Parameter(type=int, optional=True),
-        parameters.DEFAULTS_KEY: _Parameter(type=str, optional=True),
+        driver.DATASET_VERSION_KEY: _Parameter(type=str, optional=True),
+        driver.FINGERPRINT_IMAGES_KEY: _Parameter(type=int, optional=True),
+        driver.DEFAULTS_KEY: _Parameter(type=str, optional=True),
         **{
-            name: _Parameter(type=kind, optional=True)
-            for name, kind in parameters.OPTION_TYPES.items()
+            name: _Parameter(type=kind, optional=True) for name, kind in driver.OPTION_TYPES.items()
         },
     }
     INPUTS: ClassVar[dict[str, component_spec.ChannelParameter]] = {
-        parameters.PREVIOUS_KEY: component_spec.ChannelParameter(
+        driver.PREVIOUS_KEY: component_spec.ChannelParameter(
             type=standard_artifacts.Examples, optional=True
         )
     }
@@ -127,7 +126,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         Raises: UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
         options.setdefault("fail_on", NO_EVAL)
-        check_names(options, tuple(parameters.OPTION_TYPES))
+        check_names(options, tuple(driver.OPTION_TYPES))
         # Only what is given, so that a version without an option runs pipelines that do not use it.
         given = _properties(options)
         # Check the values that are known now; runtime parameters are checked in the run.
@@ -137,21 +136,21 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         if previous is not None and (given.get("vocabulary") or given.get("labels", AUTO) != AUTO):
             raise UsageError("previous already numbers the labels; omit vocabulary and labels")
         if input_config is None:
-            input_config = example_gen.make_default_input_config(parameters.DEFAULT_PATTERN)
+            input_config = example_gen.make_default_input_config(driver.DEFAULT_PATTERN)
         if isinstance(output_config, example_gen_pb2.Output):
-            parameters.split_fractions(output_config)
+            driver.split_fractions(output_config)
         if isinstance(input_config, example_gen_pb2.Input):
             known = output_config if isinstance(output_config, example_gen_pb2.Output) else None
-            parameters.check_splits(input_config, known)
+            driver.check_splits(input_config, known)
         # A later version may have lost an option: it then ignores it at this default.
         defaults = _properties({name: OPTIONS[name].default for name in given})
         optional = {
             specs.OUTPUT_CONFIG_KEY: output_config,
             specs.RANGE_CONFIG_KEY: range_config,
-            parameters.DATASET_VERSION_KEY: dataset_version,
+            driver.DATASET_VERSION_KEY: dataset_version,
             **given,
-            parameters.DEFAULTS_KEY: json.dumps({**defaults, "fail_on": NO_EVAL}),
-            parameters.PREVIOUS_KEY: previous,
+            driver.DEFAULTS_KEY: json.dumps({**defaults, "fail_on": NO_EVAL}),
+            driver.PREVIOUS_KEY: previous,
         }
         spec = AutoMLExampleGenSpec(
             input_base=input_base,
@@ -168,7 +167,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
 def _properties(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options for ML Metadata, which has no lists, no booleans, and no 1 as a float."""
-    kinds = parameters.OPTION_TYPES
+    kinds = driver.OPTION_TYPES
     return {name: _as_property(option_text(name, x), kinds[name]) for name, x in options.items()}
 
 

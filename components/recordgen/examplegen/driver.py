@@ -1,26 +1,30 @@
-"""The driver of AutoMLExampleGen: TFX's driver, with images in the fingerprint."""
+"""The driver of AutoMLExampleGen: TFX's driver, with images in the fingerprint.
+
+It completes the execution properties of the component, which are decoded here into one frozen,
+validated value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tfx.components.example_gen import driver
+from tfx.components.example_gen import driver, input_processor
 from tfx.components.example_gen import utils as example_gen
 from tfx.orchestration import data_types
-from tfx.proto import example_gen_pb2
+from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
+from recordgen import storage
 from recordgen.conversion.fingerprint import image_fingerprint
-from recordgen.examplegen.parameters import (
-    FINGERPRINT_IMAGES_KEY,
-    folders_as_patterns,
-    given_options,
-    import_files,
-    patterns_as_folders,
-    span_errors,
-)
+from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, SplitRule, split_named
+from recordgen.errors import SourceError, UsageError, check_gone
+from recordgen.formats.import_file import ImportFile
+from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 
 
 class AutoMLExampleGenDriver(driver.FileBasedDriver):
@@ -69,3 +73,231 @@ def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
     )
     files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
     return f"{fingerprint}\n{image_fingerprint(files, given_options(properties))}"
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+DATASET_VERSION_KEY = "dataset_version"
+PREVIOUS_KEY = "previous"
+FINGERPRINT_IMAGES_KEY = "fingerprint_images"
+DEFAULTS_KEY = "option_defaults"  # JSON: the given options' defaults when the pipeline was compiled
+DEFAULT_PATTERN = "*.csv"
+
+#: The options, which are execution parameters, with their types.
+OPTION_TYPES: Mapping[str, type] = {name: option.kind for name, option in OPTIONS.items()}
+
+
+def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions | None:
+    """Return the shares of splits for rows without one; None if the config has none.
+
+    ``splits {name: "train" hash_buckets: 9} splits {name: "eval" hash_buckets: 1}`` → 9 : 1.
+
+    Raises:
+        UsageError: a split lacks name or buckets, or is repeated; or ``partition_feature_name`` is
+            set.
+    """
+    if output_config is None or not output_config.split_config.splits:
+        return None
+    config = output_config.split_config
+    if config.partition_feature_name:
+        raise UsageError(
+            f"output_config.split_config.partition_feature_name is not supported (got "
+            f"{config.partition_feature_name!r}): rows are split before their images are read; "
+            f"use group_by for a column of the import file, or group_by='content'"
+        )
+    names = tuple(split.name for split in config.splits)
+    weights = tuple(split.hash_buckets for split in config.splits)
+    if not all(names) or min(weights) < 1 or len(set(names)) < len(names):
+        raise UsageError(
+            f"output_config.split_config.splits must have distinct names and hash_buckets ≥ 1 "
+            f"(got {dict(zip(names, weights, strict=True))})"
+        )
+    return SplitFractions(names, weights)
+
+
+def check_splits(
+    input_config: example_gen_pb2.Input, output_config: example_gen_pb2.Output | None
+) -> None:
+    """Check that the two configurations fit each other, as TFX's own ExampleGens do.
+
+    Raises:
+        UsageError: there is no input split, or one lacks name or pattern, or is repeated; or there
+            are output splits for several input splits.
+    """
+    splits = input_config.splits
+    names = [split.name for split in splits]
+    if not splits or not all(s.name and s.pattern for s in splits) or len(set(names)) < len(names):
+        raise UsageError(
+            f"input_config.splits must have distinct names and a pattern each "
+            f"(got {[(split.name, split.pattern) for split in splits]})"
+        )
+    if len(splits) > 1 and output_config is not None and output_config.split_config.splits:
+        raise UsageError(
+            f"output_config.split_config needs a single input split (got {names}): with several, "
+            f"rows without a split get the name of their input split"
+        )
+
+
+def folders_as_patterns(input_config: str) -> str:
+    """Return ``input_config`` (JSON) with each folder as a pattern of its entries.
+
+    ``span-{SPAN}/`` → ``span-{SPAN}/*``: TFX matches names, and no name ends with a slash. It would
+    find no span, or fail with "Glob pattern does not match regex pattern".
+    """
+    config = proto_utils.json_to_proto(input_config, example_gen_pb2.Input())
+    for split in config.splits:
+        if split.pattern.endswith("/"):
+            split.pattern += "*"
+    return str(proto_utils.proto_to_json(config))
+
+
+def patterns_as_folders(resolved: str, given: str) -> str:
+    """Undo :func:`folders_as_patterns` after TFX has filled span and version into the patterns.
+
+    ``span-7/*`` → ``span-7/``, if the pattern in ``given`` ends with a slash.
+    """
+    config = proto_utils.json_to_proto(resolved, example_gen_pb2.Input())
+    before = proto_utils.json_to_proto(given, example_gen_pb2.Input())
+    for split, old in zip(config.splits, before.splits, strict=True):
+        if old.pattern.endswith("/"):
+            split.pattern = split.pattern.removesuffix("*")
+    return str(proto_utils.proto_to_json(config))
+
+
+@contextmanager
+def span_errors(input_base: str) -> Iterator[None]:
+    """Turn TFX's errors about spans and versions into SourceError."""
+    try:
+        yield
+    except ValueError as exc:
+        raise SourceError(
+            f"{input_base}: {exc}; the patterns of input_config and range_config must match "
+            f"existing files"
+        ) from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleGenParameters:
+    """The parameters of one execution.
+
+    Attributes:
+        files: the import files, each with the default split of its rows.
+        span: the span that was read; 0 without spans.
+        version: the version that was read; None without versions.
+        fingerprint: the driver's fingerprint of the input.
+        dataset_version: the user's name for this data; empty if not set.
+    """
+
+    files: tuple[ImportFile, ...]
+    options: ConvertOptions
+    span: int
+    version: int | None
+    fingerprint: str
+    dataset_version: str
+
+    @classmethod
+    def from_exec_properties(cls, properties: Mapping[str, Any]) -> ExampleGenParameters:
+        """Decode TFX's execution properties.
+
+        Usually a driver has filled numbers into the patterns and added ``span``, ``version`` and
+        ``input_fingerprint``. Open-source Kubeflow Pipelines runs no driver: there they are
+        resolved here, in the same way.
+
+        Raises:
+            UsageError: a value is not allowed.
+            SourceError: no input matches the span, date or version of the patterns.
+        """
+        input_base = properties[specs.INPUT_BASE_KEY]
+        input_config = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
+        if input_config is None:
+            input_config = example_gen.make_default_input_config(DEFAULT_PATTERN)
+        output_config = _proto(properties, specs.OUTPUT_CONFIG_KEY, example_gen_pb2.Output)
+        check_splits(input_config, output_config)
+
+        span = properties.get(example_gen.SPAN_PROPERTY_NAME)
+        version = properties.get(example_gen.VERSION_PROPERTY_NAME)
+        fingerprint = properties.get(example_gen.FINGERPRINT_PROPERTY_NAME)
+        if span is None:
+            range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
+            found = proto_utils.json_to_proto(
+                folders_as_patterns(proto_utils.proto_to_json(input_config)),
+                example_gen_pb2.Input(),
+            )
+            with span_errors(input_base):
+                processor = input_processor.FileBasedInputProcessor(
+                    input_base, found.splits, range_config
+                )
+                span, version = processor.resolve_span_and_version()
+                fingerprint = processor.get_input_fingerprint(span, version)
+                for split in input_config.splits:
+                    split.pattern = processor.get_pattern_for_span_version(
+                        split.pattern, span, version
+                    )
+
+        options = given_options(properties)
+        if (fractions := split_fractions(output_config)) is not None:
+            if options.split.fractions != DEFAULT_FRACTIONS:
+                raise UsageError(
+                    f"output_config and split={options.split} both set the shares of the splits; "
+                    f"give only one of them"
+                )
+            # Hash buckets are for rows without a split, whatever their file is called.
+            options = replace(options, split=SplitRule(fractions, "no"))
+        return cls(
+            files=import_files(input_base, input_config, output_config),
+            options=options,
+            span=int(span),
+            version=None if version is None else int(version),
+            fingerprint=fingerprint or "",
+            dataset_version=properties.get(DATASET_VERSION_KEY) or "",
+        )
+
+
+def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
+    """Return the options of an execution; rows only reach allowed files.
+
+    Raises: UsageError: a value is not allowed, or its option has gone; see :func:`check_gone`.
+    """
+    defaults = json.loads(properties.get(DEFAULTS_KEY) or "{}")
+    passed = {name: properties[name] for name in defaults if properties.get(name) is not None}
+    check_gone(passed, OPTION_TYPES, defaults)
+    # Vertex AI passes parameters as JSON, in which numbers are doubles.
+    given = {
+        name: kind(properties[name])
+        for name, kind in OPTION_TYPES.items()
+        if properties.get(name) is not None
+    }
+    return replace(make_options(without_unset(given, OPTIONS)), confined=True)
+
+
+def import_files(
+    input_base: str,
+    input_config: example_gen_pb2.Input,
+    output_config: example_gen_pb2.Output | None,
+) -> tuple[ImportFile, ...]:
+    """Return the import files of all input splits.
+
+    With several input splits, or an empty ``output_config``, rows without a split get the name of
+    their input split; else a split is assigned. Words of ML_USE mean the same as in a row: ``val``
+    is ``eval``.
+    """
+    uses_names = len(input_config.splits) > 1 or (
+        output_config is not None and not output_config.split_config.splits
+    )
+    return tuple(
+        ImportFile(path, split_named(split.name) if uses_names else None)
+        for split in input_config.splits
+        for path in _matching(storage.join(input_base, split.pattern))
+    )
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the matching import files; a pattern that ends with ``/`` is a folder."""
+    return [pattern] if pattern.endswith("/") else storage.list_files(pattern)
+
+
+def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
+    """Return the proto message whose JSON is under ``key``, or None."""
+    text = properties.get(key)
+    return proto_utils.json_to_proto(text, kind()) if text else None

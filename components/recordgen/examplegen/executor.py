@@ -23,7 +23,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
-from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
+from recordgen.examplegen.driver import PREVIOUS_KEY, ExampleGenParameters
 
 # TFX's only name for TFRecords, compressed or not: TFX detects compression by the suffix ``.gz``.
 # With any other text, StatisticsGen and Transform fail. The custom property ``compression`` holds

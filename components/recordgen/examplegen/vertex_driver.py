@@ -24,9 +24,13 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen import storage
 from recordgen.errors import RecordgenError
-from recordgen.examplegen.driver import with_images
+from recordgen.examplegen.driver import (
+    folders_as_patterns,
+    patterns_as_folders,
+    span_errors,
+    with_images,
+)
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor
-from recordgen.examplegen.parameters import folders_as_patterns, patterns_as_folders, span_errors
 
 _MODULE = "recordgen.examplegen.vertex_driver"  # in the job, __name__ is __main__
 _EXECUTOR = f"{AutoMLExampleGenExecutor.__module__}.{AutoMLExampleGenExecutor.__qualname__}"

@@ -8,8 +8,8 @@
     features.json     TensorFlow Datasets                      :mod:`recordgen.exports.tfds`
     a copy            other trainers                           :mod:`recordgen.exports.copying`
 
-An export is a subclass of :class:`Export` in a module of its own. Other packages install theirs
-with an entry point, whose name is the name in ``recordgen export NAME``::
+An export is a subclass of :class:`Export`. Other packages install theirs with an entry point, whose
+name is the name in ``recordgen export NAME``::
 
     [project.entry-points."recordgen.exports"]
     label_counts = "label_counts:LabelCounts"

@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
-from recordgen.errors import UsageError, check_gone
+from recordgen.errors import UsageError, check_gone, check_one_of
 
 #: Where convert reads and writes: at the uri itself (uri), in the launcher's folder (path), or at
 #: one of them by the uri's scheme (auto).
@@ -178,8 +178,7 @@ def place_of(artifact: Artifact, transfer: str) -> str:
 
     Raises: UsageError: ``transfer`` is unknown.
     """
-    if transfer not in TRANSFERS:
-        raise UsageError(f"transfer must be one of {', '.join(TRANSFERS)} (got {transfer!r})")
+    check_one_of("transfer", transfer, TRANSFERS)
     is_direct = transfer == "uri" or (transfer == "auto" and artifact.uri.startswith("gs://"))
     return artifact.uri if is_direct else launcher_path(artifact.uri)
 

@@ -41,7 +41,7 @@ from recordgen.core.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.errors import UsageError, check_names
+from recordgen.errors import UsageError, check_names, check_one_of
 from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
 from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
@@ -486,8 +486,8 @@ class ConvertOptions:
     def _check_value(self, name: str, declared: Option) -> None:
         """Check a value against its declaration. Raises: UsageError."""
         value = getattr(self, name)
-        if declared.choices is not None and value not in declared.choices:
-            raise UsageError(f"{name} must be one of {', '.join(declared.choices)} (got {value!r})")
+        if declared.choices is not None:
+            check_one_of(name, value, declared.choices)
         is_number = isinstance(value, int | float) and 0 < value < math.inf
         if declared.above_zero and value is not declared.default and not is_number:
             raise UsageError(f"{name} must be a number above 0 (got {value!r})")

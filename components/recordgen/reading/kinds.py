@@ -9,15 +9,18 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.access.shards import ShardSet
-from recordgen.core.dataset.manifest import EXAMPLES
+from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
+from recordgen.reading.decoding import as_written
+from recordgen.reading.foreign import check_record, keeping_labelled
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import AUTO, ReadOptions, RecordOptions, TaskOptions
-from recordgen.reading.parsing import to_parsing_spec
-from recordgen.reading.plan import ReadPlan, plan_reading, plan_records
+from recordgen.reading.options import AUTO, LabelOptions, ReadOptions, RecordOptions, TaskOptions
+from recordgen.reading.parsing import parse_named, to_parsing_spec
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import BatchReading, keeping
+from recordgen.reading.targets import Targets
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 
@@ -91,6 +94,47 @@ def parsed_kind(
         return BatchReading(plan, options, keeping(options.predicate, lambda: spec), parse)
 
     return Kind(options=TaskOptions, plan=plan_records, reading=reading)
+
+
+def labelled_kind(
+    features: Mapping[str, FeatureSpec],
+    inputs: Callable[[Mapping[str, tf.Tensor], Dataset | None], Any],
+    *,
+    text: str,
+    label: str,
+) -> Kind:
+    """Return the :class:`Kind` of a task that labels whole examples, for its ``reading``.
+
+    Args:
+        features: the features that ``inputs`` takes.
+        inputs: takes a batch of parsed features by name, and the dataset of the shards, if they
+            have one; returns what a model gets.
+        text: the feature with the texts of labels.
+        label: the feature with their numbers.
+    """
+    spec = to_parsing_spec(features)
+
+    def reading(shards: ShardSet, plan: ReadPlan, options: LabelOptions) -> BatchReading:
+        if plan.classes is None:
+            raise TypeError("a plan for labels has classes")
+        targets = Targets(plan.classes, options, text=text, label=label)
+        extras, stored = check_record(shards, plan, options, tuple(targets.spec))
+
+        @as_written
+        def to_batch(records: tf.Tensor) -> Any:
+            parsed = parse_named(records, {**spec, **targets.spec}, stored)
+            parts = [inputs(parsed, shards.dataset)]
+            if targets.mode is not None:
+                parts += targets.parts(targets.labels(parsed), records.shape[0])
+            if extras:
+                found = tf.io.parse_example(records, dict(extras))
+                parts.append({name: found[name] for name in extras})
+            return parts[0] if len(parts) == 1 else tuple(parts)
+
+        keep = keeping_labelled(shards, plan, options, targets, stored, {})
+        return BatchReading(plan, options, keep, to_batch)
+
+    return Kind(options=LabelOptions, plan=plan_texts, reading=reading)
 
 
 #: Images with labels, boxes or masks, which the engine reads itself.

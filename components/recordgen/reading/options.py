@@ -12,15 +12,9 @@ from typing import Any, Final, Literal
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.scales import parse_scale
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import UsageError, check_names
+from recordgen.errors import UsageError, check_names, check_one_of
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
 from recordgen.registry import TASK_CHOICES
-
-
-def check_one_of(name: str, value: object, allowed: Collection[str | None]) -> None:
-    """Check that a value is one of some words. Raises: UsageError."""
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})")
 
 
 def check_at_least(least: int, **named: Any) -> None:

@@ -198,6 +198,9 @@ def _factors(bits: int) -> _Hashes:
     return mixed(np.arange(1, (1 << bits) + 1, dtype=np.uint64)) | np.uint64(1)
 
 
+# --- columns of Arrow ----------------------------------------------------------------------------
+
+
 # Arrow's type stubs, if installed, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordgen.errors import UsageError, did_you_mean
+from recordgen.errors import UsageError, check_one_of, did_you_mean
 from recordgen.messages.masking import without_secrets
 
 #: The image's size in pixels, for boxes in pixels.
@@ -91,9 +91,7 @@ class Columns:
             if not value:
                 raise UsageError(f"columns: {name!r} needs the name of a column (got none)")
             if name in _SETTINGS:
-                if value not in _SETTINGS[name]:
-                    values = ", ".join(_SETTINGS[name])
-                    raise UsageError(f"columns: {name} must be one of {values} (got {value!r})")
+                check_one_of(f"columns: {name}", value, _SETTINGS[name])
                 settings[name] = value
                 continue
             role, _, kind = name.partition(":")

@@ -9,7 +9,7 @@ from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import DataError, UsageError, check_names
+from recordgen.errors import DataError, UsageError, check_names, check_one_of
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
 
@@ -275,8 +275,8 @@ def check_value(setting: Option, value: object) -> None:
     is_size = setting.metavar == "H W"  # which is checked before
     if is_size or (value is None and setting.default is None):
         return
-    if setting.choices and value not in setting.choices:
-        raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
+    if setting.choices:
+        check_one_of(name, value, setting.choices)
     if setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
         raise UsageError(f"{name} must be a whole number (got {value!r})")
     if setting.kind is float:

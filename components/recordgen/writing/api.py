@@ -56,6 +56,7 @@ from recordgen.errors import (
     OutputExistsError,
     StorageError,
     UsageError,
+    check_one_of,
     names_checked,
 )
 from recordgen.exports.export import WRITTEN, Output, described_names, exported, no_files
@@ -353,10 +354,7 @@ def _check_arguments(shards: int | None, workers: int | None, split: str, compre
             f"split must be a name of letters, digits, '-', '_' and '.', such as 'train' "
             f"(got {split!r})"
         )
-    if compression not in COMPRESSIONS:
-        raise UsageError(
-            f"compression must be one of {', '.join(COMPRESSIONS)} (got {compression!r})"
-        )
+    check_one_of("compression", compression, COMPRESSIONS)
 
 
 def _other_splits(target: str, split: str, compression: str, *, overwrite: bool) -> Dataset | None:

@@ -1,23 +1,36 @@
-"""One table of words names splits in every format; near misses are suggested."""
+"""One table of words names splits in every format; rows without a word get one by shares."""
 
 import json
+import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from recordgen.core.dataset.splits import find_split, parse_ml_use, word_in_folders
-from recordgen.core.rows.row import Adjustments, Row
-from recordgen.errors import SplitNotFoundError
+from recordgen.core.dataset.splits import (
+    SPLITS,
+    SplitFractions,
+    SplitRule,
+    find_split,
+    parse_ml_use,
+    split_named,
+    split_order,
+    word_in_folders,
+)
+from recordgen.core.rows.row import Adjustments, Group, PlacedRow, Row
+from recordgen.errors import SplitNotFoundError, UsageError
 from recordgen.formats import automl_jsonl
 from recordgen.formats import declared_rows as declared
 from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.detect import detect
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
-from recordgen.options import ConvertOptions
+from recordgen.options import ConvertOptions, make_options
 from recordgen.rejects import Reject
+from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 from tests.formats.sources import frame_rows
+from tests.planned import chosen, resolved
 from tests.rows import read_rows
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
@@ -128,3 +141,155 @@ def test_a_split_is_found_under_its_own_name_first():
     assert find_split("out", "val", ["eval", "val"]) == "val"
     with pytest.raises(SplitNotFoundError, match=r"out: .*'test'.*train, eval"):
         find_split("out", "test", ["train", "eval"])
+
+
+# --- split fractions: the hashes of each split; names of splits;  --------------------------------
+
+
+# weights, the split of each of several equal ranges of hashes
+SHARES = [
+    ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),
+    ((1, 0, 1), ["train", "test"]),
+    ((0, 1), ["eval"]),
+    ((2, 1, 0), ["train", "train", "eval"]),
+    ((7,), ["train"] * 7),
+]
+
+
+@pytest.mark.parametrize(("weights", "splits"), SHARES)
+def test_each_split_owns_its_share(weights, splits):
+    fractions = SplitFractions(SPLITS[: len(weights)], weights)
+    starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
+    assert starts[-1] == 1 << 64
+    assert [chosen(fractions, start) for start in starts[:-1]] == splits
+    assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
+
+
+def test_splits_of_any_name_have_their_weights():
+    fractions = SplitFractions(("day", "night"), (3, 1))
+    assert str(fractions) == "day:3,night:1"
+    assert chosen(fractions, (3 << 62) - 1) == "day"
+    assert chosen(fractions, 3 << 62) == "night"
+
+
+@pytest.mark.parametrize(("names", "weights"), [(("train",), (1, 2)), ((), ())])
+def test_each_split_needs_one_weight(names, weights):
+    """As many names as weights, and at least one."""
+    with pytest.raises(UsageError, match=f"{len(names)} names and {len(weights)} weights"):
+        SplitFractions(names, weights)
+
+
+def test_train_eval_and_test_come_first():
+    names = ["test", "a", "zebra", "eval", "b", "train"]
+    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
+
+
+def test_a_label_is_no_split(tmp_path):
+    """Whether a folder holds a split depends on where the tree of folders begins."""
+    for label in ("cat", "dog"):
+        (tmp_path / "DEV" / label).mkdir(parents=True)
+        (tmp_path / "DEV" / label / f"{label}.jpg").touch()
+    options = ConvertOptions(task="image_classification", format="folder")
+    for root, split in ((tmp_path, "eval"), (tmp_path / "DEV", None)):
+        row, _ = read_rows(options, ImportFile(f"{root}/"))
+        assert isinstance(row, Row)
+        assert (row.split, row.annotation) == (split, "cat")
+
+
+def test_words_of_ml_use_name_their_split():
+    """Other names stay as they are."""
+    words = {"val": "eval", "TRAIN": "train", "mine": "mine", "unassigned": "unassigned", "": ""}
+    assert {word: split_named(word) for word in words} == words
+
+
+# eval_from, the recorded text
+EVAL_FROM = [
+    ("train:10", "train:10"),
+    ("TRAIN:10.0", "train:10"),
+    ("training:2.5", "train:2.5"),
+    ("all:99.5", "all:99.5"),
+    ("a:b:0.5", "a:b:0.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "option"), EVAL_FROM)
+def test_every_spelling_of_eval_from_is_recorded_alike(text, option):
+    assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
+
+
+NO_SHARES = ("train", "10", "train:", ":10", "train:0", "train:100", "train:nan")
+
+
+@pytest.mark.parametrize("text", [*NO_SHARES, "val:5", "eval:5", "unassigned:5"])
+def test_a_wrong_eval_from_is_an_error_with_its_value(text):
+    with pytest.raises(UsageError, match=re.escape(f"train:10 (got {text!r})")):
+        ConvertOptions(eval_from=text)
+
+
+def test_shares_grow_and_go_by_the_lower_bits():
+    hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
+    few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
+    assert (len(few), len(many)) == (103, 512)
+    assert few < many
+    edge = 7 << 32 | 1 << 31
+    assert moved("a:50", "a", [edge - 1, edge]) == {edge - 1}
+    assert moved("a:50", "test", [0]) == set()
+
+
+def moved(share, split, hashes):
+    """Return the split hashes of the rows of a split that ``share`` moves to ``eval``."""
+    rows = [
+        PlacedRow(n, split_hash, "a.csv", n, split, f"{n}", "x")
+        for n, split_hash in enumerate(hashes)
+    ]
+    planned, _ = resolved(
+        rows,
+        options=ConvertOptions(eval_from=share),
+        task=ImageClassification(),
+        drop_unnamed=False,
+        infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
+        contents=lambda asked: [],
+    )
+    return {hashes[row.line] for row in planned.get(Group("eval", None), [])}
+
+
+# what a user gives, its text, what dataset.json has
+RULES = [
+    ("90,10", "90,10", "train:90,eval:10"),
+    ("1", "1", "train:1"),
+    ("80, 10,10", "80,10,10", "train:80,eval:10,test:10"),
+    ("", "80,10,10", "train:80,eval:10,test:10"),
+    ("eval:1, train:3", "eval:1,train:3", "eval:1,train:3"),
+    ("train:3,test:1,names=no", "train:3,test:1,names=no", "train:3,test:1,names=no"),
+    ("names=yes", "80,10,10,names=yes", "train:80,eval:10,test:10,names=yes"),
+    ([8, 2], "8,2", "train:8,eval:2"),
+    ((np.int64(1),), "1", "train:1"),
+    ({"train": 80, "validation": 20}, "80,20", "train:80,eval:20"),
+    ({"train": 3, "TEST": 1, "names": "no"}, "train:3,test:1,names=no", "train:3,test:1,names=no"),
+    ({"names": "yes"}, "80,10,10,names=yes", "train:80,eval:10,test:10,names=yes"),
+]
+
+
+@pytest.mark.parametrize(("given", "text", "recorded"), RULES, ids=str)
+def test_a_rule_has_one_text(given, text, recorded):
+    """Texts, sequences and mappings of shares are one rule at every door."""
+    rule = SplitRule.of(given)
+    assert (str(rule), rule.recorded) == (text, recorded)
+    assert SplitRule.of(text) == rule == SplitRule.of(rule)
+    assert make_options({"split": given}).split == rule == ConvertOptions(split=given).split
+
+
+NO_RULES = [
+    *({"train": 0.8, "eval": 0.2}, {"train": "80"}, {"training": 1, "train": 1}, {"holdout": 1}),
+    *({1: 1}, {}, {80, 20}, 80, None, b"80", [True], [[80]], {"names": "maybe"}, [1, 2, 3, 4]),
+    *("eighty", "holdout:80", "80,names=perhaps", "names=maybe", "train:x,eval:1", "1,x"),
+    *("80;10;10", "1,2,3,4", "-1,2", "0,0,0", "train:80,20"),
+]
+
+
+@pytest.mark.parametrize("given", NO_RULES, ids=str)
+def test_other_rules_are_refused(given):
+    """The error names the option."""
+    for make in (ConvertOptions, lambda split: make_options({"split": split})):
+        with pytest.raises(UsageError, match=r"^split[ :]"):
+            make(split=given)

@@ -23,7 +23,7 @@ from recordgen.core.rows.row import (
     content_uri,
     placing,
 )
-from recordgen.core.shards.task import payload_rows
+from recordgen.core.shards import payload_rows
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content

@@ -1,6 +1,7 @@
 """Examples written without TensorFlow equal TensorFlow's bytes."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nst
 
-from recordgen import features
+from pipelines.samples.digits import write_digits
+from recordgen import convert, features
 from recordgen.core.records.example import (
     example_head,
     feature_head,
@@ -17,6 +19,7 @@ from recordgen.core.records.example import (
     parse_example,
     serialize_example,
 )
+from tests.preloaded import WITH_TENSORFLOW
 
 _bytes = st.one_of(
     st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])
@@ -169,3 +172,41 @@ def test_feature_specs_as_json():
     varying = features.FeatureSpec("int64", shape=None)
     for one in (spec, varying, *features.IMAGE_CLASSIFICATION.values()):
         assert features.FeatureSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+# --- the programs and samples in examples/ -------------------------------------------------------
+
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """The folder of the README's quick start, with fewer digits."""
+    folder = tmp_path_factory.mktemp("digits")
+    out = str(folder / "out")
+    convert(write_digits(str(folder), 450), out)
+    return out
+
+
+def code_lines(text):
+    """Return the lines that are neither blank nor only a comment."""
+    return [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def accuracy(stdout):
+    return float(stdout.strip().splitlines()[-1].split()[-1])
+
+
+@pytest.mark.slow
+def test_train_from_folder(digits):
+    """The program learns the digits from the folder given as its argument."""
+    done = WITH_TENSORFLOW.run(str(EXAMPLES / "train_from_folder.py"), digits)
+    assert done.returncode == 0, done.stderr
+    assert accuracy(done.stdout) > 0.6, done.stdout
+
+
+def test_train_from_folder_is_short():
+    """Data, model, training and evaluation in under 20 lines, imports included."""
+    assert len(code_lines((EXAMPLES / "train_from_folder.py").read_text(encoding="utf-8"))) < 20

@@ -27,7 +27,7 @@ from recordgen.core.ordered import beside
 from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
-from recordgen.core.shards.task import ShardTask
+from recordgen.core.shards import ShardTask
 from recordgen.errors import (
     OutputBusyError,
     OutputExistsError,

@@ -12,7 +12,7 @@ from recordgen.core.facts.columns import facts_of
 from recordgen.core.flow import steps
 from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult, SplitSum
+from recordgen.core.shards import ShardResult, SplitSum
 from recordgen.rejects import Reject
 
 

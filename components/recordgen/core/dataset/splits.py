@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-from recordgen.errors import SplitNotFoundError, UsageError
+from recordgen.errors import SplitNotFoundError, UsageError, check_one_of
 from recordgen.messages import listed
 
 TRAIN = "train"
@@ -321,8 +321,7 @@ class SplitRule:
             named = [str(given["names"])] if "names" in given else []
             given = {name: share for name, share in given.items() if name != "names"}
         names = named[-1] if named else _AUTO
-        if names not in (_AUTO, "yes", "no"):
-            raise UsageError(f"split: names must be one of auto, yes, no (got {names!r})")
+        check_one_of("split: names", names, (_AUTO, "yes", "no"))
         is_unset = not given if named else isinstance(given, str) and not given
         return cls(DEFAULT_FRACTIONS if is_unset else SplitFractions.of(given), names)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.errors import DataError, NotUnderstoodError, UsageError
+from recordgen.errors import DataError, NotUnderstoodError, check_one_of
 from recordgen.messages import listed
 
 #: The mode of rows without labels.
@@ -161,8 +161,7 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
 
     Raises: DataError: the labels do not fit ``mode``; UsageError: ``mode`` is unknown.
     """
-    if mode not in LABEL_MODES:
-        raise UsageError(f"labels must be one of {', '.join(LABEL_MODES)} (got {mode!r})")
+    check_one_of("labels", mode, LABEL_MODES)
     distinct = sorted(set(labels))
     if mode == NO_LABELS and distinct:
         raise DataError(

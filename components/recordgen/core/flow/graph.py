@@ -67,7 +67,7 @@ from recordgen.core.progress import (
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
-from recordgen.core.shards.task import ShardResult, write_shard
+from recordgen.core.shards import ShardResult, write_shard
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.storage.memory import memory_limit
 from recordgen.storage.retries import forget_failures

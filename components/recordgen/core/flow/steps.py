@@ -46,7 +46,7 @@ from recordgen.core.rows.row import (
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
-from recordgen.core.shards.task import ShardResult, ShardTask
+from recordgen.core.shards import ShardResult, ShardTask
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked

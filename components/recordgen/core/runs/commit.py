@@ -40,9 +40,9 @@ from recordgen.core.facts.columns import renumbered
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
-from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
+from recordgen.core.runs.lease import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, write_shard
+from recordgen.core.shards import OnProgress, ShardResult, ShardTask, write_shard
 from recordgen.core.task.task import Examples
 from recordgen.errors import (
     DataError,

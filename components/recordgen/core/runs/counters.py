@@ -14,7 +14,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.core.runs.staging import StagedPlan
-    from recordgen.core.shards.task import SplitSum
+    from recordgen.core.shards import SplitSum
 
 NAMESPACE = "recordgen"
 

@@ -17,7 +17,7 @@
 
 Every run has its own folder, so a dead run whose workers still write cannot damage another one.
 :mod:`recordgen.core.runs.commit` creates and removes the folders, and stages the files that will
-lie beside the shards. :mod:`recordgen.core.runs.parts` adds two kinds of files.
+lie beside the shards. :mod:`recordgen.core.runs.lease` adds two kinds of files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from recordgen.core.planning.messages import (
 from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.row import Group
-from recordgen.core.shards.task import PlannedRows, ShardResult, SplitSum, summed
+from recordgen.core.shards import PlannedRows, ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, RunnerError, StorageError
 from recordgen.rejects import Finding, Reject, to_lines
 

@@ -1,1 +1,0 @@
-"""A shard: rows → examples, in order, in one file."""
