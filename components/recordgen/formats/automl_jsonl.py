@@ -117,9 +117,7 @@ def _numbered(
             raw = raw.removeprefix(BOM_UTF8)
         line = raw.removeprefix(BOM_UTF8)
         if number == 1 and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
-            raise SourceError(
-                f"{source}: this is one JSON document; write one object per line (JSONL)"
-            )
+            raise SourceError(f"{source}: this is one JSON document; write one object per line")
         if line != raw:
             adjusted.add_line(source, number, *FIRST_MARK)
         if line.strip():

@@ -18,7 +18,7 @@ from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
 from recordgen.formats.row_parser import columns_of_table
@@ -65,20 +65,16 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                message = (
-                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
-                    f"field that holds a comma"
-                )
+                message = f"expected {count} fields (got {len(fields)}); quote those with a comma"
                 yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
-                record = {
-                    name: fields[at] for name, at in zip(schema.columns, columns, strict=True)
-                }
+                values = (fields[at] for at in columns)
+                record = dict(zip(schema.columns, values, strict=True))
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
                 yield declared_row(record, source, item.line, task, group)
 
     @classmethod
-    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    def layout(cls, files: Files, options: ConvertOptions) -> Layout:
         task = declared(task_for(options))
         with open_file(files[0], options.encoding) as lines:
             records = read_records(lines, files[0].path)
@@ -149,9 +145,7 @@ def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
     found = [index for index, field in enumerate(there) if field == name]
     if not found:
-        raise error(
-            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
-        )
+        raise error(f"{where}: the schema declares {name!r}, but columns are {_shown(there)}")
     if len(found) > 1:
         raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
     return found[0]

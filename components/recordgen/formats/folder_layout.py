@@ -30,7 +30,7 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
 from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
 from recordgen.formats.pictures import (
@@ -124,10 +124,8 @@ class FolderLayout(Format):
             raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
         kind = _kind(listing, _matches(listing, options.layout))
         if options.task not in (AUTO, *kind.tasks):
-            raise UsageError(
-                f"{listing.root}: with this layout, the task is {' or '.join(kind.tasks)} (got "
-                f"{options.task})"
-            )
+            tasks = " or ".join(kind.tasks)
+            raise UsageError(f"{listing.root}: this layout is {tasks} (got {options.task})")
         return Evidence(f"the layout {options.layout}", kind.tasks[0], classes=kind.classes)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
@@ -157,7 +155,7 @@ class FolderLayout(Format):
             message = f"no file of the first pattern belongs to {path}"
             yield Reject(listing.root, line, path, RejectCode.MISSING_FILE.value, message)
 
-    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+    def roles(self, files: Files) -> Sequence[tuple[str, str]]:
         return [role for file in files for role in _roles(file)]
 
 
@@ -186,19 +184,12 @@ def _matches(listing: Listing, text: str) -> Matches:
     if not matches.files:
         raise refusal(listing, f"no file matches {layout.first.text}")
     if layout.second is not None and not any(each.others for each in matches.files):
-        example = matches.files[0].path
-        raise refusal(
-            listing,
-            f"no file of {layout.second.text} has the same "
-            f"{', '.join(f'{{{word}}}' for word in layout.shared)} as {example}",
-        )
+        words, first = ", ".join(f"{{{word}}}" for word in layout.shared), matches.files[0].path
+        raise refusal(listing, f"no file of {layout.second.text} has the {words} of {first}")
     several = next((each for each in matches.files if len(each.others) > 1), None)
     if several is not None:
-        raise refusal(
-            listing,
-            f"{several.path} has several masks or files of labels, such as "
-            f"{several.others[0]} and {several.others[1]}, and only one is read",
-        )
+        some = " and ".join(several.others[:2])
+        raise refusal(listing, f"{several.path} has several second files, such as {some}")
     return matches
 
 
@@ -231,11 +222,8 @@ def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
     """Return what the first files are. Raises: NotUnderstoodError: they are of several kinds."""
     kinds = {_kind_of_file(path): path for path in reversed(paths)}
     if len(kinds) > 1:
-        raise refusal(
-            listing,
-            f"the layout matches files of several kinds, such as "
-            f"{' and '.join(kinds.values())}; write their suffix in the layout",
-        )
+        some = " and ".join(kinds.values())
+        raise refusal(listing, f"{some} are of several kinds; write their suffix in the layout")
     [kind] = kinds
     if kind is _TEXTS and b"\0" in listing.head(paths[0]):
         raise refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
@@ -275,10 +263,9 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     if not configs:
         for name in listing.candidates("data.yaml", "data.yml"):
             read_yaml(listing, name)  # it may say why it was not understood
+        remedy = "add a classes.txt with a name in each line"
         raise refusal(
-            listing,
-            f"{seconds[0]} has YOLO labels, but no file names their classes; add a classes.txt "
-            f"with a name in each line",
+            listing, f"{seconds[0]} has YOLO's numbers of classes without names; {remedy}"
         )
     config = read_config(listing, configs[0])
     read = _of_lines_by(listing, partial(yolo.parse_object, config=config))

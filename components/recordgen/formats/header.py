@@ -156,13 +156,9 @@ class Given:
             for name in given
             for each in (one_hot_columns(name, names) if role == "label" else [name])
         }
-        known = [
-            roles.get(at) or ("" if self.overrides(name) else name) for at, name in enumerate(known)
-        ]
-        classes = {
-            _place(name, names, "label", where): classes
-            for name, classes in self.one_hot(names).items()
-        }
+        known = [roles.get(at) or ("" if self.overrides(it) else it) for at, it in enumerate(known)]
+        one_hot = self.one_hot(names)
+        classes = {_place(it, names, "label", where): each for it, each in one_hot.items()}
         return Header(names, known, classes, group, boxes)
 
     def overrides(self, name: str) -> bool:
@@ -219,10 +215,8 @@ class Given:
         for role in roles:
             for number in self.roles[role]:
                 if number.isdecimal() and int(number) > count:
-                    raise UsageError(
-                        f"{where}: there is no column {number} for {role}; the lines have {count} "
-                        f"fields, which commas, semicolons, tabs or bars separate"
-                    )
+                    what = f"there is no column {number} for {role}; lines have {count} fields"
+                    raise UsageError(f"{where}: {what}")
 
     def numbered(self, fields: Sequence[str], where: str) -> Header:
         """Return the columns with the given numbers, of a file without a header.

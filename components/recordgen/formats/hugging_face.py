@@ -22,7 +22,6 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
 from recordgen.formats import pictures
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
-from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import json_value, mapping
@@ -62,9 +61,8 @@ class HuggingFace(pictures.PictureFormat):
             return None
         folders = Counter(map(posixpath.dirname, found))
         if twice := [name for name in found if folders[posixpath.dirname(name)] > 1]:
-            raise SourceError(
-                f"{listing.root}: {' and '.join(twice[:2])} are for the same images; pass one"
-            )
+            both = " and ".join(twice[:2])
+            raise SourceError(f"{listing.root}: {both} are for the same images; pass one")
         first = _first(listing, found[0])
         label = _label_of(f"{listing.root}{found[0]}", first)
         single, several, boxes = self.tasks
@@ -116,9 +114,7 @@ def _images_of(listing: Listing, document: str) -> Sequence[str]:
     others = {posixpath.split(name) for name in listing.others}
     places = {posixpath.join(place, "") for place, base in others if base in _NAMES} - {folder}
     inner = tuple(place for place in places if place.startswith(folder))
-    return [
-        name for name in listing.images if name.startswith(folder) and not name.startswith(inner)
-    ]
+    return [it for it in listing.images if it.startswith(folder) and not it.startswith(inner)]
 
 
 def _records(
@@ -129,7 +125,7 @@ def _records(
         yield from enumerate(table_rows(listing, name), start=1)
         return
     if name.endswith(".csv"):
-        yield from columns_of(listing, name, _FILE)
+        yield from pictures.columns_of(listing, name, _FILE)
         return
     for number, line in listing.lines(name):
         try:

@@ -73,9 +73,7 @@ class ImageRoot:
     def check(self) -> None:
         """Check that there are files. Raises: UsageError; as :func:`list_tree`."""
         if not self.tree.files and not storage.is_http(self.root):
-            raise UsageError(
-                f"image_root must be a folder of images: there are no files below {self.root}"
-            )
+            raise UsageError(f"image_root: there are no files below {self.root}")
 
     @cached_property
     def _names(self) -> frozenset[str]:

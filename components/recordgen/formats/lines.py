@@ -88,10 +88,8 @@ def text_chunks(
         return
     name = encoding or marked
     if name not in (marked, marked[:6]) and (marked or chunk.startswith(codecs.BOM_UTF8)):
-        raise SourceError(
-            f"{source}: its byte order mark shows {marked or 'utf-8'} (got encoding={name}); omit "
-            f"the option"
-        )
+        what = f"its byte order mark shows {marked or 'utf-8'} (got encoding={name})"
+        raise SourceError(f"{source}: {what}; omit the option")
     begin = length if name == marked else 0
     decoder, line = codecs.getincrementaldecoder(name)(), 1
     is_last = False

@@ -290,11 +290,7 @@ def with_names(record: Any, classes: Classes) -> Any:
     if not isinstance(record, Mapping):
         return record
     try:
-        known = {
-            name: _with_name(name, record[name], classes[name])
-            for name in classes
-            if name in record
-        }
+        known = {it: _with_name(it, record[it], classes[it]) for it in classes if it in record}
     except ValueError as exc:
         return str(exc)
     return {**record, **known}

@@ -116,10 +116,8 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
             stem = IMAGE_SUFFIX.sub("", line)
             split = "train" if word == "trainval" else word
             if stem and found.setdefault(stem, split) != split:
-                raise SourceError(
-                    f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
-                    f"it in one of the two"
-                )
+                twice = f"{stem} is also in the list of {found[stem]}; leave it in one"
+                raise SourceError(f"{listing.root}{name}: {twice}")
     return found
 
 
@@ -153,9 +151,7 @@ def picture_of(
     said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
     if marked and _CHALLENGE.search(said):
         marked = [each._replace(corners=_from_zero(each.corners)) for each in marked]
-        notes.append(
-            (VOC_ONE_BASED, f"{name}: corners count pixels from 1; they were moved by one")
-        )
+        notes.append((VOC_ONE_BASED, f"{name}: corners count pixels from 1, and were moved"))
     size = size_of(*(_text(root.find("size"), side) for side in ("width", "height")))
     return Picture(line, image, None, size, marked, notes=notes)
 

@@ -17,11 +17,10 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
-from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.import_file import Files, ImportFile, find_import_files
 from recordgen.formats.row_parser import own_columns
-from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
+from recordgen.formats.row_reader import RowReader, preview_files, preview_rows, without_url_secrets
 from recordgen.formats.samples import Samples
-from recordgen.formats.secrets import without_url_secrets
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
@@ -90,9 +89,7 @@ def _open_frame(
 
 
 @allowance.allowed()
-def open_files(
-    files: Sequence[ImportFile], options: ConvertOptions
-) -> tuple[Source, ConvertOptions]:
+def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     """Return import files as a source, and the options with task and format decided.
 
     Raises:
@@ -140,10 +137,8 @@ def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnders
         is_table = "target=" in exc.options.get("columns", "")
         if not exc.options or (is_table and advice):
             return NotUnderstoodError(reason, shown=refusal.shown)
-        found = {**advice, **exc.options}
-        return NotUnderstoodError(
-            reason, shown=exc.shown, options=found, source=exc.source or source
-        )
+        found, source = {**advice, **exc.options}, exc.source or source
+        return NotUnderstoodError(reason, shown=exc.shown, options=found, source=source)
     except (SourceError, UsageError):
         pass  # the reader of that file says it better
     return refusal
@@ -239,11 +234,8 @@ class Source:
         Raises: UsageError.
         """
         is_relative = any(storage.is_relative(file.path) for file in self.files)
-        if (
-            existing is not None
-            and is_relative
-            and existing.start not in ("", storage.absolute(""))
-        ):
+        starts = ("", storage.absolute(""))
+        if existing is not None and is_relative and existing.start not in starts:
             raise UsageError(
                 f"{existing.output}: the relative paths of its import files start in "
                 f"{existing.start}; run the command there, or give whole paths, such as "

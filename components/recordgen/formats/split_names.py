@@ -28,7 +28,7 @@ from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import NUMBERED_COLUMNS, column_name
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.options import AUTO, ConvertOptions
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _split_of_folder(name: str) -> str | None:
 
 
 def with_names(
-    files: Sequence[ImportFile],
+    files: Files,
     heads: Sequence[Head],
     options: ConvertOptions,
     *,
@@ -141,18 +141,15 @@ def check_train(
     )
 
 
-def check_submission(files: Sequence[ImportFile]) -> None:
+def check_submission(files: Files) -> None:
     """Check that no sample of predictions is among the files. Raises: NotUnderstoodError."""
     names = {file.path: words_of(posixpath.basename(file.path)) for file in files}
     found = [path for path, words in names.items() if "submission" in words]
     others = [path for path in names if path not in found]
     if found:
         train = next((path for path in others if split_in_path(path) == TRAIN), "".join(others[:1]))
-        raise NotUnderstoodError(
-            f"{found[0]}: its name says that this is a sample of predictions, as Kaggle calls it, "
-            f"so its labels are none",
-            source=train,
-        )
+        what = "by its name, this is a sample of predictions, whose labels are none"
+        raise NotUnderstoodError(f"{found[0]}: {what}", source=train)
 
 
 def names_split(name: str) -> bool:

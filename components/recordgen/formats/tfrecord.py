@@ -306,9 +306,7 @@ class TfRecordFiles(PictureFormat):
         path = f"{listing.root}{document}"
         listing.open(document).close()  # an error if there is no such file
         if others := names.others:
-            yield Note(
-                0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
-            )
+            yield Note(0, f"only {names.image} is read as the image, not {listed(others, str)}")
         yield from examples(read_records(path, document), partial(_picture, names, document))
 
 
@@ -503,20 +501,16 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
     ] or [names.named(box.number) for box in boxes]
     # As they were written: those beside the image are the task's to judge.
     corners = zip(*(values[side] for side in features.BBOX), strict=True)
-    return [
-        Marked(label, four, box.details)
-        for label, four, box in zip(found, corners, boxes, strict=True)
-    ]
+    objects = zip(found, corners, boxes, strict=True)
+    return [Marked(label, four, box.details) for label, four, box in objects]
 
 
 def _with_own_names(names: Names, values: Values) -> Values:
     """Return the boxes of TensorFlow Datasets as features of the Object Detection API."""
     corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
     if len(corners) != 4 * len(labels):
-        raise ValueError(
-            f"expected four numbers in {names.boxes} for each {names.box_label} (got "
-            f"{len(corners)} and {len(labels)})"
-        )
+        expected = f"four numbers in {names.boxes} for each {names.box_label}"
+        raise ValueError(f"expected {expected} (got {len(corners)} and {len(labels)})")
     # They are ymin, xmin, ymax, xmax.
     sides = {side: corners[at::4] for side, at in zip(features.BBOX, (1, 0, 3, 2), strict=True)}
     flags = {f"image/object/{word}": values.get(name, ()) for name, word in names.flags.items()}
