@@ -184,10 +184,7 @@ class TextParser(RowParser):
             try:
                 parse_ml_use(first)
             except ValueError as exc:
-                message = (
-                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
-                    f"that looks like ML_USE"
-                )
+                message = f"{exc}; quote texts with commas, or begin the line with an empty field"
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
         ml_use, text = first if has_ml_use else "", "".join(subjects[:1])
         path, text = (text, "") if field_kinds.is_file(text) else ("", text)

@@ -114,10 +114,8 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
     folder, base = posixpath.split(name)
     found = _SENTENCES.fullmatch(base)
     if found is None:
-        raise SourceError(
-            f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
-            f"tags next to it …{LABELS}….txt"
-        )
+        names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
+        raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
     before, word, after = found.groups()
     tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
     tags_path = f"{root}{tags_name}"

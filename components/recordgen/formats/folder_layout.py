@@ -25,7 +25,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError, UsageError
-from recordgen.formats import dota, labelme, pascal_voc, yolo
+from recordgen.formats import dota, labelme, pascal_voc, pictures, yolo
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
 from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
@@ -33,13 +33,6 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
-from recordgen.formats.pictures import (
-    PictureFormat,
-    Problem,
-    in_addresses,
-    notes_about,
-    picture_of_lines,
-)
 from recordgen.formats.yolo import CLASS_FILES, configs_in, is_class_file, read_config, read_yaml
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
@@ -59,13 +52,13 @@ _SHOWN = 8
 _PROBED = 3
 
 #: Makes the picture of a line, the second file of an image, and the image.
-_Read: TypeAlias = Callable[[int, str, str], "Picture | Problem | None"]
+_Read: TypeAlias = Callable[[int, str, str], "Picture | pictures.Problem | None"]
 
 
 class _Second(NamedTuple):
     """How the second files are read: ``format`` makes rows of the pictures of ``read``."""
 
-    format: PictureFormat
+    format: pictures.PictureFormat
     read: _Read
 
 
@@ -84,7 +77,9 @@ class _Kind(NamedTuple):
 
 
 #: What describes an image in a document of its own, by its suffix: the format, and its reader.
-_DOCUMENTS: Mapping[str, tuple[type[PictureFormat], Callable[..., Picture | Problem | None]]] = {
+_DOCUMENTS: Mapping[
+    str, tuple[type[pictures.PictureFormat], Callable[..., Picture | pictures.Problem | None]]
+] = {
     ".xml": (pascal_voc.PascalVoc, pascal_voc.picture_of),
     ".json": (labelme.LabelMe, labelme.picture_of),
 }
@@ -134,8 +129,10 @@ class FolderLayout(Format):
         kind = _kind(listing, matches)
         lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
         notes = [
-            *notes_about(matches.unused, "files match no pattern, and were skipped"),
-            *notes_about(lost, "files have no file of the second pattern, and were skipped"),
+            *pictures.notes_about(matches.unused, "files match no pattern, and were skipped"),
+            *pictures.notes_about(
+                lost, "files have no file of the second pattern, and were skipped"
+            ),
         ]
         for note in notes:
             adjusted.add_line(listing.root, 0, note.code, note.message)
@@ -211,11 +208,8 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
     if plain is _IMAGES and suffix in _DOCUMENTS:
         format_, picture_of = _DOCUMENTS[suffix]
         return _Kind(format_.tasks, _Second(format_(), partial(picture_of, listing)))
-    raise refusal(
-        listing,
-        f"{seconds[0]} is not read: the second file of an image is its mask, a "
-        f".txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe",
-    )
+    known = "a mask, a .txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe"
+    raise refusal(listing, f"{seconds[0]} is not read: expected {known}")
 
 
 def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
@@ -273,8 +267,8 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
 
 
 def _of_lines_by(listing: Listing, parse: Callable[[Sequence[str]], Marked]) -> _Read:
-    def read(line: int, name: str, image: str) -> Picture | Problem:
-        return picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
+    def read(line: int, name: str, image: str) -> Picture | pictures.Problem:
+        return pictures.picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
 
     return read
 
@@ -290,7 +284,7 @@ def problem_with(listing: Listing, layout: str) -> str:
         return exc.reason.removeprefix(f"{listing.root}: ")
     except SourceError as exc:
         return str(exc)
-    return item.message if isinstance(item, Problem) else ""
+    return item.message if isinstance(item, pictures.Problem) else ""
 
 
 def row_of_file(
@@ -307,7 +301,7 @@ def row_of_file(
         said = task.from_fields([label] if label else [], adjusted)
         uri = check_uri(path)
         content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
-        addresses = in_addresses([listing.payload(path)])
+        addresses = pictures.in_addresses([listing.payload(path)])
     except PayloadError as exc:
         return Reject(listing.root, line, path, exc.code, exc.message)
     except AnnotationError as exc:
@@ -326,8 +320,8 @@ def _read_row(
     """Return the row of a file with its second file, or its reject."""
     item = second.read(line, found.others[0], found.path)
     if item is None:
-        item = Problem(line, f"{found.others[0]} has no labels of an image", found.path)
-    if isinstance(item, Problem):
+        item = pictures.Problem(line, f"{found.others[0]} has no labels of an image", found.path)
+    if isinstance(item, pictures.Problem):
         return Reject(listing.root, line, item.uri, item.code.value, item.message)
     labels = [found.words[LABEL]] if LABEL in found.words else item.labels
     item = replace(item, uri=found.path, labels=labels, split=None)

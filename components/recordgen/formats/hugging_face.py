@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -86,10 +86,8 @@ class HuggingFace(pictures.PictureFormat):
                 are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
             yield item
         if are_outside and fit_as_corners:
-            raise SourceError(
-                f"{where}: as x, y, width and height, boxes end outside of their images, and all "
-                f"of them fit as corners; write width and height in place of the other corner"
-            )
+            what = "boxes fit their images as corners, not as x, y, width and height"
+            raise SourceError(f"{where}: {what}; write width and height")
         others = [name for name in _images_of(listing, document) if name not in used]
         yield from pictures.notes_about(others, "images are not in it, and were skipped")
 
@@ -117,9 +115,7 @@ def _images_of(listing: Listing, document: str) -> Sequence[str]:
     return [it for it in listing.images if it.startswith(folder) and not it.startswith(inner)]
 
 
-def _records(
-    listing: Listing, name: str
-) -> Iterator[tuple[int, Mapping[str, Any]] | pictures.Problem]:
+def _records(listing: Listing, name: str) -> pictures.Numbered:
     """Yield the line and the record of each image, and a problem for each line that is none."""
     if name.endswith(_PARQUET):
         yield from enumerate(table_rows(listing, name), start=1)

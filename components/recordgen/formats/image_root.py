@@ -235,8 +235,8 @@ _FOLDERS = 200
 _NEARLY_ALL = 0.9
 
 _NO_FOLDER = (
-    "the paths of missing files have no folder; if their files are in another one, use "
-    "--image-root FOLDER, or a path made of columns, such as --columns path=FOLDER/{id}.jpg"
+    "the paths of missing files have no folder; name it with --image-root FOLDER, or in a path "
+    "made of columns, such as --columns path=FOLDER/{id}.jpg"
 )
 
 

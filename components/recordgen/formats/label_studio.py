@@ -61,9 +61,8 @@ class LabelStudio(pictures.PictureFormat):
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
             raise NotUnderstoodError(
-                f"{listing.root}{found[0]}: this Label Studio export has no rectangles, polygons, "
-                f"ellipses or choices of images; export texts with spans as CONLL2003, and write a "
-                f"CSV of other labels"
+                f"{listing.root}{found[0]}: no rectangles, polygons, ellipses or choices of images "
+                f"are in it; export texts with spans as CONLL2003, and other labels as CSV"
             )
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 

@@ -84,18 +84,13 @@ class OpenImages(pictures.PictureFormat):
             unnamed.update((it, None) for it in codes if it.startswith(_CODES) and it not in names)
             yield _picture(found, lines, names)
         if not used:
-            raise SourceError(
-                f"{listing.root}{document}: none of its {missing:,} images is in {listing.root}; "
-                f"expected files such as IMAGEID.jpg beside it or in a folder of the split"
-            )
+            what = f"none of its {missing:,} images is here, such as IMAGEID.jpg in {listing.root}"
+            raise SourceError(f"{listing.root}{document}: {what}")
         if missing:
             yield pictures.Note(0, f"{missing:,} images are not in this folder, and were skipped")
         if unnamed:
-            yield pictures.Note(
-                0,
-                f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}; add "
-                f"{_DESCRIPTIONS[0]}.csv to the folder",
-            )
+            what = f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}"
+            yield pictures.Note(0, f"{what}; add {_DESCRIPTIONS[0]}.csv to the folder")
 
 
 def _header(listing: Listing, name: str) -> Sequence[str]:

@@ -222,7 +222,7 @@ class Parquet(pictures.PictureFormat):
 
 def placed_rows(
     listing: Listing, document: str, read: Sequence[str], leaves: Mapping[str, str]
-) -> Iterator[tuple[int, Mapping[str, Any]] | pictures.Problem]:
+) -> pictures.Numbered:
     """Yield the numbers of rows, from 1, and their values by column.
 
     ``read`` are the columns, ``leaves`` the paths of the bytes of files by column, whose values are
@@ -268,7 +268,7 @@ def named_rows(
     images: Sequence[str],
     names: Sequence[str],
     labels: Sequence[str] = (),
-) -> Iterator[tuple[int, Any] | pictures.Problem]:
+) -> pictures.Numbered:
     """Yield the numbers of rows, from 1, and their values, with the names of classes.
 
     Args:

@@ -196,10 +196,8 @@ def _objects(root: Element) -> Iterator[Marked]:
     """Yield the objects. Raises: ValueError: one has no name or no box, or is no ``<object>``."""
     for part in root:
         if part.tag != "object" and part.tag not in _ABOUT_IMAGE and len(part):
-            raise ValueError(
-                f"<{part.tag}> is not read, and may hold objects; Pascal VOC has an <object> with "
-                f"a <name> and a <bndbox> directly in its <annotation> for each"
-            )
+            expected = "an <object> with a <name> and a <bndbox> directly in <annotation>"
+            raise ValueError(f"<{part.tag}> may hold objects, and is not read; expected {expected}")
     for number, item in enumerate(root.findall("object"), start=1):
         label = _text(item, "name")
         box = item.find("bndbox")  # parts of an object have boxes of their own

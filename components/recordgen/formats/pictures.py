@@ -134,6 +134,9 @@ class Note(NamedTuple):
     code: str = SKIPPED
 
 
+#: The numbers of records and what they hold, and the problems of others.
+Numbered: TypeAlias = Iterator[tuple[int, Any] | Problem]
+
 #: What a document says of its images, and what is odd in it.
 Pictures: TypeAlias = Iterator[Picture | Problem | Note]
 
@@ -458,10 +461,8 @@ def columns_of(
         else:
             header = [named(field.strip().lstrip("#")) for field in item.fields]
             if not {*needed} <= {*header}:
-                raise SourceError(
-                    f"{listing.root}{document}:{item.line}: the header must name "
-                    f"{', '.join(needed)} (got {', '.join(header):.200})"
-                )
+                where, got = f"{listing.root}{document}:{item.line}", ", ".join(header)
+                raise SourceError(f"{where}: expected {', '.join(needed)} (got {got:.200})")
 
 
 def _image_in(listing: Listing, document: str, fields: Sequence[str]) -> str:

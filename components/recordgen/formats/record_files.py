@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
@@ -39,7 +39,7 @@ from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import json_value, list_items, text, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.pictures import Problem, in_addresses
+from recordgen.formats.pictures import Numbered, Problem, in_addresses
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_items, table_of
@@ -70,8 +70,6 @@ _PROBED = 8
 
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
-# The numbers of records, and their values by column, or what is wrong with them.
-_Records: TypeAlias = Iterator["tuple[int, Any] | Problem"]
 
 # The types of features in tables.
 _DTYPES = {int: "int64", float: "float32", bytes: "bytes"}
@@ -89,7 +87,7 @@ class Columns(NamedTuple):
 
     names: Sequence[str]
     types: Mapping[str, str]
-    records: _Records
+    records: Numbered
 
 
 class RecordFiles(Format):
@@ -193,7 +191,7 @@ class RecordFiles(Format):
         self,
         file: ImportFile,
         names: Sequence[str],
-        records: _Records,
+        records: Numbered,
         given: Given,
         places: dict[str, str],
     ) -> Iterator[Values]:
@@ -225,7 +223,7 @@ def _with_paths(
     return values
 
 
-def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Item]:
+def _lines(names: Sequence[str], records: Numbered, source: str) -> Iterator[Item]:
     """Yield records as lines of a table."""
 
     def fields(item: tuple[int, Any] | Reject) -> tuple[int, list[str] | Reject]:
@@ -257,10 +255,9 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
         for file in files:
             with _columns_of(file) as (names, _, records):
                 if list(names) != list(header):
-                    raise SourceError(
-                        f"{file.path}: the columns {', '.join(names):.200} are not those of "
-                        f"{path}, {', '.join(header):.200}; convert it alone"
-                    )
+                    got, expected = (f"{', '.join(each):.200}" for each in (names, header))
+                    what = f"expected the columns {expected} of {path} (got {got})"
+                    raise SourceError(f"{file.path}: {what}; convert it alone")
                 yield from _lines(names, records, file.path)
 
     types = schema_types(header, options) or types
@@ -281,7 +278,7 @@ def _is_document(head: bytes) -> bool:
     return is_alone and all(isinstance(value, dict | list) for value in first.values())
 
 
-def _placed(file: ImportFile, table: Table) -> _Records:
+def _placed(file: ImportFile, table: Table) -> Numbered:
     """Yield the records of a file whose columns are declared, with the places of its images."""
     listing, name = file.around, file.around.only
     begin = listing.head(name)
@@ -524,7 +521,7 @@ def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Map
 
 
 def _objects(
-    records: _Records, source: str, what: str, keys: Set[str] | None = None
+    records: Numbered, source: str, what: str, keys: Set[str] | None = None
 ) -> Iterator[tuple[int, Any] | Reject]:
     """Yield the records that are objects, with some of the keys, and rejects of others.
 
@@ -540,7 +537,7 @@ def _objects(
             yield item
 
 
-def _text_rows(records: _Records, source: str, task: Task, adjusted: Adjustments) -> Rows:
+def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments) -> Rows:
     """Yield the rows of texts whose entities are objects."""
     for item in _objects(records, source, "a text and its entities"):
         if isinstance(item, Reject):
@@ -563,7 +560,7 @@ def _text_rows(records: _Records, source: str, task: Task, adjusted: Adjustments
             yield exc.reject(source, line)
 
 
-def _declared_rows(records: _Records, source: str, task: Declared, given: Given) -> Rows:
+def _declared_rows(records: Numbered, source: str, task: Declared, given: Given) -> Rows:
     """Yield the rows of records with the columns of a schema.
 
     An image is its path, or a :class:`objects.StoredFile`, whose path is its uri.

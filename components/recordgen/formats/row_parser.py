@@ -294,10 +294,8 @@ class RowParser(CsvParser):
         if given.roles:
             return ByHeader(self, given.numbered(fields, where), is_whole=False)
         if given.group:
-            raise UsageError(
-                f"{where}: without a header, group_by={given.group} also needs the numbers of the "
-                f"other columns, such as --columns path=2,label=3; or add a header"
-            )
+            what = f"without a header, group_by={given.group} needs the numbers of other columns"
+            raise UsageError(f"{where}: {what}, such as --columns path=2,label=3")
         return self.parse_row
 
     def unused(self, header: Header, given: Given) -> list[str]:

@@ -203,16 +203,12 @@ class Source:
         """Check that a run would not write among its own import files. Raises: UsageError."""
         for file in self.files:
             if file.path.endswith("/") and storage.is_inside(output, file.path):
-                raise UsageError(
-                    f"the output {output} is inside the source {file.path}: the next run would "
-                    f"read its files as examples; give an output outside it"
-                )
+                what = f"the output {output} is inside the source {file.path}"
+                raise UsageError(f"{what}, whose files are read; give an output outside it")
             if storage.is_inside(storage.folder_of(file.path), output):
-                raise UsageError(
-                    f"the source {file.path} is inside the output {output}: a run must not write "
-                    f"among the files that it reads; give another output, such as "
-                    f"{storage.join(output, 'out')}"
-                )
+                what = f"the source {file.path} is inside the output {output}"
+                remedy = f"give another output, such as {storage.join(output, 'out')}"
+                raise UsageError(f"{what}; {remedy}")
 
     def folder_from(self, output: str) -> str:
         """Return the way from a local output to the folder where relative import files start.
@@ -236,11 +232,9 @@ class Source:
         is_relative = any(storage.is_relative(file.path) for file in self.files)
         starts = ("", storage.absolute(""))
         if existing is not None and is_relative and existing.start not in starts:
-            raise UsageError(
-                f"{existing.output}: the relative paths of its import files start in "
-                f"{existing.start}; run the command there, or give whole paths, such as "
-                f"{storage.absolute(self.files[0].path)}"
-            )
+            what = f"relative paths of its import files start in {existing.start}"
+            remedy = f"run there, or give whole paths: {storage.absolute(self.files[0].path)}"
+            raise UsageError(f"{existing.output}: {what}; {remedy}")
 
     def parts(self) -> list[Any]:
         """Return the independently readable parts, at least an empty one."""

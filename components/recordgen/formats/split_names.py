@@ -95,11 +95,7 @@ def _split_of_folder(name: str) -> str | None:
 
 
 def with_names(
-    files: Files,
-    heads: Sequence[Head],
-    options: ConvertOptions,
-    *,
-    are_own: bool = False,
+    files: Files, heads: Sequence[Head], options: ConvertOptions, *, are_own: bool = False
 ) -> tuple[ImportFile, ...]:
     """Return import files with what was detected of each: its header, and the split in its name.
 

@@ -149,10 +149,10 @@ def _check_header(
         return
     more, lacking = {*names} - {*header, ""}, {*header} - {*names}
     fullest = path if len(more) > len(lacking) else header_file
+    differing = listed(sorted(more | lacking)) or "the order of its columns"
     raise NotUnderstoodError(
-        f"{where}: the first line differs from the header of {header_file}, by "
-        f"{listed(sorted(more | lacking)) or 'the order of its columns'}; repeat that header, or "
-        f"convert tables with other columns separately",
+        f"{where}: the first line differs from the header of {header_file} by {differing}; repeat "
+        f"that header, or convert tables with other columns separately",
         source=fullest if len(lacking) < len(header) else "",
     )
 
@@ -386,10 +386,8 @@ class TableParser(OwnColumns):
         wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
         if not wrong:
             return ""
-        return (
-            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
-            f"column to predict with --columns target=NAME"
-        )
+        remedy = "name the column to predict with --columns target=NAME"
+        return f"columns: a table has split, target and weight, and no {wrong[0]!r}; {remedy}"
 
 
 def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
@@ -475,10 +473,8 @@ def _field(value: Any, column: str, line: int) -> str:
     """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
     named_records.check_no_pixels(value, column)
     if isinstance(value, dict | bytes) or named_records.is_list(value):
-        raise UsageError(
-            f"row {line} of the DataFrame: column {column!r} must hold single values, and texts "
-            f"that are decoded (got {value!r:.80})"
-        )
+        what = f"column {column!r} must hold single values or texts (got {value!r:.80})"
+        raise UsageError(f"row {line} of the DataFrame: {what}")
     return "" if value is None else str(value)
 
 

@@ -149,9 +149,8 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
     because = f" because of values such as {item.misfit!r}" if item.misfit else ""
     return (
         f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
-        f"numbers: they are taken for more than {MAX_CLASSES} classes; write all numbers like "
-        f"1234.5 and leave fields without a number empty, or use --columns target:class={target} "
-        f"if they are classes"
+        f"numbers: write them like 1234.5, and leave fields without a number empty; or more than "
+        f"{MAX_CLASSES} classes are confirmed by --columns target:class={target}"
     )
 
 
@@ -167,9 +166,8 @@ def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) 
     form = f"{'at most' if is_few else 'more than'} {MAX_CLASSES}"
     form = "written as fractions" if item.has_fraction else form
     return (
-        f"target {target!r} holds {count} different whole numbers, {form}: they are taken for "
-        f"{taken}; --columns target:{kind}={target} confirms it, and target:{other}={target} means "
-        f"{meant}"
+        f"target {target!r} holds {count} different whole numbers, {form}, taken for {taken}: "
+        f"--columns target:{kind}={target} confirms it, target:{other}={target} means {meant}"
     )
 
 
@@ -248,10 +246,8 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     elif len(unknown) == 1:
         unknown = []  # the split's column, if its values are ML_USE words
     if missing or unknown:
-        raise UsageError(
-            f"{options.schema_file} must name the columns of the header, except the split's (only "
-            f"one of the two has {listed([*unknown, *missing])})"
-        )
+        what = f"only the schema or only the header has {listed([*unknown, *missing])}"
+        raise UsageError(f"{options.schema_file} must name the columns of the header: {what}")
     return types
 
 

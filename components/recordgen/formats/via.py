@@ -140,10 +140,8 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     if len(likely) == 1 or not regions:
         return likely[0] if likely else ""
     have = f"the attributes {', '.join(found)}" if found else "no attributes"
-    raise SourceError(
-        f"{where}: regions have {have}, and one must name the class of each region; name it class "
-        f"in VGG Image Annotator, and export again"
-    )
+    remedy = "name that of classes class in VGG Image Annotator, and export again"
+    raise SourceError(f"{where}: regions have {have}; {remedy}")
 
 
 def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:

@@ -286,11 +286,9 @@ def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
         missing = [image for image, labels in labelled.items() if labels is None]
         if len(missing) * 2 > len(labelled):
             tried = _labels_of(missing[0])
-            raise SourceError(
-                f"{config.where}: {len(missing):,} of {len(labelled):,} images of "
-                f"{split or 'the folder'} have no labels; {missing[0]} would have "
-                f"{' or '.join(tried)}"
-            )
+            count = f"{len(missing):,} of {len(labelled):,} images of {split or 'the folder'}"
+            remedy = f"{missing[0]} would have {' or '.join(tried)}"
+            raise SourceError(f"{config.where}: {count} have no labels; {remedy}")
         what = "images have no file of labels, and were read as images without objects"
         yield from pictures.notes_about(missing, what)
         for image, labels in labelled.items():
@@ -317,10 +315,8 @@ def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequenc
     for split, values in config.splits.items():
         images = [image for value in values for image in _images(listing, config, split, value)]
         if twin := next((other for other in splits if splits[other] == images), None):
-            raise SourceError(
-                f"{config.where}: {twin} and {split} name the same images; remove one of the two, "
-                f"so that splits are assigned or differ"
-            )
+            what = f"{twin} and {split} name the same images; remove one of the two"
+            raise SourceError(f"{config.where}: {what}")
         splits[split] = images
     return splits
 
@@ -330,12 +326,9 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     path = _there(listing, config, value)
     if path is None:
         labels = list(_label_files(listing, config))
-        raise refusal(
-            listing,
-            f"{config.where.removeprefix(listing.root)}: {split} is {value!r}, and there are no "
-            f"such images",
-            layout_of_pairs(listing.images, labels) if labels else "",
-        )
+        layout = layout_of_pairs(listing.images, labels) if labels else ""
+        where = config.where.removeprefix(listing.root)
+        raise refusal(listing, f"{where}: no images are in {split}, which is {value!r}", layout)
     if path not in listing:
         return _below(listing, path)
     found = []
