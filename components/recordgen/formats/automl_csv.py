@@ -172,8 +172,9 @@ class TextParser(RowParser):
         subjects = used[has_ml_use:]
         if (media := next(filter(field_kinds.is_media, subjects[:1]), None)) is not None:
             message = (
-                "the row names an image or a video in a file of texts; keep tasks in separate "
-                "files, or add a header such as split,text,label if it is a text"
+                "the row names an image or a video, but this is a file of texts; keep the rows of "
+                "different tasks in separate files (if it is a text, add a header such as "
+                "split,text,label)"
             )
             return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
         is_full = self._task.labelling != SEVERAL and len(used) == 3
@@ -184,7 +185,10 @@ class TextParser(RowParser):
             try:
                 parse_ml_use(first)
             except ValueError as exc:
-                message = f"{exc}; quote texts with commas, or begin the line with an empty field"
+                message = (
+                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
+                    f"that looks like ML_USE"
+                )
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
         ml_use, text = first if has_ml_use else "", "".join(subjects[:1])
         path, text = (text, "") if field_kinds.is_file(text) else ("", text)

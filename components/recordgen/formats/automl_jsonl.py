@@ -334,9 +334,7 @@ def check_offsets(heads: Iterable[Head]) -> None:
     for head in heads:
         for unit in (UTF16, BYTES):
             moved = [*_moved_spans(head, unit)]
-            cut = [
-                f"{text[slice(*span[:2])]!r:.60}" for text, span, _ in moved if _cuts(text, span)
-            ]
+            cut = [f"{text[slice(*it[:2])]!r:.60}" for text, it, _ in moved if _cuts(text, it)]
             cut_in_unit = sum(_cuts(text, other) for text, _, other in moved)
             if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
                 raise UsageError(

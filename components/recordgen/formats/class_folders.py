@@ -265,10 +265,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        reason = (
-            f"{' and '.join(folders) or 'these files'} look like the parts of pairs, by their "
-            f"names or files; if each folder is a class, {confirm} says so"
-        )
+        parts = " and ".join(folders) or "these files"
+        reason = f"{parts} look like pairs; if each folder is a class, {confirm} says so"
         raise refusal(listing, reason, layout)
 
 
@@ -370,10 +368,8 @@ def _check_documents(
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
     if listing.archive is not None:
         problem, source = f"{problem}; unpack the archive, and pass such a file", ("", "")
-    reason = (
-        f"these files may hold labels, boxes or splits of the images, which the folders do not "
-        f"say: {', '.join(found[:_SHOWN])}{problem}"
-    )
+    shown = ", ".join(found[:_SHOWN])
+    reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
 
 

@@ -65,7 +65,10 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                message = f"expected {count} fields (got {len(fields)}); quote those with a comma"
+                message = (
+                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
+                    f"field that holds a comma"
+                )
                 yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
                 values = (fields[at] for at in columns)
@@ -145,7 +148,9 @@ def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
     found = [index for index, field in enumerate(there) if field == name]
     if not found:
-        raise error(f"{where}: the schema declares {name!r}, but columns are {_shown(there)}")
+        raise error(
+            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
+        )
     if len(found) > 1:
         raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
     return found[0]

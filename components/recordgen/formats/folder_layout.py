@@ -130,9 +130,7 @@ class FolderLayout(Format):
         lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
         notes = [
             *pictures.notes_about(matches.unused, "files match no pattern, and were skipped"),
-            *pictures.notes_about(
-                lost, "files have no file of the second pattern, and were skipped"
-            ),
+            *pictures.notes_about(lost, "files lack that of the second pattern, and were skipped"),
         ]
         for note in notes:
             adjusted.add_line(listing.root, 0, note.code, note.message)

@@ -345,14 +345,9 @@ def _of_two(
             continue
         is_part = shared.isdigit() and one != other and stem != stem_2
         name = "{name:digits}" if is_part else "{name}"
-        patterns = [
-            f"{folders}{stem.replace(shared, name, 1)}{suffix}"
-            for folders, stem, suffix in (
-                (one, stem, suffixes[0] or suffix),
-                (other, stem_2, suffixes[1] or suffix_2),
-            )
-        ]
-        yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
+        pattern = f"{one}{stem.replace(shared, name, 1)}{suffixes[0] or suffix}"
+        pattern_2 = f"{other}{stem_2.replace(shared, name, 1)}{suffixes[1] or suffix_2}"
+        yield f"{pattern.replace(' ', '*')} {pattern_2.replace(' ', '*')}"
 
 
 def _pattern_of_folders(name: str, level: int | None) -> str:

@@ -82,9 +82,8 @@ def _flags(head: Head) -> Sequence[str]:
     used |= {*column_names.find_columns(header, column_names.TEXT_COLUMNS)}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
-    are_classes = len({*names}) == len(names) > 1 and not any(
-        BETWEEN in name or names_split(name) for name in names
-    )
+    has_others = any(BETWEEN in name or names_split(name) for name in names)
+    are_classes = len({*names}) == len(names) > 1 and not has_others
     return names if are_classes and all(_are_flags(head.filled(at)) for at in others) else ()
 
 

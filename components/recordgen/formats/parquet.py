@@ -242,9 +242,8 @@ def placed_rows(
                     ROWS.check(line)
                 leaf = next(iter(leaves.values()), "")
                 at_once = rows_at_once(raw, file, group, used, leaf, ROWS_AT_ONCE, is_far=is_far)
-                chunks = {
-                    name: _Chunk(raw, document, file, group, leaf) for name, leaf in leaves.items()
-                }
+                chunk_of = partial(_Chunk, raw, document, file, group)
+                chunks = {name: chunk_of(path) for name, path in leaves.items()}
             except ValueError as exc:
                 yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                 continue

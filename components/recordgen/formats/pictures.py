@@ -91,12 +91,12 @@ class ExampleError(ValueError):
 
 
 @contextmanager
-def about(uri: str, prefix: str = "") -> Iterator[None]:
-    """Name the image that errors are about; ``prefix`` begins their messages."""
+def about(uri: str) -> Iterator[None]:
+    """Name the image that errors are about."""
     try:
         yield
     except (ValueError, PayloadError) as exc:
-        raise ExampleError(f"{prefix}{exc}", uri) from exc
+        raise ExampleError(str(exc), uri) from exc
 
 
 def examples(

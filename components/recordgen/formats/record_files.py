@@ -415,10 +415,8 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
 
 def _no_rows(path: str, problem: str) -> NotUnderstoodError:
     """Return the refusal of a JSON document that holds no rows."""
-    return NotUnderstoodError(
-        f"{path}: this is one JSON document, {problem}; it is not read: write a JSON list of "
-        f"objects, such as with pandas.DataFrame(rows).to_json(path, orient='records')"
-    )
+    remedy = "write a list of objects: pandas.DataFrame(rows).to_json(path, orient='records')"
+    return NotUnderstoodError(f"{path}: this is one JSON document, {problem}; {remedy}")
 
 
 def _json_lines(raw: IO[bytes]) -> Iterator[Any]:

@@ -106,9 +106,9 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
         from recordgen.formats.tfrecorder import find_frame
 
         if (found := find_frame([samples.listing(file.path) for file in files])) is None:
-            raise (
-                _followed(exc, options) if isinstance(exc, NotUnderstoodError) else exc
-            ) from None
+            if isinstance(exc, NotUnderstoodError):
+                raise _followed(exc, options) from None
+            raise
         return _open_frame(*found, options)
     if images is not None:
         images.check()

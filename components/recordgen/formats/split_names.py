@@ -160,7 +160,5 @@ def numbered_split(name: str, values: Set[str]) -> str:
     is_numbered = all(map(_NUMBER.fullmatch, values)) or values <= {"true", "false"}
     if not values or not is_numbered:
         return ""
-    return (
-        f"the column {name!r} names splits or folds by {', '.join(sorted(values))}; write TRAIN, "
-        f"VALIDATION or TEST instead"
-    )
+    shown = ", ".join(sorted(values))
+    return f"the column {name!r} numbers splits ({shown}); write TRAIN, VALIDATION or TEST"

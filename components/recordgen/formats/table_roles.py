@@ -202,9 +202,8 @@ def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -
     """
     others = (options.columns.target, options.columns.weight, options.group_by)
     for name, item in found.items():
-        is_split = name == options.columns.split or (
-            not options.columns.split and column_name(name) in NUMBERED_COLUMNS
-        )
+        is_numbered = not options.columns.split and column_name(name) in NUMBERED_COLUMNS
+        is_split = name == options.columns.split or is_numbered
         numbers = {str(number) for number in item.distinct or ()}
         is_open = is_split and name not in others and not options.schema_file
         if is_open and (problem := numbered_split(name, numbers)):

@@ -295,9 +295,7 @@ class TfRecordFiles(pictures.PictureFormat):
         path = f"{listing.root}{document}"
         listing.open(document).close()  # an error if there is no such file
         if others := names.others:
-            yield pictures.Note(
-                0, f"only {names.image} is read as the image, not {listed(others, str)}"
-            )
+            yield pictures.Note(0, f"only {names.image} is read; skipped: {listed(others, str)}")
         yield from pictures.examples(
             read_records(path, document), partial(_picture, names, document)
         )

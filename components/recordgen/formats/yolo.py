@@ -328,7 +328,9 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
         labels = list(_label_files(listing, config))
         layout = layout_of_pairs(listing.images, labels) if labels else ""
         where = config.where.removeprefix(listing.root)
-        raise refusal(listing, f"{where}: no images are in {split}, which is {value!r}", layout)
+        raise refusal(
+            listing, f"{where}: {split} is {value!r}, and there are no such images", layout
+        )
     if path not in listing:
         return _below(listing, path)
     found = []
