@@ -175,9 +175,7 @@ class Archive:
         is_stored = entry.compress_type == zipfile.ZIP_STORED
         size = entry.file_size if is_stored else entry.compress_size
         if offset + size > end or entry.file_size >= _SIZE_END:
-            message = (
-                f"{self.path}: {entry.filename!r:.80} does not end before the next file begins"
-            )
+            message = f"{self.path}: {entry.filename!r:.80} overlaps the next file"
             return PayloadError(RejectCode.CORRUPT.value, message)
         inflated = None if is_stored else entry.file_size
         return Range(self.path, offset, size, inflated, crc=entry.CRC)
@@ -242,10 +240,8 @@ class _Part(io.RawIOBase):
         try:
             data = self._file.read1(len(buffer))
         except (zipfile.BadZipFile, EOFError, zlib.error) as exc:
-            raise SourceError(
-                f"{self._where}: damaged in the archive: it has another checksum, or fewer bytes, "
-                f"than the archive says ({exc}); copy the archive again"
-            ) from exc
+            what = f"its checksum or size is not what the archive says ({exc})"
+            raise SourceError(f"{self._where}: damaged: {what}; copy the archive again") from exc
         buffer[: len(data)] = data
         return len(data)
 

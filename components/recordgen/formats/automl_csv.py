@@ -39,17 +39,9 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, check_uri, named_split
 from recordgen.core.task.task import ADDING, SEVERAL, Task
 from recordgen.errors import FileTooLargeError, NotAllowedError, SourceError, UnknownSchemeError
+from recordgen.formats import field_kinds
 from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, TEXT_COLUMNS, TEXT_FILE_COLUMNS
 from recordgen.formats.csv_records import Item, read_blocks
-from recordgen.formats.field_kinds import (
-    LIST_SUFFIX,
-    is_file,
-    is_known_url,
-    is_list,
-    is_media,
-    names_media,
-    without_padding,
-)
 from recordgen.formats.format import Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
@@ -131,7 +123,7 @@ class LineParser(RowParser):
             if not uri:
                 raise self._no_path([ml_use, uri, *fields])
             uri = self._task.check_uri(uri)
-            annotation = self.decoded(without_padding(fields))
+            annotation = self.decoded(field_kinds.without_padding(fields))
         except AnnotationError as exc:
             return exc.reject(source, line, uri)
         return Row(source, line, split, uri, annotation)
@@ -157,7 +149,7 @@ def _places(columns: Sequence[Sequence[str]]) -> Places | None:
 
 
 def _looks_like_path(text: str) -> bool:
-    return "/" in text or names_media(text) or text.lower().endswith(_LIST_SUFFIX)
+    return "/" in text or field_kinds.names_media(text) or text.lower().endswith(_LIST_SUFFIX)
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -174,23 +166,22 @@ class TextParser(RowParser):
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a record of a file without a header; see the module's examples."""
-        used = without_padding([field if field.strip() else "" for field in fields])
+        used = field_kinds.without_padding([field if field.strip() else "" for field in fields])
         first = used[0].strip() if used else ""
         has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
-        if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
+        subjects = used[has_ml_use:]
+        if (media := next(filter(field_kinds.is_media, subjects[:1]), None)) is not None:
             message = (
                 "the row names an image or a video, but this is a file of texts; keep the rows of "
                 "different tasks in separate files (if it is a text, add a header such as "
                 "split,text,label)"
             )
             return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
-        if has_ml_use:
-            text, labels = used[1] if len(used) > 1 else "", used[2:]
-            return self._of_text(first, text, labels, source, line)
         is_full = self._task.labelling != SEVERAL and len(used) == 3
         # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
         is_misspelt = _CAPITALS.fullmatch(first) and near_ml_use(first, 0.8)
-        if len(used) > 1 and (is_full or is_misspelt or is_file(used[1])):
+        may_have_ml_use = len(used) > 1 and (is_full or is_misspelt or field_kinds.is_file(used[1]))
+        if may_have_ml_use and not has_ml_use:
             try:
                 parse_ml_use(first)
             except ValueError as exc:
@@ -199,23 +190,19 @@ class TextParser(RowParser):
                     f"that looks like ML_USE"
                 )
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
-        return self._of_text("", used[0] if used else "", used[1:], source, line)
-
-    def _of_text(
-        self, ml_use: str, text: str, labels: Sequence[str], source: str, line: int
-    ) -> Row | Reject:
-        path, text = (text, "") if is_file(text) else ("", text)
-        return self.to_row(ml_use, path, text, labels, source, line)
+        ml_use, text = first if has_ml_use else "", "".join(subjects[:1])
+        path, text = (text, "") if field_kinds.is_file(text) else ("", text)
+        return self.to_row(ml_use, path, text, subjects[1:], source, line)
 
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
         stripped, uri = text.strip(), path.strip()
         if stripped:  # a column of texts may contain URLs, but not paths
-            uri = stripped if is_known_url(stripped) else ""
+            uri = stripped if field_kinds.is_known_url(stripped) else ""
         try:
             split = named_split(ml_use)
-            labels = without_padding([field.strip() for field in fields])
+            labels = field_kinds.without_padding([field.strip() for field in fields])
             annotation = TextContent.decode(self.decoded(labels)).said
             row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
         except AnnotationError as exc:
@@ -245,13 +232,10 @@ class VideoParser(LineParser):
             lines, source=source, task=task, adjusted=adjusted, given=given
         )
         for item in _each_row(parsed):
-            if isinstance(item, Reject) or not is_list(item.uri):
+            if isinstance(item, Reject) or not field_kinds.is_list(item.uri):
                 yield item
             elif item.annotation is not None:
-                message = (
-                    f"expected ML_USE and the path of a list of videos; write labels and times in "
-                    f"the list, as {task.expected}"
-                )
+                message = f"a line with a list of videos has no labels; write {task.expected} in it"
                 yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
 
     @classmethod
@@ -264,7 +248,7 @@ class VideoParser(LineParser):
         """
         records = _first_and_lists(read_blocks(lines, source))
         for item in cls(task, Adjustments()).parse_records(records, source, given):
-            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
+            if isinstance(item, Row) and field_kinds.is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, source)
                 yield ImportFile(found, item.split, source, _list_bytes(found, item, access))
 
@@ -283,11 +267,8 @@ class VideoParser(LineParser):
                 lines, source=path, task=task, adjusted=adjusted, given=given
             )
             for item in _each_row(parsed):
-                if isinstance(item, Row) and is_list(item.uri):
-                    message = (
-                        f"expected {task.expected}, but the path names another list; name it in "
-                        f"the import file"
-                    )
+                if isinstance(item, Row) and field_kinds.is_list(item.uri):
+                    message = "a list names another list; name it in the import file"
                     item = reject(item, RejectCode.BAD_ANNOTATION, message)
                 yield item
 
@@ -314,7 +295,7 @@ def _first_and_lists(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         if not isinstance(item, Reject):
             texts = enumerate(item.texts)
-            others = {at for at, text in texts if LIST_SUFFIX not in text.lower()}
+            others = {at for at, text in texts if field_kinds.LIST_SUFFIX not in text.lower()}
             yield item.without(others - {0} if is_first else others)
             is_first = False
 

@@ -117,9 +117,7 @@ def _numbered(
             raw = raw.removeprefix(BOM_UTF8)
         line = raw.removeprefix(BOM_UTF8)
         if number == 1 and (line.lstrip().startswith(b"[") or line.strip() == b"{"):
-            raise SourceError(
-                f"{source}: this is one JSON document; write one object per line (JSONL)"
-            )
+            raise SourceError(f"{source}: this is one JSON document; write one object per line")
         if line != raw:
             adjusted.add_line(source, number, *FIRST_MARK)
         if line.strip():
@@ -251,10 +249,8 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
         )
         if is_other and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
-            raise bad_annotation(
-                f"{printable(key)} is no annotation of {task.name}, which has {known}; "
-                f"keep the rows of different tasks in separate files"
-            )
+            what = f"{printable(key)} is no annotation of {task.name}, which has {known}"
+            raise bad_annotation(f"{what}; keep different tasks in separate files")
     check_spelling(record, (task.uri_key, *task.json_keys, LABELS_KEY, CONTENT_KEY), "the line")
     if isinstance(labels := record.get(LABELS_KEY), Mapping):
         names = {key.rpartition("/")[2]: value for key, value in labels.items()}
@@ -338,16 +334,13 @@ def check_offsets(heads: Iterable[Head]) -> None:
     for head in heads:
         for unit in (UTF16, BYTES):
             moved = [*_moved_spans(head, unit)]
-            cut = [
-                f"{text[slice(*span[:2])]!r:.60}" for text, span, _ in moved if _cuts(text, span)
-            ]
+            cut = [f"{text[slice(*it[:2])]!r:.60}" for text, it, _ in moved if _cuts(text, it)]
             cut_in_unit = sum(_cuts(text, other) for text, _, other in moved)
             if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
                 raise UsageError(
-                    f"{head.path}: offsets of entities seem to count {NAMES[unit]}, not "
-                    f"characters: of {len(moved):,} spans for which it matters, {len(cut):,} cut "
-                    f"words if they count characters, such as {cut[0]}, and {cut_in_unit:,} if "
-                    f"they count {NAMES[unit]}; use --columns offsets={unit}, or --columns "
+                    f"{head.path}: offsets of entities seem to count {NAMES[unit]}: as characters, "
+                    f"{len(cut):,} of {len(moved):,} spans cut words, such as {cut[0]}, and "
+                    f"{cut_in_unit:,} as {NAMES[unit]}; use --columns offsets={unit}, or "
                     f"offsets=codepoints if they do count characters"
                 )
 

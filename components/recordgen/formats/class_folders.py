@@ -50,7 +50,7 @@ from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
     from recordgen.formats.header import Given
-    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.import_file import Files, ImportFile
     from recordgen.options import ConvertOptions
 
 # Files that may describe an image each.
@@ -120,7 +120,7 @@ class _ClassFolders(Format):
         for line, item in enumerate(found.placed, start=1):
             yield row_of_file(listing, line, *item, task, adjusted)
 
-    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+    def roles(self, files: Files) -> Sequence[tuple[str, str]]:
         return [role for file in files for role in self._checked_files(file.around).roles.items()]
 
     def _checked_files(self, listing: Listing) -> ClassFiles:
@@ -174,8 +174,8 @@ class ImageFolder(_ClassFolders):
     name = "folder"
     task = ImageClassification
     how_to_label = (
-        "put the images of each class into a folder of its name, take labels from the names of "
-        "files, such as --layout '{label}.{n:digits}.jpg', or write a CSV"
+        "put the images of each class into a folder, take labels from names of files, such as "
+        "--layout '{label}.{n:digits}.jpg', or write a CSV"
     )
 
     def detect(self, listing: Listing) -> Evidence | None:
@@ -183,7 +183,7 @@ class ImageFolder(_ClassFolders):
             return None
         return Evidence(f"{listing.root}: a folder of images", self.task.name, is_weak=True)
 
-    def check(self, files: Sequence[ImportFile], options: ConvertOptions) -> None:
+    def check(self, files: Files, options: ConvertOptions) -> None:
         for file in files if len(files) == 1 and options.labels != NO_LABELS else ():
             found = self._checked_files(file.around)
             if not found.classes:
@@ -221,10 +221,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     if images:
         return
     if datasets:
-        raise SourceError(
-            f"{listing.root}: there is no image in this folder, only a converted dataset in "
-            f"{datasets[0] or 'it'}; pass import files, or a folder of images by label"
-        )
+        what = f"there is no image, only a converted dataset in {datasets[0] or 'this folder'}"
+        raise SourceError(f"{listing.root}: {what}; pass import files, or images by label")
     depth = max((name.count("/") for name in listing.others), default=0)
     layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
@@ -238,9 +236,7 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
     Raises: NotUnderstoodError.
     """
     if layout := layout_of_names({*images}):
-        raise refusal(
-            listing, "no folder is a class; labels may be taken from the names of files", layout
-        )
+        raise refusal(listing, "no folder is a class; names of files may hold labels", layout)
     header = header_in_file(listing, images[0]) if images else None
     if header is not None and header.format == "TIFF" and (header.frames or 1) > 1:
         reason = f"{images[0]} has {header.frames} pages; save each page as an image of its own"
@@ -269,10 +265,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        reason = (
-            f"{' and '.join(folders) or 'these files'} look like the parts of pairs, by their "
-            f"names or files; if each folder is a class, {confirm} says so"
-        )
+        parts = " and ".join(folders) or "these files"
+        reason = f"{parts} look like pairs; if each folder is a class, {confirm} says so"
         raise refusal(listing, reason, layout)
 
 
@@ -374,10 +368,8 @@ def _check_documents(
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
     if listing.archive is not None:
         problem, source = f"{problem}; unpack the archive, and pass such a file", ("", "")
-    reason = (
-        f"these files may hold labels, boxes or splits of the images, which the folders do not "
-        f"say: {', '.join(found[:_SHOWN])}{problem}"
-    )
+    shown = ", ".join(found[:_SHOWN])
+    reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
 
 

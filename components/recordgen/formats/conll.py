@@ -41,7 +41,7 @@ from recordgen.formats import foreign_formats
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.lines import bounded_lines, decode_line, decoded_head
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.samples import Samples, sampled
@@ -104,9 +104,7 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def _read_file(
-    listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
+def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given) -> Rows:
     """Yield a row for each sentence of a file.
 
     Raises: SourceError: it is not named ``…sentences….txt``; or the tags are missing, or have
@@ -116,28 +114,22 @@ def _read_file(
     folder, base = posixpath.split(name)
     found = _SENTENCES.fullmatch(base)
     if found is None:
-        raise SourceError(
-            f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
-            f"tags next to it …{LABELS}….txt"
-        )
+        names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
+        raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
     before, word, after = found.groups()
     tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
-        both = [
-            _lines(file, where, given, adjusted)
-            for file, where in ((sentences, path), (tags, tags_path))
-        ]
+        files = ((sentences, path), (tags, tags_path))
+        both = [_lines(file, where, given, adjusted) for file, where in files]
         for line, (sentence, tagged) in enumerate(zip_longest(*both), start=1):
             if not any(raw and raw.strip() for raw in (sentence, tagged)):
                 continue
             if sentence is None or tagged is None:
                 longer, other = (tags_path, path) if sentence is None else (path, tags_path)
-                raise SourceError(
-                    f"{longer}:{line}: {other} ends before this line; each sentence needs its "
-                    f"tags on the same line"
-                )
+                message = "each sentence needs its tags on the same line"
+                raise SourceError(f"{longer}:{line}: {other} ends before this line; {message}")
             yield _row(sentence, tagged, path, line, split, adjusted)
 
 
@@ -218,16 +210,12 @@ class _Places(NamedTuple):
         if not given.roles:
             return cls()
         if {*given.roles} != {"text", "label"}:
-            raise UsageError(
-                f"columns: files of tokens and tags need text=NUMBER,label=NUMBER "
-                f"(got {', '.join(given.roles)})"
-            )
+            roles = ", ".join(given.roles)
+            raise UsageError(f"columns: expected text=NUMBER,label=NUMBER (got {roles})")
         numbers = [number for role in ("text", "label") for number in given.roles[role]]
         if len(numbers) != len(cls()) or not all(re.fullmatch("[1-9][0-9]*", n) for n in numbers):
-            raise UsageError(
-                f"columns: text and label must be numbers from 1, because these lines have no "
-                f"header (got {', '.join(numbers)})"
-            )
+            got = ", ".join(numbers)
+            raise UsageError(f"columns: without a header, text and label are numbers (got {got})")
         return cls(*(int(number) - 1 for number in numbers))
 
 
@@ -247,9 +235,7 @@ class Conll(_Tagged):
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
         return Evidence(reason, TextEntities.name, names)
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
+    def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         if _Places.of(Given.of(options)) == _Places():
             for file in sampled(files):
                 _check_places(file)

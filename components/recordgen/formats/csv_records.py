@@ -56,18 +56,12 @@ _NEVER_CLOSED = "unexpected end of data"
 _INNER_RETURN = "new-line character"
 
 #: Message of the reject of an overlong record.
-TOO_LONG = (
-    f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, shorten its fields, "
-    f"or put its text into a separate file"
-)
+TOO_LONG = f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, or shorten it"
 
 
 _NAMES_FILE = re.compile(rf'[^\s",;]+\.({FILE_SUFFIXES})\s*[,;\t]', re.IGNORECASE)
 
-_WHOLE_ROWS = (
-    "a quote opens here, and the lines until it closes are rows themselves, as in files without "
-    "quoting; double each quote, and quote the field that contains it"
-)
+_WHOLE_ROWS = "the lines between these quotes are rows; double each quote, and quote its field"
 
 
 class Record(NamedTuple):

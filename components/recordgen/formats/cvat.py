@@ -47,10 +47,8 @@ class Cvat(pictures.PictureFormat):
             return None
         head = listing.head(found[0])
         if b"<track " in head:
-            raise SourceError(
-                f"{listing.root}{found[0]}: these are CVAT's annotations of a video; export them "
-                f"as CVAT for images"
-            )
+            what = "these are CVAT's annotations of a video; export them as CVAT for images"
+            raise SourceError(f"{listing.root}{found[0]}: {what}")
         are_boxes = any(f"<{tag} ".encode() in head for tag in _AREAS) or b"<tag " not in head
         task = self.tasks[0] if are_boxes else self.tasks[1]
         classes = [label for name in found for label in _labels(listing, name)]
@@ -108,9 +106,8 @@ def _picture(listing: Listing, folder: str, number: int, element: Element) -> Pi
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
     dropped = [child.tag for child in element if child.tag in _OTHERS]
     rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))
-    return Picture(
-        number, image, split, size, objects, labels, shapes.shape_notes(dropped, rotated)
-    )
+    notes = shapes.shape_notes(dropped, rotated)
+    return Picture(number, image, split, size, objects, labels, notes)
 
 
 def _marked(shape: Element, size: tuple[int, int] | None) -> Marked:

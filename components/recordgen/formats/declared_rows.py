@@ -18,7 +18,7 @@ from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
 from recordgen.formats.row_parser import columns_of_table
@@ -71,14 +71,13 @@ class DeclaredParser(OwnColumns):
                 )
                 yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
-                record = {
-                    name: fields[at] for name, at in zip(schema.columns, columns, strict=True)
-                }
+                values = (fields[at] for at in columns)
+                record = dict(zip(schema.columns, values, strict=True))
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
                 yield declared_row(record, source, item.line, task, group)
 
     @classmethod
-    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    def layout(cls, files: Files, options: ConvertOptions) -> Layout:
         task = declared(task_for(options))
         with open_file(files[0], options.encoding) as lines:
             records = read_records(lines, files[0].path)

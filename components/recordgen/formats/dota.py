@@ -54,16 +54,13 @@ class Dota(pictures.PictureFormat):
         for line, name in enumerate(_documents(listing), start=1):
             item = _picture(listing, line, name)
             if item.uri in used:
-                raise SourceError(
-                    f"{listing.root}{name}: {used[item.uri]} describes the same image; keep one of "
-                    f"the two folders"
-                )
+                twin = f"{used[item.uri]} describes the same image; keep one folder"
+                raise SourceError(f"{listing.root}{name}: {twin}")
             used[item.uri] = name
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        yield from pictures.notes_about(
-            others, f"images have no file in {_FOLDER}, and were skipped"
-        )
+        what = f"images have no file in {_FOLDER}, and were skipped"
+        yield from pictures.notes_about(others, what)
 
 
 def is_named(name: str) -> bool:
@@ -120,9 +117,7 @@ def object_of_kitti(fields: Sequence[str]) -> Marked:
     """
     are_numbers = all(map(NUMBER.fullmatch, fields[1:]))
     if len(fields) not in (15, 16) or NUMBER.fullmatch(fields[0]) or not are_numbers:
-        raise ValueError(
-            f"expected CLASS and 14 numbers, as KITTI has (got {' '.join(fields):.80})"
-        )
+        raise ValueError(f"expected KITTI's CLASS and 14 numbers (got {' '.join(fields):.80})")
     truncated, occluded, _, xmin, ymin, xmax, ymax = map(float, fields[1:8])
     flags = flagged({TRUNCATED: truncated > 0, OCCLUDED: occluded in (1, 2)})
     return Marked(fields[0], (xmin, ymin, xmax, ymax), Details(flags))

@@ -164,7 +164,5 @@ def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
 
 def is_like(field: str, values: Sequence[str]) -> bool:
     """Return whether a field is one of some values, or differs only in its number: ``img0``."""
-    pattern = _DIGITS.sub("#", field)
-    return field in values or (
-        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
-    )
+    form = _DIGITS.sub("#", field)
+    return field in values or ("#" in form and form in (_DIGITS.sub("#", it) for it in values))

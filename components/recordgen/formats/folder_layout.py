@@ -25,21 +25,14 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError, UsageError
-from recordgen.formats import dota, labelme, pascal_voc, yolo
+from recordgen.formats import dota, labelme, pascal_voc, pictures, yolo
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
 from recordgen.formats.folder_names import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
-from recordgen.formats.pictures import (
-    PictureFormat,
-    Problem,
-    in_addresses,
-    notes_about,
-    picture_of_lines,
-)
 from recordgen.formats.yolo import CLASS_FILES, configs_in, is_class_file, read_config, read_yaml
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
@@ -59,13 +52,13 @@ _SHOWN = 8
 _PROBED = 3
 
 #: Makes the picture of a line, the second file of an image, and the image.
-_Read: TypeAlias = Callable[[int, str, str], "Picture | Problem | None"]
+_Read: TypeAlias = Callable[[int, str, str], "Picture | pictures.Problem | None"]
 
 
 class _Second(NamedTuple):
     """How the second files are read: ``format`` makes rows of the pictures of ``read``."""
 
-    format: PictureFormat
+    format: pictures.PictureFormat
     read: _Read
 
 
@@ -84,7 +77,9 @@ class _Kind(NamedTuple):
 
 
 #: What describes an image in a document of its own, by its suffix: the format, and its reader.
-_DOCUMENTS: Mapping[str, tuple[type[PictureFormat], Callable[..., Picture | Problem | None]]] = {
+_DOCUMENTS: Mapping[
+    str, tuple[type[pictures.PictureFormat], Callable[..., Picture | pictures.Problem | None]]
+] = {
     ".xml": (pascal_voc.PascalVoc, pascal_voc.picture_of),
     ".json": (labelme.LabelMe, labelme.picture_of),
 }
@@ -124,10 +119,8 @@ class FolderLayout(Format):
             raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
         kind = _kind(listing, _matches(listing, options.layout))
         if options.task not in (AUTO, *kind.tasks):
-            raise UsageError(
-                f"{listing.root}: with this layout, the task is {' or '.join(kind.tasks)} (got "
-                f"{options.task})"
-            )
+            tasks = " or ".join(kind.tasks)
+            raise UsageError(f"{listing.root}: this layout is {tasks} (got {options.task})")
         return Evidence(f"the layout {options.layout}", kind.tasks[0], classes=kind.classes)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
@@ -136,8 +129,8 @@ class FolderLayout(Format):
         kind = _kind(listing, matches)
         lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
         notes = [
-            *notes_about(matches.unused, "files match no pattern, and were skipped"),
-            *notes_about(lost, "files have no file of the second pattern, and were skipped"),
+            *pictures.notes_about(matches.unused, "files match no pattern, and were skipped"),
+            *pictures.notes_about(lost, "files lack that of the second pattern, and were skipped"),
         ]
         for note in notes:
             adjusted.add_line(listing.root, 0, note.code, note.message)
@@ -157,7 +150,7 @@ class FolderLayout(Format):
             message = f"no file of the first pattern belongs to {path}"
             yield Reject(listing.root, line, path, RejectCode.MISSING_FILE.value, message)
 
-    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+    def roles(self, files: Files) -> Sequence[tuple[str, str]]:
         return [role for file in files for role in _roles(file)]
 
 
@@ -186,19 +179,12 @@ def _matches(listing: Listing, text: str) -> Matches:
     if not matches.files:
         raise refusal(listing, f"no file matches {layout.first.text}")
     if layout.second is not None and not any(each.others for each in matches.files):
-        example = matches.files[0].path
-        raise refusal(
-            listing,
-            f"no file of {layout.second.text} has the same "
-            f"{', '.join(f'{{{word}}}' for word in layout.shared)} as {example}",
-        )
+        words, first = ", ".join(f"{{{word}}}" for word in layout.shared), matches.files[0].path
+        raise refusal(listing, f"no file of {layout.second.text} has the {words} of {first}")
     several = next((each for each in matches.files if len(each.others) > 1), None)
     if several is not None:
-        raise refusal(
-            listing,
-            f"{several.path} has several masks or files of labels, such as "
-            f"{several.others[0]} and {several.others[1]}, and only one is read",
-        )
+        some = " and ".join(several.others[:2])
+        raise refusal(listing, f"{several.path} has several second files, such as {some}")
     return matches
 
 
@@ -220,22 +206,16 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
     if plain is _IMAGES and suffix in _DOCUMENTS:
         format_, picture_of = _DOCUMENTS[suffix]
         return _Kind(format_.tasks, _Second(format_(), partial(picture_of, listing)))
-    raise refusal(
-        listing,
-        f"{seconds[0]} is not read: the second file of an image is its mask, a "
-        f".txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe",
-    )
+    known = "a mask, a .txt of YOLO, KITTI or DOTA, an .xml of VOC or a .json of LabelMe"
+    raise refusal(listing, f"{seconds[0]} is not read: expected {known}")
 
 
 def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
     """Return what the first files are. Raises: NotUnderstoodError: they are of several kinds."""
     kinds = {_kind_of_file(path): path for path in reversed(paths)}
     if len(kinds) > 1:
-        raise refusal(
-            listing,
-            f"the layout matches files of several kinds, such as "
-            f"{' and '.join(kinds.values())}; write their suffix in the layout",
-        )
+        some = " and ".join(kinds.values())
+        raise refusal(listing, f"{some} are of several kinds; write their suffix in the layout")
     [kind] = kinds
     if kind is _TEXTS and b"\0" in listing.head(paths[0]):
         raise refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
@@ -275,10 +255,9 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     if not configs:
         for name in listing.candidates("data.yaml", "data.yml"):
             read_yaml(listing, name)  # it may say why it was not understood
+        remedy = "add a classes.txt with a name in each line"
         raise refusal(
-            listing,
-            f"{seconds[0]} has YOLO labels, but no file names their classes; add a classes.txt "
-            f"with a name in each line",
+            listing, f"{seconds[0]} has YOLO's numbers of classes without names; {remedy}"
         )
     config = read_config(listing, configs[0])
     read = _of_lines_by(listing, partial(yolo.parse_object, config=config))
@@ -286,8 +265,8 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
 
 
 def _of_lines_by(listing: Listing, parse: Callable[[Sequence[str]], Marked]) -> _Read:
-    def read(line: int, name: str, image: str) -> Picture | Problem:
-        return picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
+    def read(line: int, name: str, image: str) -> Picture | pictures.Problem:
+        return pictures.picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
 
     return read
 
@@ -303,7 +282,7 @@ def problem_with(listing: Listing, layout: str) -> str:
         return exc.reason.removeprefix(f"{listing.root}: ")
     except SourceError as exc:
         return str(exc)
-    return item.message if isinstance(item, Problem) else ""
+    return item.message if isinstance(item, pictures.Problem) else ""
 
 
 def row_of_file(
@@ -320,7 +299,7 @@ def row_of_file(
         said = task.from_fields([label] if label else [], adjusted)
         uri = check_uri(path)
         content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
-        addresses = in_addresses([listing.payload(path)])
+        addresses = pictures.in_addresses([listing.payload(path)])
     except PayloadError as exc:
         return Reject(listing.root, line, path, exc.code, exc.message)
     except AnnotationError as exc:
@@ -339,8 +318,8 @@ def _read_row(
     """Return the row of a file with its second file, or its reject."""
     item = second.read(line, found.others[0], found.path)
     if item is None:
-        item = Problem(line, f"{found.others[0]} has no labels of an image", found.path)
-    if isinstance(item, Problem):
+        item = pictures.Problem(line, f"{found.others[0]} has no labels of an image", found.path)
+    if isinstance(item, pictures.Problem):
         return Reject(listing.root, line, item.uri, item.code.value, item.message)
     labels = [found.words[LABEL]] if LABEL in found.words else item.labels
     item = replace(item, uri=found.path, labels=labels, split=None)

@@ -100,10 +100,7 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
             roles |= {"/".join(path[: depth + 1]): "no label" for path in deep.values()}
         else:
             labels = {folder: path[depth] for folder, path in deep.items()}
-    files = [
-        PlacedFile(name, splits.get(folder), labels.get(folder))
-        for name, folder in folder_of.items()
-    ]
+    files = [PlacedFile(name, splits.get(at), labels.get(at)) for name, at in folder_of.items()]
     return files, roles
 
 
@@ -117,9 +114,7 @@ def _check_inside(paths: Mapping[str, Sequence[str]], depth: int) -> None:
     for folder, path in paths.items():
         words = _words(path[depth])
         if not words or words - _INSIDE_A_CLASS:
-            raise ValueError(
-                f"{folder} is too deep for a folder of a class, and may hold one of several masks"
-            )
+            raise ValueError(f"{folder} is too deep for a class, and may hold one of several masks")
 
 
 class _SplitName(NamedTuple):
@@ -205,9 +200,8 @@ def shown_files(names: Sequence[str]) -> str:
     lines = []
     for folder in sorted(folders):
         counts = Counter(posixpath.splitext(name)[1] for name in folders[folder])
-        shown = (
-            f"{n:,} {suffix or 'without suffix'}" for suffix, n in counts.most_common(_SUFFIXES)
-        )
+        most = counts.most_common(_SUFFIXES)
+        shown = (f"{count:,} {suffix or 'without suffix'}" for suffix, count in most)
         lines.append(f"  {folder or './'}  {', '.join(shown)}")
     return "\n".join(lines)
 
@@ -351,14 +345,9 @@ def _of_two(
             continue
         is_part = shared.isdigit() and one != other and stem != stem_2
         name = "{name:digits}" if is_part else "{name}"
-        patterns = [
-            f"{folders}{stem.replace(shared, name, 1)}{suffix}"
-            for folders, stem, suffix in (
-                (one, stem, suffixes[0] or suffix),
-                (other, stem_2, suffixes[1] or suffix_2),
-            )
-        ]
-        yield " ".join(pattern.replace(" ", "*") for pattern in patterns)
+        pattern = f"{one}{stem.replace(shared, name, 1)}{suffixes[0] or suffix}"
+        pattern_2 = f"{other}{stem_2.replace(shared, name, 1)}{suffixes[1] or suffix_2}"
+        yield f"{pattern.replace(' ', '*')} {pattern_2.replace(' ', '*')}"
 
 
 def _pattern_of_folders(name: str, level: int | None) -> str:
@@ -367,9 +356,7 @@ def _pattern_of_folders(name: str, level: int | None) -> str:
     ``level``: the folder that may have any name, counted from 0.
     """
     folders = name.split("/")[:-1]
-    parts = [
-        "{folder}" if at == level else _with_split(folder) for at, folder in enumerate(folders)
-    ]
+    parts = ["{folder}" if at == level else _with_split(it) for at, it in enumerate(folders)]
     return "".join(f"{part}/" for part in parts)
 
 
@@ -431,7 +418,6 @@ def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:
     ``apple/apple_1``; or ``chair/1, table/1``
     """
     inner = {one for _, one in folders}
-    are_own = all(
-        words_of(one)[: len(words_of(outer))] == words_of(outer) for outer, one in folders
-    )
+    words = [(words_of(outer), words_of(one)) for outer, one in folders]
+    are_own = all(one[: len(outer)] == outer for outer, one in words)
     return len(inner) < len({*folders}) or are_own

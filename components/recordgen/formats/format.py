@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.head import Head
     from recordgen.formats.header import Given
-    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.import_file import Files, ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.formats.samples import Samples
     from recordgen.options import ConvertOptions
@@ -104,7 +104,7 @@ class OwnColumns(CsvParser):
 
     @classmethod
     @abstractmethod
-    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    def layout(cls, files: Files, options: ConvertOptions) -> Layout:
         """Return the columns of files. Raises: SourceError, UsageError."""
 
     @classmethod
@@ -197,18 +197,14 @@ class Format(ABC):
             StorageError: storage failed.
         """
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
+    def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         """Return the first rows of files from which detection infers task and columns.
 
         Empty if the evidence of the format says the task, or the task finds its columns itself.
         """
         return ()
 
-    def layout(
-        self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
-    ) -> Layout:
+    def layout(self, own: type[OwnColumns], files: Files, options: ConvertOptions) -> Layout:
         """Return the columns of files, for a task that finds them itself.
 
         Raises: SourceError, UsageError.
@@ -221,10 +217,10 @@ class Format(ABC):
         """Return the lists of rows that the lines of a file name."""
         return ()
 
-    def check(self, files: Sequence[ImportFile], options: ConvertOptions) -> None:  # noqa: B027
+    def check(self, files: Files, options: ConvertOptions) -> None:  # noqa: B027
         """Check that files hold the labels that options expect. Raises: NotUnderstoodError."""
 
-    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+    def roles(self, files: Files) -> Sequence[tuple[str, str]]:
         """Return what was understood about folders or documents, as pairs of a name and a role."""
         return ()
 
@@ -234,9 +230,7 @@ def check_declaration(name: str, found: object) -> None:
     if not (isinstance(found, type) and issubclass(found, Format)):
         base = f"{Format.__module__}.{Format.__name__}"
         raise TypeError(f"a format is a subclass of {base} (got {found!r})")
-    if getattr(found, "name", None) != name:
-        raise TypeError(
-            f"the entry point is named {name!r}, and the format {getattr(found, 'name', None)!r}"
-        )
+    if (own := getattr(found, "name", None)) != name:
+        raise TypeError(f"the entry point is named {name!r}, and the format {own!r}")
     if missing := sorted(found.__abstractmethods__):
         raise TypeError(f"the class {found.__name__} does not define {', '.join(missing)}")

@@ -158,9 +158,8 @@ def _is_image(cell: Any) -> bool:
     """Return whether a cell holds an image; a text as bytes is none."""
     if isinstance(cell, Mapping):
         return bool({"bytes", "path"} & cell.keys())
-    return _is_pillow(cell) or (
-        isinstance(cell, bytes | bytearray | memoryview) and not _is_text(bytes(cell))
-    )
+    are_bytes = isinstance(cell, bytes | bytearray | memoryview)
+    return _is_pillow(cell) or (are_bytes and not _is_text(bytes(cell)))
 
 
 def _is_text(data: bytes) -> bool:

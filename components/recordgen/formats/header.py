@@ -156,13 +156,9 @@ class Given:
             for name in given
             for each in (one_hot_columns(name, names) if role == "label" else [name])
         }
-        known = [
-            roles.get(at) or ("" if self.overrides(name) else name) for at, name in enumerate(known)
-        ]
-        classes = {
-            _place(name, names, "label", where): classes
-            for name, classes in self.one_hot(names).items()
-        }
+        known = [roles.get(at) or ("" if self.overrides(it) else it) for at, it in enumerate(known)]
+        one_hot = self.one_hot(names)
+        classes = {_place(it, names, "label", where): each for it, each in one_hot.items()}
         return Header(names, known, classes, group, boxes)
 
     def overrides(self, name: str) -> bool:
@@ -219,10 +215,8 @@ class Given:
         for role in roles:
             for number in self.roles[role]:
                 if number.isdecimal() and int(number) > count:
-                    raise UsageError(
-                        f"{where}: there is no column {number} for {role}; the lines have {count} "
-                        f"fields, which commas, semicolons, tabs or bars separate"
-                    )
+                    what = f"there is no column {number} for {role}; lines have {count} fields"
+                    raise UsageError(f"{where}: {what}")
 
     def numbered(self, fields: Sequence[str], where: str) -> Header:
         """Return the columns with the given numbers, of a file without a header.
@@ -235,9 +229,8 @@ class Given:
             named = ", ".join(f"{role}={name}" for role, [name, *_] in self.roles.items())
             named += f"{', ' if named else ''}group_by={self.group}" if self.group else ""
             raise UsageError(
-                f"{where}: without a header, columns must be given by number, such as "
-                f"path=1,label=2 (got {named}); if the first line is a header, use --columns "
-                f"header=yes"
+                f"{where}: without a header, columns are numbers, such as path=1,label=2 (got "
+                f"{named}); if the first line is a header, use --columns header=yes"
             )
         self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
@@ -352,7 +345,6 @@ def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
 def other_header(fields: Sequence[str], where: str) -> SourceError:
     """Return the error about a line that reads as the header of another file."""
     return SourceError(
-        f"{where}: this line names columns like a header, but is not the header of this file "
-        f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
-        f"lines above it if they are no rows, or use --columns header=no if it is a row"
+        f"{where}: this line reads as another header ({','.join(fields):.200}); put the lines "
+        f"below it into a file of their own, or use --columns header=no if it is a row"
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -22,7 +22,6 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
 from recordgen.formats import pictures
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
-from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import json_value, mapping
@@ -62,9 +61,8 @@ class HuggingFace(pictures.PictureFormat):
             return None
         folders = Counter(map(posixpath.dirname, found))
         if twice := [name for name in found if folders[posixpath.dirname(name)] > 1]:
-            raise SourceError(
-                f"{listing.root}: {' and '.join(twice[:2])} are for the same images; pass one"
-            )
+            both = " and ".join(twice[:2])
+            raise SourceError(f"{listing.root}: {both} are for the same images; pass one")
         first = _first(listing, found[0])
         label = _label_of(f"{listing.root}{found[0]}", first)
         single, several, boxes = self.tasks
@@ -88,10 +86,8 @@ class HuggingFace(pictures.PictureFormat):
                 are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
             yield item
         if are_outside and fit_as_corners:
-            raise SourceError(
-                f"{where}: as x, y, width and height, boxes end outside of their images, and all "
-                f"of them fit as corners; write width and height in place of the other corner"
-            )
+            what = "boxes fit their images as corners, not as x, y, width and height"
+            raise SourceError(f"{where}: {what}; write width and height")
         others = [name for name in _images_of(listing, document) if name not in used]
         yield from pictures.notes_about(others, "images are not in it, and were skipped")
 
@@ -116,20 +112,16 @@ def _images_of(listing: Listing, document: str) -> Sequence[str]:
     others = {posixpath.split(name) for name in listing.others}
     places = {posixpath.join(place, "") for place, base in others if base in _NAMES} - {folder}
     inner = tuple(place for place in places if place.startswith(folder))
-    return [
-        name for name in listing.images if name.startswith(folder) and not name.startswith(inner)
-    ]
+    return [it for it in listing.images if it.startswith(folder) and not it.startswith(inner)]
 
 
-def _records(
-    listing: Listing, name: str
-) -> Iterator[tuple[int, Mapping[str, Any]] | pictures.Problem]:
+def _records(listing: Listing, name: str) -> pictures.Numbered:
     """Yield the line and the record of each image, and a problem for each line that is none."""
     if name.endswith(_PARQUET):
         yield from enumerate(table_rows(listing, name), start=1)
         return
     if name.endswith(".csv"):
-        yield from columns_of(listing, name, _FILE)
+        yield from pictures.columns_of(listing, name, _FILE)
         return
     for number, line in listing.lines(name):
         try:

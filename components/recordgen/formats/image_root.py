@@ -73,9 +73,7 @@ class ImageRoot:
     def check(self) -> None:
         """Check that there are files. Raises: UsageError; as :func:`list_tree`."""
         if not self.tree.files and not storage.is_http(self.root):
-            raise UsageError(
-                f"image_root must be a folder of images: there are no files below {self.root}"
-            )
+            raise UsageError(f"image_root: there are no files below {self.root}")
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -237,8 +235,8 @@ _FOLDERS = 200
 _NEARLY_ALL = 0.9
 
 _NO_FOLDER = (
-    "the paths of missing files have no folder; if their files are in another one, use "
-    "--image-root FOLDER, or a path made of columns, such as --columns path=FOLDER/{id}.jpg"
+    "the paths of missing files have no folder; name it with --image-root FOLDER, or in a path "
+    "made of columns, such as --columns path=FOLDER/{id}.jpg"
 )
 
 

@@ -62,6 +62,10 @@ class ImportFile(NamedTuple):
         return found.at(self.path.removeprefix(found.root))
 
 
+#: Import files that are read together.
+Files: TypeAlias = Sequence[ImportFile]
+
+
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     """Return the import files that paths or globs match; the path of a folder ends with ``/``.
 

@@ -61,9 +61,8 @@ class LabelStudio(pictures.PictureFormat):
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
             raise NotUnderstoodError(
-                f"{listing.root}{found[0]}: this Label Studio export has no rectangles, polygons, "
-                f"ellipses or choices of images; export texts with spans as CONLL2003, and write a "
-                f"CSV of other labels"
+                f"{listing.root}{found[0]}: no rectangles, polygons, ellipses or choices of images "
+                f"are in it; export texts with spans as CONLL2003, and other labels as CSV"
             )
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
@@ -109,10 +108,8 @@ def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture |
     image = _image(listing, _written(task.get("data")), folder)
     with pictures.about(image):
         first, *others = (_said(number, image, each) for each in results)
-    if any(
-        set(each.objects) != set(first.objects) or set(each.labels) != set(first.labels)
-        for each in others
-    ):
+    said = [({*each.objects}, {*each.labels}) for each in (first, *others)]
+    if any(each != said[0] for each in said):
         message = f"{len(results)} annotators disagree; the labels of the first were kept"
         return replace(first, notes=[*first.notes, (ANNOTATORS_DIFFER, message)])
     return first
@@ -160,10 +157,8 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
     choices: dict[str, list[str]] = {}
     dropped: list[str] = []
     rotated = 0
-    sizes = (
-        pictures.size_of(item.get("original_width"), item.get("original_height"))
-        for item in results
-    )
+    sides = ("original_width", "original_height")
+    sizes = (pictures.size_of(*map(item.get, sides)) for item in results)
     size = next(filter(None, sizes), None)
     for item in results:
         kind, value = str(item.get("type")), mapping(item.get("value") or {}, "a value")
@@ -174,10 +169,8 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
         elif kind in _OTHERS:
             dropped.append(kind.removesuffix("labels"))
         elif kind in _BRUSHES:
-            raise ValueError(
-                f"a region is a {kind}, whose mask cannot be read; expected one of "
-                f"{', '.join(_AREAS[:3])}"
-            )
+            known = ", ".join(_AREAS[:3])
+            raise ValueError(f"the mask of a {kind} cannot be read; expected one of {known}")
         elif kind in _AREAS or kind == "labels":
             labels = _labels(item)
             if not labels:
@@ -186,17 +179,13 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
                 raise ValueError(f"a {kind} has no label")
             REGION_LABELS.check(len(labels))
             if item.get("image_rotation"):
-                raise ValueError(
-                    "the image was rotated in Label Studio; rotate it back, and export again"
-                )
+                raise ValueError("the image is rotated; rotate it back, and export again")
             region = _region(kind, value, size)
             rotated += bool(value.get("rotation"))
             objects += [Marked(label, *region) for label in labels]
     if len(choices) > 1:
-        raise ValueError(
-            f"it has choices of several questions ({', '.join(sorted(choices))}), and it is "
-            f"unclear which one has its labels"
-        )
+        questions = ", ".join(sorted(choices))
+        raise ValueError(f"it has choices of several questions ({questions}); export one")
     labels = [label for each in choices.values() for label in each]
     return Picture(number, image, None, size, objects, labels, shape_notes(dropped, rotated))
 

@@ -164,15 +164,11 @@ def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
     shape = shape if isinstance(shape, dict) else {}
     label, points = shape.get("label"), shape.get("points")
     if kind not in _AREAS:
-        raise ValueError(
-            f"a shape is a {kind!r:.40}, which has no box; expected {', '.join(_AREAS)}"
-        )
+        raise ValueError(f"a shape is a {kind!r:.40}; expected {', '.join(_AREAS)}")
     if not isinstance(label, str) or not label.strip():
         raise ValueError("a shape has no label")
     if not isinstance(points, list) or len(points) < 2 or not all(map(_is_point, points)):
-        raise ValueError(
-            f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
-        )
+        raise ValueError(f"points of {label!r:.40} must be pairs of numbers (got {points!r:.60})")
     part = _Part(label.strip(), shape.get("group_id"), around(points))
     if kind == "rectangle":
         return part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from recordgen.formats.field_kinds import NUMBER, is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.lines import decoded_head, open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.made_columns import with_made_columns
@@ -47,15 +46,14 @@ class _LineFile(Format):
 
     has_columns: ClassVar[bool] = True
     is_decoded: ClassVar[bool] = True
+    is_json: ClassVar[bool] = False
 
     def detect(self, listing: Listing) -> Evidence | None:
-        if not listing.only or not self._is_mine(listing.only.lower(), listing):
-            return None
-        return Evidence(listing.only, is_weak=True)
-
-    @abstractmethod
-    def _is_mine(self, name: str, listing: Listing) -> bool:
-        """Return whether the file has this format, by its lower-case name or its first line."""
+        name = listing.only.lower()
+        is_json = name.endswith(_JSON_SUFFIXES)
+        if name and not is_json and not name.endswith(_CSV_SUFFIXES):
+            is_json = _begins_with_object(listing)
+        return Evidence(listing.only, is_weak=True) if name and is_json == self.is_json else None
 
 
 class CsvFile(_LineFile):
@@ -78,16 +76,13 @@ class CsvFile(_LineFile):
     def accepts(self, task: type[Task]) -> bool:
         return task.csv_parser is not None
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
+    def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         if options.task != AUTO and not has_row_parser(TASKS[options.task]):
             return ()
         given = Given.of(options)
-        found = (
-            read_csv_head(file.path, samples.lines(file.path), given) for file in sampled(files)
-        )
-        return [head for head in found if head is not None]
+        paths = (file.path for file in sampled(files))
+        heads = (read_csv_head(path, samples.lines(path), given) for path in paths)
+        return [head for head in heads if head is not None]
 
     def lists(
         self, file: ImportFile, task: Task, given: Given, access: Access
@@ -100,17 +95,10 @@ class CsvFile(_LineFile):
             yield from parser.find_lists(lines, file.path, task, given, access)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        parse_lines = task.declared("csv_parser").parse_lines
+        parse = task.declared("csv_parser").parse_lines
         given = _decided(given, file, task)
         with open_file(file, given.encoding) as lines:
-            yield from parse_lines(
-                lines, source=file.path, task=task, adjusted=adjusted, given=given
-            )
-
-    def _is_mine(self, name: str, listing: Listing) -> bool:
-        if name.endswith(_JSON_SUFFIXES):
-            return False
-        return name.endswith(_CSV_SUFFIXES) or not _begins_with_object(listing)
+            yield from parse(lines, source=file.path, task=task, adjusted=adjusted, given=given)
 
 
 def _decided(given: Given, file: ImportFile, task: Task) -> Given:
@@ -124,30 +112,21 @@ class JsonLines(_LineFile):
     """JSON Lines: an object for each row."""
 
     name = "jsonl"
+    is_json = True
 
     def accepts(self, task: type[Task]) -> bool:
         return bool(task.json_keys)
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
+    def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         given = Given.of(options)
-        return [
-            read_jsonl_head(file.path, samples.lines(file.path), given) for file in sampled(files)
-        ]
+        paths = (file.path for file in sampled(files))
+        return [read_jsonl_head(path, samples.lines(path), given) for path in paths]
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        from recordgen.formats import automl_jsonl  # a CSV does not need it
+        from recordgen.formats.automl_jsonl import parse_lines as parse  # a CSV does not need it
 
         with open_file(file, given.encoding) as lines:
-            yield from automl_jsonl.parse_lines(
-                lines, source=file.path, task=task, adjusted=adjusted, given=given
-            )
-
-    def _is_mine(self, name: str, listing: Listing) -> bool:
-        if name.endswith(_CSV_SUFFIXES):
-            return False
-        return name.endswith(_JSON_SUFFIXES) or _begins_with_object(listing)
+            yield from parse(lines, source=file.path, task=task, adjusted=adjusted, given=given)
 
 
 def _begins_with_object(listing: Listing) -> bool:
@@ -190,9 +169,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
     is_other = len(bad) >= _SEVERAL and len(bad) * _LINES_OF_A_MISTAKE > len(data)
     if is_other or (rejects and not data):
         first_reject = (bad or rejects)[0]
-        raise SourceError(
-            f"{path}:{first_reject.line}: lines are not readable: {first_reject.message}"
-        )
+        raise SourceError(f"{path}:{first_reject.line}: {first_reject.message}")
     return Head(
         path,
         where,
@@ -220,9 +197,7 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     if kinds == {"text"} and (names_payloads(first) or _is_above_numbers(first, others)):
         return False, True
     begin, *subjects = (Line.of("", row).subject for row in (first, *(others or rows[1:])))
-    recurs = any(
-        field and field in row[at : at + 1] for row in others for at, field in enumerate(first)
-    )
+    recurs = any(it and it in row[at : at + 1] for row in others for at, it in enumerate(first))
     is_row = bool(kinds) or recurs or is_like(begin, subjects)
     return False, not is_row and len(rows) > 1
 

@@ -88,10 +88,8 @@ def text_chunks(
         return
     name = encoding or marked
     if name not in (marked, marked[:6]) and (marked or chunk.startswith(codecs.BOM_UTF8)):
-        raise SourceError(
-            f"{source}: its byte order mark shows {marked or 'utf-8'} (got encoding={name}); omit "
-            f"the option"
-        )
+        what = f"its byte order mark shows {marked or 'utf-8'} (got encoding={name})"
+        raise SourceError(f"{source}: {what}; omit the option")
     begin = length if name == marked else 0
     decoder, line = codecs.getincrementaldecoder(name)(), 1
     is_last = False
@@ -112,10 +110,8 @@ def text_chunks(
 def _not_decoded(exc: UnicodeDecodeError, where: str, name: str, *, is_given: bool) -> SourceError:
     byte = exc.object[exc.start]
     source = "encoding=" if is_given else "its byte order mark shows "
-    return SourceError(
-        f"{where}: byte {byte:#04x} is not {name} ({source}{name}; {exc.reason}); give the "
-        f"encoding of the file with --encoding, or save it as UTF-8"
-    )
+    what = f"byte {byte:#04x} is not {name} ({source}{name}; {exc.reason})"
+    return SourceError(f"{where}: {what}; give another --encoding, or save the file as UTF-8")
 
 
 def _check_nuls(head: bytes, source: str) -> None:
@@ -124,9 +120,8 @@ def _check_nuls(head: bytes, source: str) -> None:
     for begin, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         nuls, others = some[begin::2].count(0), some[1 - begin :: 2].count(0)
         if len(some) > 3 and nuls > _NULS_OF_UTF16 * len(some) and not others:
-            raise NotUnderstoodError(
-                f"{source}:1: every second byte is NUL, as in {name}", options={"encoding": name}
-            )
+            what = f"every second byte is NUL, as in {name}"
+            raise NotUnderstoodError(f"{source}:1: {what}", options={"encoding": name})
 
 
 def decoded_head(head: bytes) -> bytes:

@@ -154,10 +154,8 @@ class Listing:
         Raises: as :func:`list_tree`; SourceError: on a web server.
         """
         if storage.is_http(self.root):
-            raise SourceError(
-                f"{self.root}{self.only}: a web server does not list the files beside this one; "
-                f"copy the dataset to a folder or bucket"
-            )
+            what = "a web server lists no files; copy the dataset to a folder or bucket"
+            raise SourceError(f"{self.root}{self.only}: {what}")
         return self.tree.files
 
     @property
@@ -255,10 +253,8 @@ class Listing:
     def check_ranges(self, name: str) -> None:
         """Check that parts of a file can be read one by one. Raises: SourceError."""
         if storage.is_http(self.root):
-            raise SourceError(
-                f"{self.root}{name}: images are read from this file one by one, which few web "
-                f"servers allow; copy it to a folder or bucket"
-            )
+            what = "few web servers allow to read parts of a file; copy it to a folder or bucket"
+            raise SourceError(f"{self.root}{name}: {what}")
 
     def payload(self, name: str) -> Range | None:
         """Return where a file is in the archive; None in a folder. Raises: PayloadError."""
@@ -370,14 +366,11 @@ def _check_link(folder: str, path: str) -> None:
     if storage.is_local(link) and os.path.islink(storage.local_path(link)):
         target = os.path.realpath(storage.local_path(link))
         place = storage.local_path(folder)
-        above = [
-            os.path.join(place, *path.split("/")[:depth]) for depth in range(path.count("/") + 1)
-        ]
+        steps = path.split("/")
+        above = [os.path.join(place, *steps[:depth]) for depth in range(len(steps))]
         # Behind another link, the folders above have more than one path.
         if any(os.path.commonpath([target, os.path.realpath(each)]) == target for each in above):
-            raise SourceError(
-                f"{link}: this link leads back to {target}, a folder above it; remove the link"
-            )
+            raise SourceError(f"{link}: this link leads back to {target} above it; remove it")
 
 
 def dataset_of(listing: Listing) -> Dataset | None:

@@ -134,10 +134,8 @@ def labels_of(value: Any, names: Sequence[str]) -> Sequence[str]:
     # Numbers of classes would not repeat.
     if len(values) > _NUMBERS and all(each in (0, 1) for each in values):
         if not names:
-            raise ValueError(
-                f"the list is one-hot, and the names of {len(values)} classes are missing; write "
-                f"them to classes.txt beside this file, one in each line"
-            )
+            what = f"a one-hot list needs the names of its {len(values)} classes"
+            raise ValueError(f"{what}; write one in each line of classes.txt beside this file")
         if len(names) == len(values):
             return list(compress(names, values))
     labels = [named(each, names) for each in values if each is not None and each != -1]
@@ -290,11 +288,7 @@ def with_names(record: Any, classes: Classes) -> Any:
     if not isinstance(record, Mapping):
         return record
     try:
-        known = {
-            name: _with_name(name, record[name], classes[name])
-            for name in classes
-            if name in record
-        }
+        known = {it: _with_name(it, record[it], classes[it]) for it in classes if it in record}
     except ValueError as exc:
         return str(exc)
     return {**record, **known}

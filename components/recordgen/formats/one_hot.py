@@ -13,14 +13,7 @@ from itertools import chain
 
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats.column_names import (
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    find_columns,
-    find_path,
-    find_split,
-)
+from recordgen.formats import column_names
 from recordgen.formats.field_kinds import field_at
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
@@ -53,9 +46,7 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     """
     if options.columns.uncertain != AUTO:
         if not any(head.classes for head in heads):
-            raise UsageError(
-                "columns: uncertain is for one-hot columns; name them, such as label=cat|dog"
-            )
+            raise UsageError("columns: uncertain needs one-hot columns, such as label=cat|dog")
         return
     lines = [(head, line) for head in heads if head.classes for line in head.lines]
     odd = [(head, line, at) for head, line in lines for at in _uncertain(head, line)]
@@ -82,15 +73,17 @@ def _flags(head: Head) -> Sequence[str]:
     """Return the columns of 0 and 1 beside the payload; none if other columns have another use."""
     header = head.header or ()
     others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
-    if not head.has_header or head.classes or find_columns(header, others_known):
+    if not head.has_header or head.classes or column_names.find_columns(header, others_known):
         return ()
-    used = {find_split(header), find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)}
-    used |= {*find_columns(header, TEXT_COLUMNS)}
+    used = {
+        column_names.find_split(header),
+        column_names.find_path(header, column_names.PATH_COLUMNS | column_names.TEXT_FILE_COLUMNS),
+    }
+    used |= {*column_names.find_columns(header, column_names.TEXT_COLUMNS)}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
-    are_classes = len({*names}) == len(names) > 1 and not any(
-        BETWEEN in name or names_split(name) for name in names
-    )
+    has_others = any(BETWEEN in name or names_split(name) for name in names)
+    are_classes = len({*names}) == len(names) > 1 and not has_others
     return names if are_classes and all(_are_flags(head.filled(at)) for at in others) else ()
 
 

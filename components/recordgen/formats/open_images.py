@@ -13,18 +13,17 @@ there: few have all 1.9 million.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import ClassVar, TypeAlias
 
 from recordgen.core.limits import CLASSES
 from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
-from recordgen.formats.csv_documents import columns_of, records_of
+from recordgen.formats import pictures
 from recordgen.formats.csv_records import Record
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, places_of
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import NOTHING, Details
 from recordgen.subjects.picture import Marked, Picture
@@ -44,7 +43,7 @@ _CODES = ("/m/", "/g/", "/t/")
 _Line: TypeAlias = tuple[int, Mapping[str, str]]
 
 
-class OpenImages(PictureFormat):
+class OpenImages(pictures.PictureFormat):
     """Open Images' ``…-annotations-bbox.csv`` or ``…-imagelabels.csv``."""
 
     name = "open_images"
@@ -62,41 +61,36 @@ class OpenImages(PictureFormat):
         what = "boxes" if boxes else "labels"
         return Evidence(f"{found[0]} has Open Images' {what}", self.tasks[0 if boxes else 1], found)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         names, folders = _names(listing, document), _folders(document)
         used = missing = 0
         unnamed: dict[str, None] = {}
-        rows = columns_of(listing, document, _IMAGE, _LABEL, named=str.lower)
+        rows = pictures.columns_of(listing, document, _IMAGE, _LABEL, named=str.lower)
         for image, group in groupby(rows, key=_image_of):
             items = list(group)
-            yield from (item for item in items if isinstance(item, Problem))
-            if not (lines := [item for item in items if not isinstance(item, Problem)]):
+            yield from (item for item in items if isinstance(item, pictures.Problem))
+            if not (lines := [item for item in items if not isinstance(item, pictures.Problem)]):
                 continue
             name = image if image in listing.tree.by_base else f"{image}.jpg"
-            found = image_or_problem(listing, name, *folders, line=lines[0][0])
-            if isinstance(found, Problem) and found.code == RejectCode.MISSING_FILE:
+            found = pictures.image_or_problem(listing, name, *folders, line=lines[0][0])
+            if isinstance(found, pictures.Problem) and found.code == RejectCode.MISSING_FILE:
                 missing += 1
                 continue
             used += 1
-            if isinstance(found, Problem):
+            if isinstance(found, pictures.Problem):
                 yield found
                 continue
             codes = (fields[_LABEL].strip() for _, fields in lines)
             unnamed.update((it, None) for it in codes if it.startswith(_CODES) and it not in names)
             yield _picture(found, lines, names)
         if not used:
-            raise SourceError(
-                f"{listing.root}{document}: none of its {missing:,} images is in {listing.root}; "
-                f"expected files such as IMAGEID.jpg beside it or in a folder of the split"
-            )
+            what = f"none of its {missing:,} images is here, such as IMAGEID.jpg in {listing.root}"
+            raise SourceError(f"{listing.root}{document}: {what}")
         if missing:
-            yield Note(0, f"{missing:,} images are not in this folder, and were skipped")
+            yield pictures.Note(0, f"{missing:,} images are not in this folder, and were skipped")
         if unnamed:
-            yield Note(
-                0,
-                f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}; add "
-                f"{_DESCRIPTIONS[0]}.csv to the folder",
-            )
+            what = f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}"
+            yield pictures.Note(0, f"{what}; add {_DESCRIPTIONS[0]}.csv to the folder")
 
 
 def _header(listing: Listing, name: str) -> Sequence[str]:
@@ -104,8 +98,8 @@ def _header(listing: Listing, name: str) -> Sequence[str]:
     return [field.strip().lower() for field in first.split(",")]
 
 
-def _image_of(line: _Line | Problem) -> str:
-    return line.uri if isinstance(line, Problem) else line[1][_IMAGE].strip()
+def _image_of(line: _Line | pictures.Problem) -> str:
+    return line.uri if isinstance(line, pictures.Problem) else line[1][_IMAGE].strip()
 
 
 def _details(fields: Mapping[str, str]) -> Details:
@@ -123,7 +117,7 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
     files = [name for name in listing.others if any(part in name for part in _DESCRIPTIONS)]
     # The nearest file wins, then the one of boxes.
     for name in sorted(files, key=lambda name: (posixpath.dirname(name) != folder, name)):
-        for item in islice(records_of(listing, name), CLASSES.most):
+        for item in islice(pictures.records_of(listing, name), CLASSES.most):
             if isinstance(item, Record) and len(item.fields) >= 2:
                 found.setdefault(item.fields[0].strip(), item.fields[1].strip())
     return found
@@ -134,10 +128,12 @@ def _folders(document: str) -> Sequence[str]:
     name = posixpath.basename(document)
     split = next((word for word in ("train", "validation", "test") if word in name), "")
     beside = (split, f"{split}/data", f"images/{split}", f"data/{split}", "", "images", "data")
-    return places_of(document, *beside)
+    return pictures.places_of(document, *beside)
 
 
-def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Picture | Problem:
+def _picture(
+    image: str, lines: Sequence[_Line], names: Mapping[str, str]
+) -> Picture | pictures.Problem:
     labels, objects = [], []
     for number, fields in lines:
         code, confidence = fields[_LABEL].strip(), fields.get(_CONFIDENCE, "").strip() or "1"
@@ -149,7 +145,7 @@ def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Pi
             corners = [float(text) for text in texts]
         except ValueError:
             shown = ",".join((confidence, *texts))
-            return Problem(number, f"expected numbers (got {shown:.80})", image)
+            return pictures.Problem(number, f"expected numbers (got {shown:.80})", image)
         if corners:
             xmin, ymin, xmax, ymax = corners
             objects.append(Marked(label, (xmin, ymin, xmax, ymax), _details(fields)))

@@ -26,6 +26,7 @@ from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import RecordgenError, SourceError
+from recordgen.formats import pictures
 from recordgen.formats.column_names import column_name
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
@@ -41,16 +42,6 @@ from recordgen.formats.objects import (
     names_beside,
     read_objects,
     with_names,
-)
-from recordgen.formats.pictures import (
-    ExampleError,
-    PictureFormat,
-    Pictures,
-    Problem,
-    about,
-    examples,
-    image_named,
-    size_of,
 )
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
@@ -195,7 +186,7 @@ _TABLE_ROWS = 1024  # rows without images that are held in memory at once
 _EMBED = "let datasets write them with save_to_disk, load_from_disk and to_parquet"
 
 
-class Parquet(PictureFormat):
+class Parquet(pictures.PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
@@ -221,17 +212,17 @@ class Parquet(PictureFormat):
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, columns.names)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         columns = columns_of(listing, document)
         if columns is None:
             raise SourceError(f"{listing.root}{document}: there is no column of images")
         rows = placed_rows(listing, document, columns.read, columns.leaves)
-        yield from examples(rows, partial(_picture, listing, document, columns))
+        yield from pictures.examples(rows, partial(_picture, listing, document, columns))
 
 
 def placed_rows(
     listing: Listing, document: str, read: Sequence[str], leaves: Mapping[str, str]
-) -> Iterator[tuple[int, Mapping[str, Any]] | Problem]:
+) -> pictures.Numbered:
     """Yield the numbers of rows, from 1, and their values by column.
 
     ``read`` are the columns, ``leaves`` the paths of the bytes of files by column, whose values are
@@ -251,9 +242,8 @@ def placed_rows(
                     ROWS.check(line)
                 leaf = next(iter(leaves.values()), "")
                 at_once = rows_at_once(raw, file, group, used, leaf, ROWS_AT_ONCE, is_far=is_far)
-                chunks = {
-                    name: _Chunk(raw, document, file, group, leaf) for name, leaf in leaves.items()
-                }
+                chunk_of = partial(_Chunk, raw, document, file, group)
+                chunks = {name: chunk_of(path) for name, path in leaves.items()}
             except ValueError as exc:
                 yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                 continue
@@ -277,7 +267,7 @@ def named_rows(
     images: Sequence[str],
     names: Sequence[str],
     labels: Sequence[str] = (),
-) -> Iterator[tuple[int, Any] | Problem]:
+) -> pictures.Numbered:
     """Yield the numbers of rows, from 1, and their values, with the names of classes.
 
     Args:
@@ -300,13 +290,13 @@ def named_rows(
         files = {image: row[image].in_row(container, line - 1) for image in leaves}
         return line, with_names({**row, **files}, classes)
 
-    return examples(placed_rows(listing, document, columns, leaves), values)
+    return pictures.examples(placed_rows(listing, document, columns, leaves), values)
 
 
-def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
+def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> pictures.Problem:
     """Return the reject of the rows of a row group from one on."""
     message = f"row group {group} is not read from here on: {why}; write smaller row groups"
-    return Problem(number + 1, message, f"{document}/{number}", code)
+    return pictures.Problem(number + 1, message, f"{document}/{number}", code)
 
 
 def table_rows(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
@@ -380,7 +370,7 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
 def _rows(
     file: Any, group: int, names: Sequence[str], at_once: int
 ) -> Iterator[Mapping[str, Any] | str]:
-    """Yield the rows of a row group, or the message about its first damaged page."""
+    """Yield the rows of a row group, or the message pictures.about its first damaged page."""
     import pyarrow as pa
 
     batches = file.iter_batches(at_once, row_groups=[group], columns=list(names))
@@ -405,21 +395,21 @@ def _picture(
     number = line - 1
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
-        raise ExampleError(message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
+        raise pictures.ExampleError(message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
     uri = name_within(document, number, path)
     if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
-        raise ExampleError(message, uri, RejectCode.MISSING_FILE)
+        raise pictures.ExampleError(message, uri, RejectCode.MISSING_FILE)
     if data is None:
         try:
-            uri = image_named(listing, path, posixpath.dirname(document))
-        except ExampleError as exc:
+            uri = pictures.image_named(listing, path, posixpath.dirname(document))
+        except pictures.ExampleError as exc:
             message = f"{exc}; the row has this path and no bytes: {_EMBED}"
-            raise ExampleError(message, uri, exc.code) from exc
-    with about(uri):
+            raise pictures.ExampleError(message, uri, exc.code) from exc
+    with pictures.about(uri):
         objects = read_objects(row.get(columns.objects) or [], columns.names)
         labels = labels_of(row[columns.label] if columns.label else None, columns.names)
-        size = size_of(*map(row.get, SIZE)) if objects else None
+        size = pictures.size_of(*map(row.get, SIZE)) if objects else None
         if data is not None and objects and size is None:
             header = file_header(data)
             size = header.width, header.height
@@ -446,9 +436,8 @@ class _Chunk:
         self._values = f"{group}.{column}"
         self.total = 0  # bytes of the values so far
         self._is_plain = chunk.compression == "UNCOMPRESSED"
-        self._start = min(
-            chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset
-        )
+        first = chunk.data_page_offset
+        self._start = min(first, chunk.dictionary_page_offset or first)
         self._end = self._start + chunk.total_compressed_size
         self._at = self._start
         # Of the packed bytes, each row has the same share.

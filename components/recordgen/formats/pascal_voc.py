@@ -116,10 +116,8 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
             stem = IMAGE_SUFFIX.sub("", line)
             split = "train" if word == "trainval" else word
             if stem and found.setdefault(stem, split) != split:
-                raise SourceError(
-                    f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
-                    f"it in one of the two"
-                )
+                twice = f"{stem} is also in the list of {found[stem]}; leave it in one"
+                raise SourceError(f"{listing.root}{name}: {twice}")
     return found
 
 
@@ -153,9 +151,7 @@ def picture_of(
     said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
     if marked and _CHALLENGE.search(said):
         marked = [each._replace(corners=_from_zero(each.corners)) for each in marked]
-        notes.append(
-            (VOC_ONE_BASED, f"{name}: corners count pixels from 1; they were moved by one")
-        )
+        notes.append((VOC_ONE_BASED, f"{name}: corners count pixels from 1, and were moved"))
     size = size_of(*(_text(root.find("size"), side) for side in ("width", "height")))
     return Picture(line, image, None, size, marked, notes=notes)
 
@@ -200,10 +196,8 @@ def _objects(root: Element) -> Iterator[Marked]:
     """Yield the objects. Raises: ValueError: one has no name or no box, or is no ``<object>``."""
     for part in root:
         if part.tag != "object" and part.tag not in _ABOUT_IMAGE and len(part):
-            raise ValueError(
-                f"<{part.tag}> is not read, and may hold objects; Pascal VOC has an <object> with "
-                f"a <name> and a <bndbox> directly in its <annotation> for each"
-            )
+            expected = "an <object> with a <name> and a <bndbox> directly in <annotation>"
+            raise ValueError(f"<{part.tag}> may hold objects, and is not read; expected {expected}")
     for number, item in enumerate(root.findall("object"), start=1):
         label = _text(item, "name")
         box = item.find("bndbox")  # parts of an object have boxes of their own

@@ -2,6 +2,9 @@
 
 Such a format yields a :class:`Picture` for each image. The task turns it into an annotation and
 checks it like a row of any other format.
+
+A broken line of a CSV costs itself, and the image that it is about if one of its fields names one:
+an image never loses a box in silence.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
@@ -23,9 +27,11 @@ from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.row import Adjustments, Range, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import list_items
+from recordgen.formats.lines import bounded_lines
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.formats.split_names import split_in_path
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
-
 
 #: Name in ``rows.adjusted``: images whose size a document does not say, although it has a place.
 SIZE_MISSING = "size_missing"
@@ -86,12 +91,12 @@ class ExampleError(ValueError):
 
 
 @contextmanager
-def about(uri: str, prefix: str = "") -> Iterator[None]:
-    """Name the image that errors are about; ``prefix`` begins their messages."""
+def about(uri: str) -> Iterator[None]:
+    """Name the image that errors are about."""
     try:
         yield
     except (ValueError, PayloadError) as exc:
-        raise ExampleError(f"{prefix}{exc}", uri) from exc
+        raise ExampleError(str(exc), uri) from exc
 
 
 def examples(
@@ -129,6 +134,9 @@ class Note(NamedTuple):
     code: str = SKIPPED
 
 
+#: The numbers of records and what they hold, and the problems of others.
+Numbered: TypeAlias = Iterator[tuple[int, Any] | Problem]
+
 #: What a document says of its images, and what is odd in it.
 Pictures: TypeAlias = Iterator[Picture | Problem | Note]
 
@@ -146,11 +154,8 @@ def notes_about_twins(classes: Sequence[str]) -> Iterator[Note]:
     """Yield a note about each name that several classes have."""
     for name, count in Counter(classes).items():
         if count > 1:
-            yield Note(
-                0,
-                f"{count} classes are named {name!r}; they were merged, so that later classes have "
-                f"smaller numbers",
-            )
+            what = f"{count} classes are named {name!r}; they were merged"
+            yield Note(0, f"{what}, so that later classes have smaller numbers")
 
 
 class PictureFormat(Format):
@@ -299,10 +304,8 @@ def check_shapes(picture: Picture) -> None:
     """
     dropped = [message for code, message in picture.notes if code == SHAPES_DROPPED]
     if dropped and not (picture.objects or picture.labels):
-        raise bad_annotation(
-            f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
-            f"without objects; draw boxes, or delete it"
-        )
+        remedy = "and nothing else is marked in the image; draw boxes, or delete it"
+        raise bad_annotation(f"{dropped[0]}, {remedy}")
 
 
 def check_details(picture: Picture) -> None:
@@ -319,10 +322,8 @@ def check_details(picture: Picture) -> None:
         mask = details.mask
         if mask and picture.size and picture.size != (mask.width, mask.height):
             width, height = picture.size
-            raise bad_annotation(
-                f"a mask has {mask.width}×{mask.height} pixels, but its image {width}×{height}; "
-                f"export it again with the size of the image"
-            )
+            sizes = f"{mask.width}×{mask.height} pixels, but its image {width}×{height}"
+            raise bad_annotation(f"a mask has {sizes}; export it with the size of the image")
     try:
         IMAGE_KEYPOINTS.check(most // KEYPOINT * len(picture.objects))
     except ValueError as exc:
@@ -343,10 +344,8 @@ def check_pixels(picture: Picture) -> None:
     """
     boxes = [each.corners for each in picture.objects]
     if all(max(box) <= 2 for box in boxes) and any(side % 1 for box in boxes for side in box):
-        raise bad_annotation(
-            f"boxes must be in pixels (got the corners {boxes[0]}, which look like shares of the "
-            f"image); multiply them by its width and height"
-        )
+        remedy = "which look like shares of the image; multiply them by its width and height"
+        raise bad_annotation(f"boxes must be in pixels (got the corners {boxes[0]}), {remedy}")
 
 
 def in_addresses(payloads: Iterable[Range | None]) -> str | None:
@@ -409,3 +408,66 @@ def image_named(listing: Listing, name: str, *folders: str, split: str | None = 
     shown = " and ".join(image[:2])
     message = f"{name} may be {shown}; write the path from the document's folder"
     raise ExampleError(message, name, RejectCode.AMBIGUOUS_PATH)
+
+
+# --- CSV documents -------------------------------------------------------------------------------
+
+
+def records_of(listing: Listing, document: str) -> Iterator[Record | Problem]:
+    """Yield the records of a CSV, and a problem for each line that is none.
+
+    Raises: SourceError: the file as a whole is no CSV; StorageError.
+    """
+    where, image_in = f"{listing.root}{document}", partial(_image_in, listing, document)
+    with listing.open(document) as file:
+        for item in read_blocks(bounded_lines(file, where), where, uri_in=image_in):
+            if isinstance(item, Reject):
+                yield Problem(item.line, item.message, item.uri, RejectCode(item.code))
+            else:
+                yield from item.each()
+
+
+def rows_of(listing: Listing, document: str) -> Iterator[Record | Problem]:
+    """Yield records with as many fields as the first one, the header, and else a problem.
+
+    Raises: as :func:`records_of`.
+    """
+    width = 0
+    for item in records_of(listing, document):
+        width = width or (len(item.fields) if isinstance(item, Record) else 0)
+        if isinstance(item, Record) and len(item.fields) != width:
+            message = f"expected {width} fields, as the header has (got {len(item.fields)})"
+            uri = _image_in(listing, document, item.fields)
+            yield Problem(item.line, message, uri, RejectCode.TOO_MANY_FIELDS)
+        else:
+            yield item
+
+
+def columns_of(
+    listing: Listing, document: str, *needed: str, named: Callable[[str], str] = str
+) -> Iterator[tuple[int, Mapping[str, str]] | Problem]:
+    """Yield the line and the fields of each record below the header, by the names in it.
+
+    Blanks, and the # of a comment, do not belong to a name, which ``named`` may change.
+
+    Raises: as :func:`records_of`; SourceError: the header has not the needed names.
+    """
+    header: Sequence[str] = ()
+    for item in rows_of(listing, document):
+        if isinstance(item, Problem):
+            yield item
+        elif header:
+            yield item.line, dict(zip(header, item.fields, strict=True))
+        else:
+            header = [named(field.strip().lstrip("#")) for field in item.fields]
+            if not {*needed} <= {*header}:
+                where, got = f"{listing.root}{document}:{item.line}", ", ".join(header)
+                raise SourceError(f"{where}: expected {', '.join(needed)} (got {got:.200})")
+
+
+def _image_in(listing: Listing, document: str, fields: Sequence[str]) -> str:
+    """Return the image that a field names, as other lines may be about the same one; or ""."""
+    folder = posixpath.dirname(document)
+    names = [f"{field}{suffix}" for field in fields if field.strip() for suffix in ("", ".jpg")]
+    found = (listing.image_at(name, folder) for name in names)
+    return next((image for image in found if isinstance(image, str)), "")

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
@@ -28,29 +28,18 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
-from recordgen.formats import foreign_formats, parquet, tfrecord, webdataset
+from recordgen.formats import foreign_formats, objects, parquet, tfrecord, webdataset
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import declared_row
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import json_value, list_items, text, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.objects import (
-    CLASSES,
-    ENTITIES,
-    NO_CLASSES,
-    Classes,
-    StoredFile,
-    classes_in,
-    names_beside,
-    with_names,
-    without_repeats,
-)
-from recordgen.formats.pictures import Problem, in_addresses
+from recordgen.formats.pictures import Numbered, Problem, in_addresses
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_items, table_of
@@ -81,8 +70,6 @@ _PROBED = 8
 
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 
-# The numbers of records, and their values by column, or what is wrong with them.
-_Records: TypeAlias = Iterator["tuple[int, Any] | Problem"]
 
 # The types of features in tables.
 _DTYPES = {int: "int64", float: "float32", bytes: "bytes"}
@@ -100,7 +87,7 @@ class Columns(NamedTuple):
 
     names: Sequence[str]
     types: Mapping[str, str]
-    records: _Records
+    records: Numbered
 
 
 class RecordFiles(Format):
@@ -153,15 +140,13 @@ class RecordFiles(Format):
         has_columns = has_row_parser(task) and bool(task.columns)
         return has_columns or issubclass(task, Tabular | TextEntities | Declared)
 
-    def heads(
-        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-    ) -> Sequence[Head]:
+    def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         if options.task != AUTO and not has_row_parser(TASKS[options.task]):
             return ()
         given, heads = Given.of(options), []
         for file in sampled(files):
             with _columns_of(samples.begun(file), given=given) as (names, _, records):
-                if ENTITIES in names:
+                if objects.ENTITIES in names:
                     return ()
                 places, values = dict[str, str](), list[Sequence[Any]]()
                 for item in self._values(file, names, islice(records, _FIRST), given, places):
@@ -172,9 +157,7 @@ class RecordFiles(Format):
             heads.append(head)
         return heads
 
-    def layout(
-        self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
-    ) -> Layout:
+    def layout(self, own: type[OwnColumns], files: Files, options: ConvertOptions) -> Layout:
         if (schema := options.declared_schema) is not None:
             return Layout(options, columns_of_table(schema.table), True)
         table = _table_of(files, options)
@@ -188,9 +171,7 @@ class RecordFiles(Format):
         with _columns_of(file, table, given) as (names, _, records):
             if table is not None:
                 if names and (missing := {*table.names} - {*names}):
-                    raise SourceError(
-                        f"{file.path}: it lacks the columns {listed(sorted(missing))} of its table"
-                    )
+                    raise SourceError(f"{file.path}: it has no columns {listed(sorted(missing))}")
                 yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
@@ -210,7 +191,7 @@ class RecordFiles(Format):
         self,
         file: ImportFile,
         names: Sequence[str],
-        records: _Records,
+        records: Numbered,
         given: Given,
         places: dict[str, str],
     ) -> Iterator[Values]:
@@ -232,8 +213,8 @@ def _with_paths(
     values = dict(record)
     for name, end in ((image, ""), (mask, "/mask")):
         stored, owner = record.get(name), record.get(image)
-        if isinstance(stored, StoredFile):
-            owner = owner if isinstance(owner, StoredFile) else stored
+        if isinstance(stored, objects.StoredFile):
+            owner = owner if isinstance(owner, objects.StoredFile) else stored
             values[name] = path = f"{owner.path}{end}"
             if stored.place is not None:
                 places[path] = stored.place.address
@@ -242,7 +223,7 @@ def _with_paths(
     return values
 
 
-def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Item]:
+def _lines(names: Sequence[str], records: Numbered, source: str) -> Iterator[Item]:
     """Yield records as lines of a table."""
 
     def fields(item: tuple[int, Any] | Reject) -> tuple[int, list[str] | Reject]:
@@ -257,7 +238,7 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
     return table_items(map(fields, _objects(records, source, "an object")), source)
 
 
-def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
+def _table_of(files: Files, options: ConvertOptions) -> Table:
     """Return the columns of a table. Raises: SourceError: the files have different ones."""
     path = files[0].path
     if (known := options.inferred_table) is not None:
@@ -274,10 +255,9 @@ def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
         for file in files:
             with _columns_of(file) as (names, _, records):
                 if list(names) != list(header):
-                    raise SourceError(
-                        f"{file.path}: the columns {', '.join(names):.200} are not those of "
-                        f"{path}, {', '.join(header):.200}; convert it alone"
-                    )
+                    got, expected = (f"{', '.join(each):.200}" for each in (names, header))
+                    what = f"expected the columns {expected} of {path} (got {got})"
+                    raise SourceError(f"{file.path}: {what}; convert it alone")
                 yield from _lines(names, records, file.path)
 
     types = schema_types(header, options) or types
@@ -298,7 +278,7 @@ def _is_document(head: bytes) -> bool:
     return is_alone and all(isinstance(value, dict | list) for value in first.values())
 
 
-def _placed(file: ImportFile, table: Table) -> _Records:
+def _placed(file: ImportFile, table: Table) -> Numbered:
     """Yield the records of a file whose columns are declared, with the places of its images."""
     listing, name = file.around, file.around.only
     begin = listing.head(name)
@@ -353,12 +333,12 @@ def _columns_of(
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
             yield Columns(schema.names, _NO_TYPES, rows)
             return
-        classes = classes_in(features)
+        classes = objects.classes_in(features)
         types = _types(schema) | dict.fromkeys(classes, "bytes")
         records = parquet.table_rows(listing, name)
         if classes and table is None:
-            types = without_repeats(types, classes)
-            records = (without_repeats(row, classes) for row in records)
+            types = objects.without_repeats(types, classes)
+            records = (objects.without_repeats(row, classes) for row in records)
         yield _named(records, classes, types)
         return
     dataset = dataset_of(listing) if name.startswith(SPLIT_PREFIX) else None
@@ -379,8 +359,10 @@ def _columns_of(
             if table is not None:
                 yield _named(records)
                 return
-            classes = dict.fromkeys((*CLASSES, ENTITIES), names_beside(listing, name))
-            yield _named(map(without_repeats, records), classes)
+            classes = dict.fromkeys(
+                (*objects.CLASSES, objects.ENTITIES), objects.names_beside(listing, name)
+            )
+            yield _named(map(objects.without_repeats, records), classes)
         else:
             yield _json_columns(raw, begin, file.path)
 
@@ -398,10 +380,8 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
         open_arrow = pa.ipc.open_file if is_file else pa.ipc.open_stream
         reader = open_arrow(raw, options=options, memory_pool=pool)
         if parquet.image_leaves(reader.schema, {}):
-            raise NotUnderstoodError(
-                f"{path}: Arrow with images is not read; write Parquet: "
-                f"datasets.load_from_disk(…).to_parquet(…)"
-            )
+            remedy = "write Parquet: datasets.load_from_disk(…).to_parquet(…)"
+            raise NotUnderstoodError(f"{path}: Arrow with images is not read; {remedy}")
         names, types = reader.schema.names, _types(reader.schema)
         batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
     return Columns(names, types, enumerate(parquet.arrow_rows(batches, size, path), start=1))
@@ -435,10 +415,8 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
 
 def _no_rows(path: str, problem: str) -> NotUnderstoodError:
     """Return the refusal of a JSON document that holds no rows."""
-    return NotUnderstoodError(
-        f"{path}: this is one JSON document, {problem}; it is not read: write a JSON list of "
-        f"objects, such as with pandas.DataFrame(rows).to_json(path, orient='records')"
-    )
+    remedy = "write a list of objects: pandas.DataFrame(rows).to_json(path, orient='records')"
+    return NotUnderstoodError(f"{path}: this is one JSON document, {problem}; {remedy}")
 
 
 def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
@@ -454,7 +432,7 @@ def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
 
 def _named(
     records: Iterator[Any],
-    classes: Classes = NO_CLASSES,
+    classes: objects.Classes = objects.NO_CLASSES,
     types: Mapping[str, str] = _NO_TYPES,
 ) -> Columns:
     """Return the columns of records.
@@ -464,7 +442,7 @@ def _named(
         classes: the names of the classes in columns of numbers.
         types: the declared types of columns.
     """
-    records = (with_names(record, classes) for record in records) if classes else records
+    records = (objects.with_names(record, classes) for record in records) if classes else records
     begin = list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]
     names = dict.fromkeys(chain(types, *first))
@@ -534,12 +512,14 @@ def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Map
     if features.ENTITY_START in values:
         lists = [[plain_value([it]) for it in values.get(feature, ())] for feature in _ENTITY]
         entities = zip(*lists, strict=True)
-        record[ENTITIES] = [dict(zip(_ENTITY.values(), each, strict=True)) for each in entities]
+        record[objects.ENTITIES] = [
+            dict(zip(_ENTITY.values(), each, strict=True)) for each in entities
+        ]
     return record
 
 
 def _objects(
-    records: _Records, source: str, what: str, keys: Set[str] | None = None
+    records: Numbered, source: str, what: str, keys: Set[str] | None = None
 ) -> Iterator[tuple[int, Any] | Reject]:
     """Yield the records that are objects, with some of the keys, and rejects of others.
 
@@ -555,16 +535,14 @@ def _objects(
             yield item
 
 
-def _text_rows(
-    records: _Records, source: str, task: Task, adjusted: Adjustments
-) -> Iterator[Row | Reject]:
+def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments) -> Rows:
     """Yield the rows of texts whose entities are objects."""
     for item in _objects(records, source, "a text and its entities"):
         if isinstance(item, Reject):
             yield item
             continue
         line, record = item
-        entities = record.get(ENTITIES) or []
+        entities = record.get(objects.ENTITIES) or []
         if not (isinstance(entities, list) and all(isinstance(it, dict) for it in entities)):
             message = f"expected a text and its entities (got {record!r:.80})"
             yield Reject(source, line, "", RejectCode.BAD_LINE.value, message)
@@ -580,12 +558,10 @@ def _text_rows(
             yield exc.reject(source, line)
 
 
-def _declared_rows(
-    records: _Records, source: str, task: Declared, given: Given
-) -> Iterator[Row | Reject]:
+def _declared_rows(records: Numbered, source: str, task: Declared, given: Given) -> Rows:
     """Yield the rows of records with the columns of a schema.
 
-    An image is its path, or a :class:`StoredFile`, whose path is its uri.
+    An image is its path, or a :class:`objects.StoredFile`, whose path is its uri.
     """
     columns = task.schema.columns
     if given.group:
@@ -597,7 +573,7 @@ def _declared_rows(
         line, record = item
         values = {name: record.get(name) for name in columns}
         files = {name: values[name] for name in task.table.images}
-        stored = {name: it for name, it in files.items() if isinstance(it, StoredFile)}
+        stored = {name: it for name, it in files.items() if isinstance(it, objects.StoredFile)}
         values |= {name: image.path for name, image in stored.items()}
         places = (stored[name].place if name in stored else None for name in files)
         group = str(values.get(given.group) or "")

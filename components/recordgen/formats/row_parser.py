@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
@@ -25,7 +25,7 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.field_kinds import field_at, without_padding
-from recordgen.formats.format import CsvParser, OwnColumns
+from recordgen.formats.format import CsvParser, OwnColumns, Rows
 from recordgen.formats.header import (
     Given,
     Header,
@@ -150,7 +150,7 @@ class RowParser(CsvParser):
     @classmethod
     def parse_lines(
         cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
-    ) -> Iterator[Row | RowBatch | Reject]:
+    ) -> Rows:
         """Parse the physical lines of an import file, see :class:`CsvParser`."""
         parser = cls(task, adjusted)
         uri_in = parser.uri_in if task.labelling in ADDING else None
@@ -159,7 +159,7 @@ class RowParser(CsvParser):
 
     def parse_records(
         self, items: Iterable[Item], source: str, given: Given, parse: Parser | None = None
-    ) -> Iterator[Row | RowBatch | Reject]:
+    ) -> Rows:
         """Parse the records of an import file.
 
         Args:
@@ -211,9 +211,7 @@ class RowParser(CsvParser):
                             raise other_header(fields, f"{source}:{line}")
                     yield (parse or self.parse_row)(fields, source, line)
 
-    def parse_below(
-        self, items: Iterable[Item], source: str, given: Given
-    ) -> Iterator[Row | RowBatch | Reject]:
+    def parse_below(self, items: Iterable[Item], source: str, given: Given) -> Rows:
         """Parse records whose first one is the header, and no other one. Raises: as :meth:`begin`.
 
         All records have the fields of the header.
@@ -286,11 +284,9 @@ class RowParser(CsvParser):
             return self._without_header(fields, given, where), False
         columns = given.below(fields, where)
         if not self._has_payload(columns.known):
-            raise UsageError(
-                f"{where}: this line names no column of {'texts' if self.texts else 'paths'} "
-                f"({','.join(fields):.200}); name it, such as --columns "
-                f"{'text' if self.texts else 'path'}=…,label=…"
-            )
+            role = "text" if self.texts else "path"
+            what = f"this line names no column of {role}s ({','.join(fields):.200})"
+            raise UsageError(f"{where}: {what}; name it, such as --columns {role}=…,label=…")
         return ByHeader(self, columns), True
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
@@ -298,10 +294,8 @@ class RowParser(CsvParser):
         if given.roles:
             return ByHeader(self, given.numbered(fields, where), is_whole=False)
         if given.group:
-            raise UsageError(
-                f"{where}: without a header, group_by={given.group} also needs the numbers of the "
-                f"other columns, such as --columns path=2,label=3; or add a header"
-            )
+            what = f"without a header, group_by={given.group} needs the numbers of other columns"
+            raise UsageError(f"{where}: {what}, such as --columns path=2,label=3")
         return self.parse_row
 
     def unused(self, header: Header, given: Given) -> list[str]:
@@ -310,12 +304,8 @@ class RowParser(CsvParser):
         sizes = frozenset({LABEL_NUMBER}).union(*SIZE_COLUMNS.values())
         used |= {*find_columns(header.known, sizes), *header.classes, header.group, *header.boxes}
         named = {*chain.from_iterable(given.roles.values()), *names_in_path(given)}
-        named |= {*BOX_ROLES} if given.boxes else set()
-        return [
-            name
-            for at, name in enumerate(header.names)
-            if name and at not in used and name not in named
-        ]
+        named |= {"", *(BOX_ROLES if given.boxes else ())}
+        return [it for at, it in enumerate(header.names) if at not in used and it not in named]
 
     def _note_unused(self, names: Sequence[str], given: Given, source: str, line: int) -> None:
         unused = self.unused(given.below(names, source), given)
@@ -325,12 +315,11 @@ class RowParser(CsvParser):
         """Check that the task has the given roles. Raises: UsageError."""
         roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
         roles += BOX_LISTS if BOX_ROLES[0] in roles else ()
+        roles = [role for role in roles if self._task.columns.get(role, True)]
         for role in (*given.roles, *given.boxes[:1]):
-            if role not in roles or not self._task.columns.get(role, True):
-                raise UsageError(
-                    f"columns: {self._task.name} has no role {role!r}; its roles are "
-                    f"{', '.join(r for r in roles if self._task.columns.get(r, True))}"
-                )
+            if role not in roles:
+                what = f"{self._task.name} has no role {role!r}"
+                raise UsageError(f"columns: {what}; its roles are {', '.join(roles)}")
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
         """Return the columns of a header in known names, by role; a missing role has none."""

@@ -1,28 +1,39 @@
 """The rows of import files, as their format and task read them, and a few for a preview.
 
 Users can check in the preview how rows were understood, before they trust a dataset.
+
+Secrets of URLs are kept in a column that only requests read::
+
+    https://host/1.jpg?X-Goog-Signature=8f…,cat
+    →  Row(uri="https://host/1.jpg", annotation="cat",
+           addresses='["https://host/1.jpg?X-Goog-Signature=8f…"]')
+
+So nothing that is made from rows contains a secret, a row keeps its place and its split when its
+URL is signed again, and ``--append`` and ``--resume`` recognise it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
+from recordgen import storage
 from recordgen.core.rows.row import FIRST_ROWS, Adjustments, ReadItem, Row, RowBatch, batched
 from recordgen.core.task.task import Task
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.samples import Samples
-from recordgen.formats.secrets import without_url_secrets
+from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
-from recordgen.rejects import Counted, place_of
+from recordgen.rejects import Counted, Finding, OddLine, Reject, place_of
 from recordgen.tasks import task_for
 
 
@@ -47,7 +58,7 @@ class RowReader:
     def _format(self) -> Format:
         return FORMATS[self._name]()
 
-    def with_lists(self, files: Sequence[ImportFile]) -> list[ImportFile]:
+    def with_lists(self, files: Files) -> list[ImportFile]:
         """Return import files, each followed by the lists of rows that its lines name.
 
         Raises:
@@ -148,9 +159,7 @@ class Preview(NamedTuple):
     found_by_name: int
 
 
-def preview_files(
-    files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-) -> Preview:
+def preview_files(files: Files, options: ConvertOptions, samples: Samples) -> Preview:
     """Return the preview of files.
 
     Args:
@@ -190,3 +199,70 @@ def _cut(text: str) -> str:
     line = " ".join(text.split())
     line = line if line.isprintable() else ascii(line)
     return line if len(line) <= _CHARACTERS else f"{line[: _CHARACTERS - 1]}…"
+
+
+# --- secrets in URLs -----------------------------------------------------------------------------
+
+# What is in each URL, in JSON as well.
+_URL_MARKS = (":/", ":\\", "//", "\\\\", "%")
+
+
+def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
+    """Yield a reader's items with secrets removed from sources, uris and messages."""
+    for item in items:
+        if isinstance(item, RowBatch):
+            yield _public_batch(item, task)
+        else:
+            yield item if isinstance(item, Counted) else _public_note(item)
+
+
+def _public_row(row: Row, task: Task) -> Row:
+    [stored] = task.stored_uris([row.uri], [row.annotation])
+    if not any(map(may_hold_secrets, (row.source, row.uri, *stored))):
+        return row
+    source = without_secrets(row.source)
+    uris = stored or ([row.uri] if row.uri else ())
+    public = {uri: without_secrets(uri, is_url=storage.is_http(source)) for uri in uris}
+    is_same = all(uri == name for uri, name in public.items())
+    if is_same and source == row.source:
+        return row
+    requested: list[str | None] = []
+    inside = chain(json.loads(row.addresses or "[]"), repeat(None))
+    for uri, place in zip(uris, inside, strict=False):
+        if place and source == row.source:
+            requested.append(place)
+        else:
+            full = storage.resolve(place or uri, row.source)
+            read = storage.resolve(public[uri], source)
+            requested.append(full if full != read else None)
+    return row._replace(
+        source=source,
+        uri=public.get(row.uri, row.uri),
+        annotation=row.annotation if is_same else task.with_uris(row.annotation, public),
+        addresses=json.dumps(requested) if any(requested) else None,
+    )
+
+
+def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
+    names = [*batch.uris, batch.source]
+    if task.names_payloads and (storage.is_http(batch.source) or _may_name_urls(batch)):
+        names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
+    if not may_hold_secrets("\n".join(names)):
+        return batch
+    return RowBatch.of([_public_row(row, task) for row in batch.rows])
+
+
+def _may_name_urls(batch: RowBatch) -> bool:
+    """Return whether annotations may name other files by URLs: only their names hold secrets."""
+    text = "\n".join(filter(None, batch.annotations))
+    return any(mark in text for mark in _URL_MARKS)
+
+
+def _public_note(item: Reject | Finding | OddLine) -> Reject | Finding | OddLine:
+    source = without_secrets(item.source)
+    uri = without_secrets(item.uri, is_url=storage.is_http(source))
+    message = item.message
+    for full, public in ((item.uri, uri), (item.source, source)):
+        if full != public:  # its secrets may have characters that end a URL in a text
+            message = message.replace(full, public)
+    return item._replace(source=source, uri=uri, message=masked(message))

@@ -6,11 +6,11 @@ Each file is opened once, and each folder listed once, before the conversion rea
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 
-from recordgen.formats.import_file import ImportFile, Lines
+from recordgen.formats.import_file import Files, ImportFile, Lines
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.listing import Listing
 from recordgen.storage.access import Access
@@ -78,7 +78,7 @@ class Samples:
         return self.begun(file) if file.path in self._whole else file
 
 
-def sampled(files: Sequence[ImportFile]) -> Sequence[ImportFile]:
+def sampled(files: Files) -> Files:
     """Return the files whose first lines are read."""
     return files[:_MAX_FILES]
 

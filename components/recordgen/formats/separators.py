@@ -97,39 +97,29 @@ def _separator_of(head: list[bytes], source: str) -> str:
 def _hinted(separator: str, where: str) -> str:
     if separator in _SIGNS:
         return separator
-    raise SourceError(
-        f"{where}: fields must be separated by commas, semicolons or tabs (got {separator!r} in "
-        f"Excel's sep= line); save the file as CSV UTF-8"
-    )
+    what = f"commas, semicolons or tabs separate fields (got sep={separator})"
+    raise SourceError(f"{where}: {what}; save the file as CSV UTF-8")
 
 
 def _check_bytes(first: bytes, where: str) -> None:
     """Check that the first line is one of a CSV. Raises: SourceError."""
     before, ends, _ = first.rstrip(b"\r\n").partition(b"\r")
     if ends and before.count(b'"') % 2 == 0:  # outside of quotes
-        raise SourceError(
-            f"{where}: lines must end with LF or CR LF (got only CR, as old spreadsheets write "
-            f"it); save the file as CSV UTF-8"
-        )
+        what = "lines must end with LF or CR LF (got CR); save the file as CSV UTF-8"
+        raise SourceError(f"{where}: {what}")
     if _JSON.match(first):
-        raise NotUnderstoodError(
-            f"{where}: this line is JSON, but the file is read as CSV", options={"format": "jsonl"}
-        )
+        raise NotUnderstoodError(f"{where}: JSON is read as CSV", options={"format": "jsonl"})
 
 
 def _check_lines(texts: Sequence[str], where: str) -> None:
     """Check that lines have fields, and are not tokens. Raises: SourceError."""
     tags = [text.split()[-1] for text in texts if _TAGGED.fullmatch(text.strip())]
     if len(tags) == len(texts) > 1 and any(map(_INSIDE.fullmatch, tags)):
-        raise NotUnderstoodError(
-            f"{where}: this line is a token and its tag, as in CoNLL's files",
-            options={"format": "conll"},
-        )
+        what = "this line is a token and its tag, as in CoNLL's files"
+        raise NotUnderstoodError(f"{where}: {what}", options={"format": "conll"})
     records = _records(texts, ",")
     if records and all(map(_is_quoted_row, records)):
-        raise SourceError(
-            f"{where}: each whole line is quoted as one field; remove the quotes around the lines"
-        )
+        raise SourceError(f"{where}: each line is quoted as one field; remove these quotes")
 
 
 def _is_quoted_row(fields: Sequence[str]) -> bool:

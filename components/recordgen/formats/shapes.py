@@ -137,14 +137,9 @@ def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str
     notes = []
     if dropped:
         kinds = ", ".join(sorted(set(dropped)))
-        notes.append(
-            (
-                SHAPES_DROPPED,
-                f"{len(dropped)} shapes without an area or a class ({kinds}) were dropped",
-            )
-        )
+        message = f"{len(dropped)} shapes without an area or a class ({kinds}) were dropped"
+        notes.append((SHAPES_DROPPED, message))
     if rotated:
-        notes.append(
-            (BOXES_ROTATED, f"{rotated} boxes are rotated; the upright boxes around them were kept")
-        )
+        message = f"{rotated} boxes are rotated; the upright boxes around them were kept"
+        notes.append((BOXES_ROTATED, message))
     return notes

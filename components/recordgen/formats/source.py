@@ -17,11 +17,10 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import with_image_sizes
-from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.import_file import Files, ImportFile, find_import_files
 from recordgen.formats.row_parser import own_columns
-from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
+from recordgen.formats.row_reader import RowReader, preview_files, preview_rows, without_url_secrets
 from recordgen.formats.samples import Samples
-from recordgen.formats.secrets import without_url_secrets
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
@@ -90,9 +89,7 @@ def _open_frame(
 
 
 @allowance.allowed()
-def open_files(
-    files: Sequence[ImportFile], options: ConvertOptions
-) -> tuple[Source, ConvertOptions]:
+def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     """Return import files as a source, and the options with task and format decided.
 
     Raises:
@@ -109,9 +106,9 @@ def open_files(
         from recordgen.formats.tfrecorder import find_frame
 
         if (found := find_frame([samples.listing(file.path) for file in files])) is None:
-            raise (
-                _followed(exc, options) if isinstance(exc, NotUnderstoodError) else exc
-            ) from None
+            if isinstance(exc, NotUnderstoodError):
+                raise _followed(exc, options) from None
+            raise
         return _open_frame(*found, options)
     if images is not None:
         images.check()
@@ -140,10 +137,8 @@ def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnders
         is_table = "target=" in exc.options.get("columns", "")
         if not exc.options or (is_table and advice):
             return NotUnderstoodError(reason, shown=refusal.shown)
-        found = {**advice, **exc.options}
-        return NotUnderstoodError(
-            reason, shown=exc.shown, options=found, source=exc.source or source
-        )
+        found, source = {**advice, **exc.options}, exc.source or source
+        return NotUnderstoodError(reason, shown=exc.shown, options=found, source=source)
     except (SourceError, UsageError):
         pass  # the reader of that file says it better
     return refusal
@@ -208,16 +203,12 @@ class Source:
         """Check that a run would not write among its own import files. Raises: UsageError."""
         for file in self.files:
             if file.path.endswith("/") and storage.is_inside(output, file.path):
-                raise UsageError(
-                    f"the output {output} is inside the source {file.path}: the next run would "
-                    f"read its files as examples; give an output outside it"
-                )
+                what = f"the output {output} is inside the source {file.path}"
+                raise UsageError(f"{what}, whose files are read; give an output outside it")
             if storage.is_inside(storage.folder_of(file.path), output):
-                raise UsageError(
-                    f"the source {file.path} is inside the output {output}: a run must not write "
-                    f"among the files that it reads; give another output, such as "
-                    f"{storage.join(output, 'out')}"
-                )
+                what = f"the source {file.path} is inside the output {output}"
+                remedy = f"give another output, such as {storage.join(output, 'out')}"
+                raise UsageError(f"{what}; {remedy}")
 
     def folder_from(self, output: str) -> str:
         """Return the way from a local output to the folder where relative import files start.
@@ -239,16 +230,11 @@ class Source:
         Raises: UsageError.
         """
         is_relative = any(storage.is_relative(file.path) for file in self.files)
-        if (
-            existing is not None
-            and is_relative
-            and existing.start not in ("", storage.absolute(""))
-        ):
-            raise UsageError(
-                f"{existing.output}: the relative paths of its import files start in "
-                f"{existing.start}; run the command there, or give whole paths, such as "
-                f"{storage.absolute(self.files[0].path)}"
-            )
+        starts = ("", storage.absolute(""))
+        if existing is not None and is_relative and existing.start not in starts:
+            what = f"relative paths of its import files start in {existing.start}"
+            remedy = f"run there, or give whole paths: {storage.absolute(self.files[0].path)}"
+            raise UsageError(f"{existing.output}: {what}; {remedy}")
 
     def parts(self) -> list[Any]:
         """Return the independently readable parts, at least an empty one."""

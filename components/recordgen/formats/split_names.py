@@ -28,7 +28,7 @@ from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import NUMBERED_COLUMNS, column_name
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import Files, ImportFile
 from recordgen.options import AUTO, ConvertOptions
 
 if TYPE_CHECKING:
@@ -95,11 +95,7 @@ def _split_of_folder(name: str) -> str | None:
 
 
 def with_names(
-    files: Sequence[ImportFile],
-    heads: Sequence[Head],
-    options: ConvertOptions,
-    *,
-    are_own: bool = False,
+    files: Files, heads: Sequence[Head], options: ConvertOptions, *, are_own: bool = False
 ) -> tuple[ImportFile, ...]:
     """Return import files with what was detected of each: its header, and the split in its name.
 
@@ -141,18 +137,15 @@ def check_train(
     )
 
 
-def check_submission(files: Sequence[ImportFile]) -> None:
+def check_submission(files: Files) -> None:
     """Check that no sample of predictions is among the files. Raises: NotUnderstoodError."""
     names = {file.path: words_of(posixpath.basename(file.path)) for file in files}
     found = [path for path, words in names.items() if "submission" in words]
     others = [path for path in names if path not in found]
     if found:
         train = next((path for path in others if split_in_path(path) == TRAIN), "".join(others[:1]))
-        raise NotUnderstoodError(
-            f"{found[0]}: its name says that this is a sample of predictions, as Kaggle calls it, "
-            f"so its labels are none",
-            source=train,
-        )
+        what = "by its name, this is a sample of predictions, whose labels are none"
+        raise NotUnderstoodError(f"{found[0]}: {what}", source=train)
 
 
 def names_split(name: str) -> bool:
@@ -167,7 +160,5 @@ def numbered_split(name: str, values: Set[str]) -> str:
     is_numbered = all(map(_NUMBER.fullmatch, values)) or values <= {"true", "false"}
     if not values or not is_numbered:
         return ""
-    return (
-        f"the column {name!r} names splits or folds by {', '.join(sorted(values))}; write TRAIN, "
-        f"VALIDATION or TEST instead"
-    )
+    shown = ", ".join(sorted(values))
+    return f"the column {name!r} numbers splits ({shown}); write TRAIN, VALIDATION or TEST"

@@ -34,18 +34,12 @@ from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import named_records
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, Records, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import Given, too_many_fields
 from recordgen.formats.lines import open_file
-from recordgen.formats.named_records import (
-    SOURCE,
-    as_before_gaps,
-    check_no_pixels,
-    frame_cells,
-    is_list,
-)
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.formats.table_roles import (
     INDEX,
@@ -66,7 +60,7 @@ from recordgen.tasks import Tabular
 if TYPE_CHECKING:
     import pandas as pd
 
-    from recordgen.formats.import_file import ImportFile
+    from recordgen.formats.import_file import Files
 
 # So many rows show whether the first line is like them.
 _ROWS_BELOW = 100
@@ -76,7 +70,7 @@ _WORDS_OF_A_NAME = 2
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
 
 
-def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
+def find_table(files: Files, options: ConvertOptions) -> Table:
     """Return the columns of import files; each begins with the header, or none does.
 
     Raises:
@@ -88,9 +82,7 @@ def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     return replace(table, is_bare=options.columns.header == "no")
 
 
-def _read_all(
-    files: Sequence[ImportFile], options: ConvertOptions
-) -> tuple[list[str], list[ColumnStats]]:
+def _read_all(files: Files, options: ConvertOptions) -> tuple[list[str], list[ColumnStats]]:
     header: list[str] = []
     stats: list[ColumnStats] = []
     header_file = ""
@@ -103,9 +95,8 @@ def _read_all(
             item = begin[0]
             if isinstance(item, Reject):
                 if not header:
-                    raise SourceError(
-                        f"{file.path}:{item.line}: cannot read the header: {item.message}"
-                    )
+                    where = f"{file.path}:{item.line}"
+                    raise SourceError(f"{where}: cannot read the header: {item.message}")
             else:
                 first = next(item.each())
                 where = f"{file.path}:{first.line}"
@@ -146,11 +137,8 @@ def table_of(
 def _check_width(first: Record, names: Sequence[str], where: str) -> None:
     """Check that a file without a header has the columns of the first file."""
     if len(first.fields) != len(names):
-        raise SourceError(
-            f"{where}: the first line of the first file has {len(names)} fields (got "
-            f"{len(first.fields)}: {first.text!r:.200}); convert tables with other columns "
-            f"separately"
-        )
+        got = f"expected {len(names)} fields as in the first file (got {first.text!r:.200})"
+        raise SourceError(f"{where}: {got}; convert tables with other columns separately")
 
 
 def _check_header(
@@ -161,10 +149,10 @@ def _check_header(
         return
     more, lacking = {*names} - {*header, ""}, {*header} - {*names}
     fullest = path if len(more) > len(lacking) else header_file
+    differing = listed(sorted(more | lacking)) or "the order of its columns"
     raise NotUnderstoodError(
-        f"{where}: the first line differs from the header of {header_file}, by "
-        f"{listed(sorted(more | lacking)) or 'the order of its columns'}; repeat that header, or "
-        f"convert tables with other columns separately",
+        f"{where}: the first line differs from the header of {header_file} by {differing}; repeat "
+        f"that header, or convert tables with other columns separately",
         source=fullest if len(lacking) < len(header) else "",
     )
 
@@ -187,9 +175,7 @@ def names_of(
     """
     fields = first.fields
     if len(fields) == 1 and "," in fields[0]:
-        raise SourceError(
-            f"{where}: the whole line is quoted as one field; remove the quotes around the lines"
-        )
+        raise SourceError(f"{where}: the line is quoted as one field; remove these quotes")
     _check_columns(fields, where)
     if options.columns.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
@@ -219,10 +205,8 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
     names = named(without_padding(fields))
     _check_columns(names, where)
     if "" in names:
-        raise SourceError(
-            f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column"
-        )
+        what = f"column {names.index('') + 1} has no name; the header must name each column"
+        raise SourceError(f"{where}: {what}")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise SourceError(f"{where}: two columns are named {listed(twice)}; rename one")
@@ -238,10 +222,8 @@ def _check_columns(names: Sequence[str], where: str) -> None:
     is_one = len(names) == 1
     found = is_one and any(sign in names[0] for sign in ("::", ";", "\t", "|"))
     if found or (is_one and len(names[0].split()) > _WORDS_OF_A_NAME):
-        raise SourceError(
-            f"{where}: fields must be separated by commas, semicolons, tabs or bars (got "
-            f"{names[0]:.80})"
-        )
+        what = "fields must be separated by commas, semicolons, tabs or bars"
+        raise SourceError(f"{where}: {what} (got {names[0]:.80})")
 
 
 def _why_row(fields: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -388,7 +370,7 @@ class TableParser(OwnColumns):
         return lines_of(items, source, task.table)
 
     @classmethod
-    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+    def layout(cls, files: Files, options: ConvertOptions) -> Layout:
         table = find_table(files, options)
         decided = replace(options, table=table.to_json())
         return Layout(decided, columns_of_table(table), options.columns.header != "no")
@@ -404,10 +386,8 @@ class TableParser(OwnColumns):
         wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
         if not wrong:
             return ""
-        return (
-            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
-            f"column to predict with --columns target=NAME"
-        )
+        remedy = "name the column to predict with --columns target=NAME"
+        return f"columns: a table has split, target and weight, and no {wrong[0]!r}; {remedy}"
 
 
 def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
@@ -417,21 +397,20 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
         SourceError: the names of its columns cannot be names of features.
         UsageError: the columns contradict the options.
     """
-    header = check_header([str(name) for name in frame.columns], SOURCE)
+    header = check_header([str(name) for name in frame.columns], named_records.SOURCE)
     types = schema_types(header, options)
     if not types:
         types = {name: _frame_dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
     classes = _classes_with_gaps(frame, header, options)
     if classes is not None:
         types = {**types, classes: "int64"}
-    return table_of(header, _frame_records(frame, classes), options, types, SOURCE)
+    return table_of(header, _frame_records(frame, classes), options, types, named_records.SOURCE)
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
-    return lines_of(
-        _frame_records(frame, table.target if table.has_labels else None), SOURCE, table
-    )
+    classes = table.target if table.has_labels else None
+    return lines_of(_frame_records(frame, classes), named_records.SOURCE, table)
 
 
 def _classes_with_gaps(
@@ -481,23 +460,21 @@ def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
         (
             line,
             [
-                _field(as_before_gaps(cell) if name == classes else cell, name, line)
+                _field(named_records.as_before_gaps(cell) if name == classes else cell, name, line)
                 for cell, name in zip(cells, names, strict=True)
             ],
         )
-        for line, cells in enumerate(frame_cells(frame), start=1)
+        for line, cells in enumerate(named_records.frame_cells(frame), start=1)
     )
-    return table_items(rows, SOURCE)
+    return table_items(rows, named_records.SOURCE)
 
 
 def _field(value: Any, column: str, line: int) -> str:
     """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
-    check_no_pixels(value, column)
-    if isinstance(value, dict | bytes) or is_list(value):
-        raise UsageError(
-            f"row {line} of the DataFrame: column {column!r} must hold single values, and texts "
-            f"that are decoded (got {value!r:.80})"
-        )
+    named_records.check_no_pixels(value, column)
+    if isinstance(value, dict | bytes) or named_records.is_list(value):
+        what = f"column {column!r} must hold single values or texts (got {value!r:.80})"
+        raise UsageError(f"row {line} of the DataFrame: {what}")
     return "" if value is None else str(value)
 
 

@@ -69,9 +69,7 @@ def decide_table(
     target, weight = options.columns.target or None, options.columns.weight or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
-        raise UsageError(
-            f"columns: split, target and weight must be different columns (got {', '.join(used)})"
-        )
+        raise UsageError(f"columns: split, target and weight must differ (got {', '.join(used)})")
     dtypes = {
         name: types.get(name) or ("bytes" if name == split else _dtype(name, item, options))
         for name, item in found.items()
@@ -83,21 +81,22 @@ def decide_table(
             + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
         )
     has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
-    own_types: dict[str | None, ColumnType] = {
-        weight: Weight,
-        **({INDEX: Ignored} if has_index else {}),
-    }
+    own: dict[str | None, ColumnType] = {weight: Weight, **({INDEX: Ignored} if has_index else {})}
     columns = tuple(
-        Column(name, own_types[name]) if name in own_types else Column.of(name, dtype)
+        Column(name, own[name]) if name in own else Column.of(name, dtype)
         for name, dtype in dtypes.items()
     )
-    prediction, kind = None, ""
+    prediction, kind, has_gaps = None, "", False
     if target is not None:
-        if options.columns.prediction == AUTO and dtypes[target] == "bytes":
-            kind = _numbers_as_text(target, found[target])
+        item, dtype, is_open = found[target], dtypes[target], options.columns.prediction == AUTO
+        if is_open and dtype == "bytes":
+            kind = _numbers_as_text(target, item)
             if kind and target not in types:
                 raise UsageError(kind)
-        prediction = _prediction(target, dtypes[target], found[target], options)
+        prediction = _prediction(target, dtype, item, options)
+        if is_open and dtype != "bytes":
+            kind = _target_kind(target, prediction, item)
+        has_gaps = prediction == "classification" and item.has_gaps(dtype)
     notes = [
         f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
         f"is exact up to 16,777,216; write keys as text"
@@ -113,9 +112,6 @@ def decide_table(
             for name in header
             if column_name(name) in _TARGET_COLUMNS
         ]
-    if target is not None and dtypes[target] != "bytes" and options.columns.prediction == AUTO:
-        kind = _target_kind(target, prediction, found[target])
-    has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
     markers = tuple(
         _marked(name, item)
         for name, item in found.items()
@@ -153,9 +149,8 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
     because = f" because of values such as {item.misfit!r}" if item.misfit else ""
     return (
         f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
-        f"numbers: they are taken for more than {MAX_CLASSES} classes; write all numbers like "
-        f"1234.5 and leave fields without a number empty, or use --columns target:class={target} "
-        f"if they are classes"
+        f"numbers: write them like 1234.5, and leave fields without a number empty; or more than "
+        f"{MAX_CLASSES} classes are confirmed by --columns target:class={target}"
     )
 
 
@@ -171,9 +166,8 @@ def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) 
     form = f"{'at most' if is_few else 'more than'} {MAX_CLASSES}"
     form = "written as fractions" if item.has_fraction else form
     return (
-        f"target {target!r} holds {count} different whole numbers, {form}: they are taken for "
-        f"{taken}; --columns target:{kind}={target} confirms it, and target:{other}={target} means "
-        f"{meant}"
+        f"target {target!r} holds {count} different whole numbers, {form}, taken for {taken}: "
+        f"--columns target:{kind}={target} confirms it, target:{other}={target} means {meant}"
     )
 
 
@@ -186,10 +180,9 @@ def _split_column(found: Mapping[str, ColumnStats], options: ConvertOptions) -> 
     """
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
-        which = "both" if len(names) == 2 else "all"
         raise UsageError(
-            f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
-            f"the split's column with --columns split=NAME"
+            f"the columns {listed(names, between=' and ')} hold {ML_USE_EXPECTED}; name the "
+            f"split's column with --columns split=NAME"
         )
     name = names[0] if names else None
     if name and column_name(name) not in SPLIT_COLUMNS and not options.schema_file:
@@ -209,9 +202,8 @@ def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -
     """
     others = (options.columns.target, options.columns.weight, options.group_by)
     for name, item in found.items():
-        is_split = name == options.columns.split or (
-            not options.columns.split and column_name(name) in NUMBERED_COLUMNS
-        )
+        is_numbered = not options.columns.split and column_name(name) in NUMBERED_COLUMNS
+        is_split = name == options.columns.split or is_numbered
         numbers = {str(number) for number in item.distinct or ()}
         is_open = is_split and name not in others and not options.schema_file
         if is_open and (problem := numbered_split(name, numbers)):
@@ -222,10 +214,8 @@ def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOption
     """Return how a target is predicted. Raises: UsageError: its type does not fit the option."""
     if options.columns.prediction == "classification":
         if dtype == "float32":
-            raise UsageError(
-                f"columns: a target:class must hold text or whole numbers; the column "
-                f"{name!r} holds fractions"
-            )
+            what = "a target:class must hold text or whole numbers"
+            raise UsageError(f"columns: {what}; the column {name!r} holds fractions")
         return "classification"
     if options.columns.prediction == "regression":
         if dtype == "bytes":
@@ -255,10 +245,8 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     elif len(unknown) == 1:
         unknown = []  # the split's column, if its values are ML_USE words
     if missing or unknown:
-        raise UsageError(
-            f"{options.schema_file} must name the columns of the header, except the split's (only "
-            f"one of the two has {listed([*unknown, *missing])})"
-        )
+        what = f"only the schema or only the header has {listed([*unknown, *missing])}"
+        raise UsageError(f"{options.schema_file} must name the columns of the header: {what}")
     return types
 
 
@@ -275,17 +263,13 @@ def _column_types(path: str) -> dict[str, str]:
         from google.protobuf import text_format
         from tensorflow_metadata.proto.v0 import schema_pb2
     except ImportError as exc:
-        raise UsageError(
-            "a .pbtxt schema needs tensorflow_metadata: pip install tensorflow-metadata"
-        ) from exc
+        raise UsageError("a .pbtxt schema needs: pip install tensorflow-metadata") from exc
     try:
         text = storage.read_text(path)
     except OSError as exc:
         raise SourceError(f"{path}: cannot read this schema: {exc.strerror or exc}") from exc
     except UnicodeDecodeError as exc:
-        raise SourceError(
-            f"{path}: this schema is not UTF-8 (byte {exc.start + 1}); it must be text (pbtxt)"
-        ) from exc
+        raise SourceError(f"{path}: this pbtxt is not UTF-8 (byte {exc.start + 1})") from exc
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as exc:
@@ -294,10 +278,8 @@ def _column_types(path: str) -> dict[str, str]:
     dtypes = dict(zip(kinds, ("int64", "float32", "bytes"), strict=True))
     for feature in schema.feature:
         if feature.type not in dtypes:
-            raise SourceError(
-                f"{path}: the type of {feature.name!r} must be INT, FLOAT or BYTES (got "
-                f"{schema_pb2.FeatureType.Name(feature.type)})"
-            )
+            got, known = schema_pb2.FeatureType.Name(feature.type), "INT, FLOAT or BYTES"
+            raise SourceError(f"{path}: the type of {feature.name!r} must be {known} (got {got})")
     if not schema.feature:
         raise SourceError(f"{path}: this schema names no feature")
     return {feature.name: dtypes[feature.type] for feature in schema.feature}

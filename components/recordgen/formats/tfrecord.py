@@ -30,6 +30,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
+from recordgen.formats import pictures
 from recordgen.formats.column_names import column_name, find_columns
 from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -37,15 +38,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
 from recordgen.formats.objects import TASKS_OF_IMAGES, StoredFile, names_beside
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Pictures,
-    Problem,
-    about,
-    examples,
-    size_of,
-)
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
@@ -97,10 +89,8 @@ class Names:
     def classes_of(self, values: Sequence[Any]) -> Sequence[str]:
         """Return the labels of an image, each once. Raises: ValueError."""
         if len({*values}) < len(values):
-            raise ValueError(
-                f"the labels of an image must differ (got {values!r:.80}); a 0 or 1 for each class "
-                f"is not read: write the numbers of its classes"
-            )
+            remedy = "write the numbers of its classes, not a 0 or 1 for each"
+            raise ValueError(f"the labels of an image must differ (got {values!r:.80}); {remedy}")
         return [text for text in map(self.named, values) if text]
 
     def named(self, number: Any) -> str:
@@ -242,7 +232,7 @@ _LABELS = (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
 _TRIED = 8
 
 
-class TfRecordFiles(PictureFormat):
+class TfRecordFiles(pictures.PictureFormat):
     """Records of images with labels or boxes."""
 
     name = "tfrecord"
@@ -277,7 +267,7 @@ class TfRecordFiles(PictureFormat):
         task = self._task(where, found, records, dataset)
         in_order = [found.classes[number] for number in sorted(found.classes)]
         classes = in_order if dataset is None else dataset.labels
-        reason = f"{files[0]} holds examples with {found.image}"
+        reason = f"{files[0]} holds pictures.examples with {found.image}"
         return Evidence(reason, task, files, classes)
 
     def _task(
@@ -296,20 +286,19 @@ class TfRecordFiles(PictureFormat):
                 return several if len(record.get(label, ())) > 1 else single
             seen.update(dict.fromkeys(record))
         raise SourceError(
-            f"{where}: no feature is known to hold a label or boxes (features: "
-            f"{listed(seen, str)}); write records with the names of the Object Detection API, "
-            f"or read them with recordgen.read"
+            f"{where}: no feature is known to hold a label or boxes ({listed(seen, str)}); use the "
+            f"names of the Object Detection API, or read the records with recordgen.read"
         )
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         names = _names(listing, document, dataset_of(listing))
         path = f"{listing.root}{document}"
         listing.open(document).close()  # an error if there is no such file
         if others := names.others:
-            yield Note(
-                0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
-            )
-        yield from examples(read_records(path, document), partial(_picture, names, document))
+            yield pictures.Note(0, f"only {names.image} is read; skipped: {listed(others, str)}")
+        yield from pictures.examples(
+            read_records(path, document), partial(_picture, names, document)
+        )
 
 
 def record_files(listing: Listing) -> Sequence[str]:
@@ -337,9 +326,7 @@ class StoredRecord(NamedTuple):
         return Range(path, self.place + self.data.find(part), len(part))
 
 
-def read_records(
-    path: str, document: str, *, is_placed: bool = True
-) -> Iterator[tuple[int, StoredRecord] | Problem]:
+def read_records(path: str, document: str, *, is_placed: bool = True) -> pictures.Numbered:
     """Yield the records with their numbers, from 1, and the problem of each damaged one.
 
     The places in a packed file, which is not ``is_placed``, mean nothing.
@@ -349,18 +336,18 @@ def read_records(
         uri = f"{document}/{number}"
         if isinstance(record, RecordError):
             code = RejectCode.TRUNCATED if _TRUNCATED in str(record) else RejectCode.CORRUPT
-            yield Problem(number + 1, str(record), uri, code)
+            yield pictures.Problem(number + 1, str(record), uri, code)
             continue
         try:
             place, data = record
             yield number + 1, StoredRecord(place, data, parse_example(data))
         except ValueError as exc:
-            yield Problem(number + 1, str(exc), uri)
+            yield pictures.Problem(number + 1, str(exc), uri)
 
 
 def named_records(
     file: ImportFile, images: Sequence[str], labels: Sequence[str]
-) -> Iterator[tuple[int, Any] | Problem]:
+) -> pictures.Numbered:
     """Yield the numbers and features of the records of a file, with the names of classes.
 
     Args:
@@ -373,7 +360,7 @@ def named_records(
 
     def plain(line: int, record: StoredRecord) -> tuple[int, Any]:
         values: dict[str, Any] = {}
-        with about(f"{document}/{line - 1}"):
+        with pictures.about(f"{document}/{line - 1}"):
             check_encoded(record.values)
             for name, each in record.values.items():
                 each = [*map(names.named, each)] if name in labels else each
@@ -385,10 +372,10 @@ def named_records(
                 values[name] = StoredFile(None, uri, place)
         return line, values
 
-    return examples(read_records(file.path, document), plain)
+    return pictures.examples(read_records(file.path, document), plain)
 
 
-def copied_records(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] | Problem]:
+def copied_records(file: ImportFile, table: Table) -> pictures.Numbered:
     """Yield the numbers and values of the records of an output, with the places of images.
 
     Raises: SourceError: the file is packed, and has images; RecordError: a record is damaged.
@@ -410,7 +397,7 @@ def copied_records(file: ImportFile, table: Table) -> Iterator[tuple[int, Any] |
         return line, values
 
     is_placed = not RECORDS.is_gzip(file.path)
-    return examples(read_records(file.path, file.around.only, is_placed=is_placed), plain)
+    return pictures.examples(read_records(file.path, file.around.only, is_placed=is_placed), plain)
 
 
 def plain_value(values: Sequence[Any]) -> Any:
@@ -422,10 +409,8 @@ def plain_value(values: Sequence[Any]) -> Any:
 def check_unpacked(path: str) -> None:
     """Check that images can be read from the records of a file. Raises: SourceError: no."""
     if RECORDS.is_gzip(path):
-        raise SourceError(
-            f"{path}: images are read from the records one by one, and this file is packed; "
-            f"unpack it: gzip -d; or copy an output with recordgen export parquet, and convert that"
-        )
+        remedy = "unpack it: gzip -d, or copy an output with recordgen export parquet"
+        raise SourceError(f"{path}: images are read one by one, and this file is packed; {remedy}")
 
 
 def first_records(path: str) -> Iterator[Values]:
@@ -464,7 +449,7 @@ def _picture(names: Names, document: str, line: int, record: StoredRecord) -> Pi
     values = record.values
     written = file_name_in(names, values)
     uri = written if names.is_own and written else name_within(document, line - 1, written)
-    with about(uri):
+    with pictures.about(uri):
         check_encoded(values)
         image = values.get(names.image, ())
         if len(image) != 1 or not isinstance(image[0], bytes):
@@ -473,7 +458,9 @@ def _picture(names: Names, document: str, line: int, record: StoredRecord) -> Pi
         labels = names.classes_of(values.get(label, ()))
         objects, size = _objects(names, values), None
         if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
-            size = size_of(*map(record.first, (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)))
+            size = pictures.size_of(
+                *map(record.first, (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
+            )
             objects = [each.scaled(*size) for each in objects] if size else objects
         mask = values.get(features.IMAGE_MASK_ENCODED, ())[:1]
         if not all(isinstance(data, bytes) for data in mask):
@@ -503,20 +490,16 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
     ] or [names.named(box.number) for box in boxes]
     # As they were written: those beside the image are the task's to judge.
     corners = zip(*(values[side] for side in features.BBOX), strict=True)
-    return [
-        Marked(label, four, box.details)
-        for label, four, box in zip(found, corners, boxes, strict=True)
-    ]
+    objects = zip(found, corners, boxes, strict=True)
+    return [Marked(label, four, box.details) for label, four, box in objects]
 
 
 def _with_own_names(names: Names, values: Values) -> Values:
     """Return the boxes of TensorFlow Datasets as features of the Object Detection API."""
     corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
     if len(corners) != 4 * len(labels):
-        raise ValueError(
-            f"expected four numbers in {names.boxes} for each {names.box_label} (got "
-            f"{len(corners)} and {len(labels)})"
-        )
+        expected = f"four numbers in {names.boxes} for each {names.box_label}"
+        raise ValueError(f"expected {expected} (got {len(corners)} and {len(labels)})")
     # They are ymin, xmin, ymax, xmax.
     sides = {side: corners[at::4] for side, at in zip(features.BBOX, (1, 0, 3, 2), strict=True)}
     flags = {f"image/object/{word}": values.get(name, ()) for name, word in names.flags.items()}

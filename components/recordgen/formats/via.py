@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen.errors import SourceError
-from recordgen.formats.csv_documents import columns_of
+from recordgen.formats import pictures
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import (
     items,
@@ -30,15 +30,6 @@ from recordgen.formats.json_values import (
     top_items,
 )
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    ExampleError,
-    PictureFormat,
-    Pictures,
-    Problem,
-    about,
-    examples,
-    image_named,
-)
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.picture import Marked, Picture, are_numbers
@@ -50,7 +41,7 @@ _FILE, _SHAPE, _ATTRIBUTES = "filename", "region_shape_attributes", "region_attr
 _OTHERS = ("point", "polyline")
 
 
-class Via(PictureFormat):
+class Via(pictures.PictureFormat):
     """VGG Image Annotator's regions."""
 
     name = "via"
@@ -67,18 +58,16 @@ class Via(PictureFormat):
             return None
         return Evidence(f"{found[0]} has the regions of VGG Image Annotator", self.tasks[0], found)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         where = f"{listing.root}{document}"
         read = _csv_images if document.lower().endswith(".csv") else _json_images
         try:
             images = list(read(listing, document))
         except ValueError as exc:
-            raise SourceError(
-                f"{where}: this is no whole export of VGG Image Annotator: {exc}"
-            ) from exc
+            raise SourceError(f"{where}: no whole export of VGG Image Annotator: {exc}") from exc
         folder, attribute = posixpath.dirname(document), _attribute(where, images)
         make = partial(_picture, listing, folder, attribute)
-        yield from examples(enumerate(images, start=1), make)
+        yield from pictures.examples(enumerate(images, start=1), make)
 
 
 class _Image(NamedTuple):
@@ -127,8 +116,8 @@ def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
     Lines that cannot be read come first, each as an image of its own.
     """
     regions: dict[str, list[tuple[Any, Any]]] = {}
-    for item in columns_of(listing, name, _FILE, _SHAPE, _ATTRIBUTES):
-        if isinstance(item, Problem):
+    for item in pictures.columns_of(listing, name, _FILE, _SHAPE, _ATTRIBUTES):
+        if isinstance(item, pictures.Problem):
             yield _Image(item.uri, problem=f"line {item.line}: {item.message}")
             continue
         line, record = item
@@ -151,21 +140,19 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     if len(likely) == 1 or not regions:
         return likely[0] if likely else ""
     have = f"the attributes {', '.join(found)}" if found else "no attributes"
-    raise SourceError(
-        f"{where}: regions have {have}, and one must name the class of each region; name it class "
-        f"in VGG Image Annotator, and export again"
-    )
+    remedy = "name that of classes class in VGG Image Annotator, and export again"
+    raise SourceError(f"{where}: regions have {have}; {remedy}")
 
 
 def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:
     """Return an image of a document in a folder. Raises: ValueError: it cannot be used."""
-    found = image_named(listing, image.name, folder, "images") if image.name else ""
+    found = pictures.image_named(listing, image.name, folder, "images") if image.name else ""
     if image.problem:
-        raise ExampleError(image.problem, found)
+        raise pictures.ExampleError(image.problem, found)
     kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]
     dropped = [str(kind) for kind in kinds if kind in _OTHERS]
     areas = [each for each, kind in zip(image.regions, kinds, strict=True) if kind not in _OTHERS]
-    with about(found):
+    with pictures.about(found):
         objects = [Marked(_label(each, attribute), *_region(shape)) for shape, each in areas]
     rotated = sum(bool(shape.get("theta")) for shape, _ in areas)
     return Picture(number, found, objects=objects, notes=shape_notes(dropped, rotated))

@@ -24,6 +24,7 @@ from typing import IO, Any
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import Range
 from recordgen.errors import SourceError
+from recordgen.formats import pictures
 from recordgen.formats.archives import BadMember, Member, tar_members
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
@@ -36,15 +37,6 @@ from recordgen.formats.objects import (
     labels_of,
     names_beside,
     read_objects,
-)
-from recordgen.formats.pictures import (
-    ExampleError,
-    PictureFormat,
-    Pictures,
-    about,
-    examples,
-    notes_about,
-    size_of,
 )
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
@@ -103,7 +95,7 @@ def _is_image(suffix: str) -> bool:
     return IMAGE_SUFFIX.search(f".{suffix}") is not None
 
 
-class WebDataset(PictureFormat):
+class WebDataset(pictures.PictureFormat):
     """Tars with an image and its label for each key."""
 
     name = "webdataset"
@@ -133,13 +125,14 @@ class WebDataset(PictureFormat):
         reason = f"{first} has {suffixes} for the key {group.key}"
         return Evidence(reason, task, found, names)
 
-    def read(self, listing: Listing, document: str) -> Pictures:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         names = names_beside(listing, document, _LABELS[0])
         unread: set[str] = set()
         with listing.open(document) as file:
             make = partial(_picture, file, document, names, unread)
-            yield from examples(enumerate(_groups(file), start=1), make)
-        yield from notes_about(sorted(unread), "keys of the JSON beside images are not read")
+            yield from pictures.examples(enumerate(_groups(file), start=1), make)
+        what = "keys of the JSON beside images are not read"
+        yield from pictures.notes_about(sorted(unread), what)
 
 
 def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
@@ -223,25 +216,20 @@ def _groups(file: IO[bytes]) -> Iterator[_Group]:
 
 
 def _picture(
-    file: IO[bytes],
-    document: str,
-    names: Sequence[str],
-    unread: set[str],
-    line: int,
-    group: _Group,
+    file: IO[bytes], document: str, names: Sequence[str], unread: set[str], line: int, group: _Group
 ) -> Picture:
     """Return the image of a group. Raises: ValueError: it cannot be used."""
     if group.problem is not None:
         name, code, message = group.problem
-        raise ExampleError(message, f"{document}/{name}" if name else "", code)
+        raise pictures.ExampleError(message, f"{document}/{name}" if name else "", code)
     images = group.images
     if len(images) != 1:
         message = f"expected one image for the key {group.key} (got {', '.join(group.parts)!s:.80})"
         code = RejectCode.BAD_ANNOTATION if images else RejectCode.MISSING_FILE
-        raise ExampleError(message, f"{document}/{group.key}", code)
+        raise pictures.ExampleError(message, f"{document}/{group.key}", code)
     image = group.parts[images[0]]
     uri = f"{document}/{image.name}"
-    with about(uri):
+    with pictures.about(uri):
         values = _values(file, group, unread)
         objects = read_objects(values.get(_OBJECTS, []), names)
         labels = labels_of(values.get("label"), names)
@@ -293,7 +281,7 @@ def _size(values: Mapping[str, Any], file: IO[bytes], image: Member) -> tuple[in
     """Return the size of an image as its JSON says it, or from its header. Raises: PayloadError."""
     from recordgen.payloads.opening import file_header
 
-    if size := size_of(*(values.get(side) for side in _SIZE)):
+    if size := pictures.size_of(*(values.get(side) for side in _SIZE)):
         return size
     head = min(image.size, MAX_HEADER)
     header = file_header(_content(file, image._replace(size=head), head))
@@ -305,7 +293,5 @@ def _check_no_caption(where: str, values: Mapping[str, Any], group: _Group) -> N
     label = values["label"]
     is_long = isinstance(label, str) and len(label.split()) > _WORDS_OF_A_LABEL
     if is_long and "cls" not in group.parts and _OBJECTS not in values:
-        raise SourceError(
-            f"{where}: the text of {group.key} is a caption ({label!r:.60}), and no label; write "
-            f"a CSV with a column of captions, and convert it with --schema"
-        )
+        remedy = "write a CSV with a column of captions, and convert it with --schema"
+        raise SourceError(f"{where}: {group.key} has a caption ({label!r:.60}); {remedy}")

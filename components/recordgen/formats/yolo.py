@@ -25,19 +25,12 @@ import yaml
 from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import FOLDERS, KEYPOINTS, YAML_LEVELS
 from recordgen.errors import SourceError
+from recordgen.formats import pictures
 from recordgen.formats.dota import is_named
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_names import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing, grouped
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    notes_about,
-    notes_about_twins,
-    picture_of_lines,
-)
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.subjects.details import KEYPOINT, Details, Polygons, keypoints_of
 from recordgen.subjects.picture import Marked, Picture
@@ -155,9 +148,7 @@ def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
     shape = found.get("kpt_shape") or (0, 0)
     is_shape = isinstance(shape, list | tuple) and len(shape) == 2 and shape[1] in (0, 2, 3)
     if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
-        raise ValueError(
-            f"kpt_shape must be the number of keypoints, and 2 or 3 (got {shape!r:.40})"
-        )
+        raise ValueError(f"kpt_shape must be a number of keypoints and 2 or 3 (got {shape!r:.40})")
     KEYPOINTS.check(shape[0], "kpt_shape")
     splits = {}
     for split, keys in _SPLITS.items():
@@ -185,10 +176,8 @@ def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
     are_lists = all(map(is_class_file, names))
     classes = {tuple(read_config(listing, name).classes) for name in names if are_lists}
     if len(names) > 1 and len(classes) != 1:
-        raise SourceError(
-            f"{listing.root}: several files name classes, and may differ "
-            f"({', '.join(names[:5])}); pass the one to use"
-        )
+        some = ", ".join(names[:5])
+        raise SourceError(f"{listing.root}: several files name classes ({some}); pass one")
     # Files above one another are about the same images.
     inner = {one for one, other in permutations(by_folder, 2) if one.startswith(other)}
     return sorted(name for folder, name in by_folder.items() if folder not in inner)
@@ -259,7 +248,7 @@ def _class_names(names: Any) -> Sequence[str]:
     raise ValueError("names must be a list of classes, or a name for each number")
 
 
-class Yolo(PictureFormat):
+class Yolo(pictures.PictureFormat):
     """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
 
     name = "yolo"
@@ -282,13 +271,13 @@ class Yolo(PictureFormat):
         known = known_keypoints(config.names, config.flip) if config.names else None
         return Evidence(reason, self.tasks[0], configs, config.classes, keypoints=known)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         config = read_config(listing, document)
-        yield from notes_about_twins(config.classes)
+        yield from pictures.notes_about_twins(config.classes)
         yield from _pictures(listing, config)
 
 
-def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Problem | Note]:
+def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
     """Yield images with the files of their labels. Raises: SourceError: most images have none."""
     line, parse = 0, partial(parse_object, config=config)
     used, seen = set[str | None](), set[str]()
@@ -297,13 +286,11 @@ def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Proble
         missing = [image for image, labels in labelled.items() if labels is None]
         if len(missing) * 2 > len(labelled):
             tried = _labels_of(missing[0])
-            raise SourceError(
-                f"{config.where}: {len(missing):,} of {len(labelled):,} images of "
-                f"{split or 'the folder'} have no labels; {missing[0]} would have "
-                f"{' or '.join(tried)}"
-            )
+            count = f"{len(missing):,} of {len(labelled):,} images of {split or 'the folder'}"
+            remedy = f"{missing[0]} would have {' or '.join(tried)}"
+            raise SourceError(f"{config.where}: {count} have no labels; {remedy}")
         what = "images have no file of labels, and were read as images without objects"
-        yield from notes_about(missing, what)
+        yield from pictures.notes_about(missing, what)
         for image, labels in labelled.items():
             line += 1
             used.add(labels)
@@ -312,12 +299,12 @@ def _pictures(listing: Listing, config: YoloConfig) -> Iterator[Picture | Proble
             if labels is None:
                 yield Picture(line, image, own)
             else:
-                found = picture_of_lines(listing, line, image, labels, parse)
+                found = pictures.picture_of_lines(listing, line, image, labels, parse)
                 yield replace(found, split=own) if isinstance(found, Picture) else found
     unused = [name for name in _around(listing, config.folder) if name not in seen]
-    yield from notes_about(unused, "images are in no split, and were skipped")
+    yield from pictures.notes_about(unused, "images are in no split, and were skipped")
     lost = [name for name in _label_files(listing, config) if name not in used]
-    yield from notes_about(lost, "files of labels have no image in a split")
+    yield from pictures.notes_about(lost, "files of labels have no image in a split")
 
 
 def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequence[str]]:
@@ -328,10 +315,8 @@ def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequenc
     for split, values in config.splits.items():
         images = [image for value in values for image in _images(listing, config, split, value)]
         if twin := next((other for other in splits if splits[other] == images), None):
-            raise SourceError(
-                f"{config.where}: {twin} and {split} name the same images; remove one of the two, "
-                f"so that splits are assigned or differ"
-            )
+            what = f"{twin} and {split} name the same images; remove one of the two"
+            raise SourceError(f"{config.where}: {what}")
         splits[split] = images
     return splits
 
@@ -341,11 +326,10 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     path = _there(listing, config, value)
     if path is None:
         labels = list(_label_files(listing, config))
+        layout = layout_of_pairs(listing.images, labels) if labels else ""
+        where = config.where.removeprefix(listing.root)
         raise refusal(
-            listing,
-            f"{config.where.removeprefix(listing.root)}: {split} is {value!r}, and there are no "
-            f"such images",
-            layout_of_pairs(listing.images, labels) if labels else "",
+            listing, f"{where}: {split} is {value!r}, and there are no such images", layout
         )
     if path not in listing:
         return _below(listing, path)
@@ -426,9 +410,8 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
     try:
         kind, *numbers = map(float, fields)
     except ValueError:
-        raise ValueError(
-            f"expected a class and numbers, separated by blanks (got {' '.join(fields):.80})"
-        ) from None
+        got = f"{' '.join(fields):.80}"
+        raise ValueError(f"expected a class and numbers between blanks (got {got})") from None
     if not kind.is_integer() or not 0 <= kind < len(config.classes):
         raise ValueError(f"the class is {fields[0]}, but there are {len(config.classes)} names")
     label = config.classes[int(kind)]
@@ -438,14 +421,10 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
         keypoints = keypoints_of(numbers[4:], config.per_keypoint)
         return Marked(label, corners, Details(keypoints=keypoints))
     if len(numbers) == 5:
-        raise ValueError(
-            "the line has a class, a box and a confidence, as predictions do; pass the labels"
-        )
+        raise ValueError("a box with a confidence is a prediction; pass the labels")
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         if max(numbers) >= 2:  # the visibility of a keypoint
-            raise ValueError(
-                "a point is outside of the image; if it is a keypoint, data.yaml needs kpt_shape"
-            )
+            raise ValueError("a point is outside of the image; keypoints need kpt_shape")
         xs, ys = numbers[::2], numbers[1::2]
         polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)
