@@ -4,11 +4,9 @@ import hashlib
 
 import pytest
 
-from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.row import (
     Adjustments,
     Place,
-    PlannedRow,
     Row,
     RowBatch,
     batched,
@@ -17,25 +15,7 @@ from recordgen.core.rows.row import (
     is_content_uri,
     placing,
 )
-from recordgen.rejects import Finding, Reject, RejectCode, place_of, reject, to_lines
-
-
-def test_a_reject_names_its_row():
-    row = Row("a.csv", 7, "train", "b.jpg", "cat")
-    assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
-        "a.csv", 7, "b.jpg", "empty_file", "it is empty"
-    )
-    assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
-    assert place_of(*row[:2], row.uri) == "a.csv:7"
-    assert place_of("photos/", 7, "cat/1.jpg") == "photos/cat/1.jpg"
-
-
-def test_rejects_and_findings_as_lines():
-    items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
-    assert list(to_lines(items)) == [
-        '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
-        '{"source": "b.csv", "line": 2, "uri": "y", "code": "clipped", "message": "—"}\n',
-    ]
+from recordgen.rejects import Finding, Reject
 
 
 def test_lines_of_a_table_get_a_split():
@@ -95,15 +75,3 @@ def test_places_never_change(seed, name, place):
     find = placing(seed)
     find("another")
     assert find(name) == place
-
-
-def test_a_part_of_a_batch_has_its_rows():
-    rows = [
-        PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
-        for at in range(5)
-    ]
-    batch = PlannedBatch(columns_of(PlannedRow, rows))
-    part = batch.slice(2, 2)
-    assert part.rows == rows[2:4]
-    assert part.rows[0] is batch.rows[2]
-    assert (part.payload_bytes, batch.slice(5, 1).payload_bytes) == (50, 0)
