@@ -15,7 +15,25 @@ from recordgen.core.rows.row import (
     is_content_uri,
     placing,
 )
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Finding, Reject, RejectCode, place_of, reject, to_lines
+
+
+def test_a_reject_names_its_row():
+    row = Row("a.csv", 7, "train", "b.jpg", "cat")
+    assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
+        "a.csv", 7, "b.jpg", "empty_file", "it is empty"
+    )
+    assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
+    assert place_of(*row[:2], row.uri) == "a.csv:7"
+    assert place_of("photos/", 7, "cat/1.jpg") == "photos/cat/1.jpg"
+
+
+def test_rejects_and_findings_as_lines():
+    items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
+    assert list(to_lines(items)) == [
+        '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
+        '{"source": "b.csv", "line": 2, "uri": "y", "code": "clipped", "message": "—"}\n',
+    ]
 
 
 def test_lines_of_a_table_get_a_split():
