@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.examples import PICTURE_CHECKS
-from recordgen.measures.likeness import are_alike, count_bits, find_alike, has_hash
+from recordgen.measures.likeness import are_alike, count_bits, find_alike
 from recordgen.measures.pictures import (
     SIDE,
     Looks,
@@ -95,37 +95,8 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere():
     assert hashes == ["324044897818ca10", "0348301828010880", "c161692020518842"]
 
 
-def test_each_bit_is_one_wave():
-    """The lowest frequencies are in the lowest bits: across, down, then the next diagonal."""
-
-    def wave(row, column):
-        down, across = (
-            np.cos(np.pi * number * (2 * at + 1) / (2 * SIDE))
-            for number, at in ((row, ROWS), (column, COLUMNS))
-        )
-        return 128 + 100 * down * across
-
-    places = {(0, 1): 0, (1, 0): 1, (0, 2): 2, (1, 1): 3, (2, 0): 4, (0, 3): 5, (9, 1): 63}
-    for each, place in places.items():
-        pixels = np.rint(wave(*each))
-        hashes = perceptual_hashes(np.array([pixels, 256 - pixels], np.uint8))
-        assert (hashes >> np.uint64(place) & np.uint64(1)).tolist() == [1, 0]
-
-
 def test_signatures_are_averages_of_4_by_4():
     assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
-
-
-def test_measures_of_levels():
-    """A picture that is black on one half and white on the other, a ramp, and one gray."""
-    halves = np.where(COLUMNS < 16, 0, 255)
-    facts = of_levels(halves, RAMP, np.full((SIDE, SIDE), 7), sharpness=0.5)
-    assert facts.brightness.tolist() == [127.5, 124, 7]
-    assert facts.contrast == pytest.approx([127.5, RAMP.std(), 0])
-    assert facts.darkest.tolist() == [0, 0, 7]
-    assert facts.lightest.tolist() == [255, 248, 7]
-    assert facts.sharpness.tolist() == [0.5, 0.5, 0.5]
-    assert has_hash(facts).tolist() == [True, True, False]
 
 
 def test_many_at_once_are_measured_as_one_by_one():

@@ -139,32 +139,23 @@ def test_a_missing_span_is_an_error_of_ours(tmp_path):
         )
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (dict(check="some"), "check"),
-        (dict(shard_by="class"), "shard_by"),
-        (dict(shard_mb=0), "shard_mb"),
-        (dict(max_reject_fraction=2), "max_reject_fraction"),
-        (dict(output_config=output_config(train=0)), "hash_buckets"),
-        (
-            dict(input_config=input_config(a="a", b="b"), output_config=output_config(train=1)),
-            "input split",
-        ),
-        (dict(input_config=example_gen_pb2.Input()), "names .*pattern"),
-        (
-            dict(
-                output_config=example_gen_pb2.Output(
-                    split_config=example_gen_pb2.SplitConfig(
-                        partition_feature_name="image/source_id",
-                        splits=[example_gen_pb2.SplitConfig.Split(name="train", hash_buckets=1)],
-                    )
-                )
-            ),
-            "partition_feature_name",
-        ),
-    ],
-)
+TWO_SPLITS, BY_FEATURE = input_config(a="a", b="b"), output_config(train=1)
+BY_FEATURE.split_config.partition_feature_name = "image/source_id"
+
+# parameters, what the error names
+WRONG = [
+    (dict(check="some"), "check"),
+    (dict(shard_by="class"), "shard_by"),
+    (dict(shard_mb=0), "shard_mb"),
+    (dict(max_reject_fraction=2), "max_reject_fraction"),
+    (dict(output_config=output_config(train=0)), "hash_buckets"),
+    (dict(input_config=TWO_SPLITS, output_config=output_config(train=1)), "input split"),
+    (dict(input_config=example_gen_pb2.Input()), "names .*pattern"),
+    (dict(output_config=BY_FEATURE), "partition_feature_name"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
 def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
     """No run has to start to find them."""
     with pytest.raises(UsageError, match=message):

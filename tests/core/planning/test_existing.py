@@ -340,11 +340,3 @@ def test_merged_datasets_keep_what_either_knows():
     other, plain = merge(new, old), replace(old, features={"new": FeatureSpec("bytes")})
     assert (other.keypoints, other.features) == (new.keypoints, found.features)
     assert merge(plain, new).features == new.features
-
-
-def test_the_folder_of_merged_videos():
-    """The first folder stays."""
-    assert (merge(DATASET, DATASET).folder, merge(DATASET, DATASET).keypoints) == ("", {})
-    new = replace(DATASET, folder="/new")
-    assert merge(DATASET, new).folder == "/d"
-    assert merge(replace(DATASET, folder="/old"), new).folder == "/old"

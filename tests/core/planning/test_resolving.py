@@ -27,7 +27,6 @@ from recordgen.core.shards import payload_rows
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
-from recordgen.rejects import Reject
 from recordgen.storage import FileInfo
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import (
@@ -175,14 +174,6 @@ def test_rows_in_several_splits_are_a_finding():
     ]
     assert not found.rejects
     assert not settle(rows[:2], ObjectDetection()).odd_lines
-
-
-def test_rows_of_an_incomplete_image_are_rejected():
-    """A bad row rejects the other rows of its image."""
-    lost = [Reject(CSV, 9, "/x.jpg", "bad_annotation", "")]
-    rows = [row(1, None, CAT), row(2, None, CAT, "/y.jpg", sort_key=6), row(3, "test", CAT)]
-    found = told(rows, ObjectDetection(), lost=lost)
-    assert found == "2 test*; 1 incomplete, 3 incomplete"
 
 
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
@@ -375,13 +366,6 @@ PARTS_IN_THE_DATASET = {
 def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
     """A row with another part of a known video gets its split, or is rejected."""
     assert told(rows_of(one), VIDEO, known=there, eval_from=share) == expected
-
-
-def test_images_that_the_split_gave_to_eval():
-    """They are no conflict."""
-    there = [known("eval")]
-    assert told([row(1, "train")], known=there, eval_from="train:10") == THERE
-    assert told([row(1, "test")], known=there, eval_from="train:10") == OTHER_SPLIT
 
 
 def test_payloads_of_a_row_are_added_up_and_separated():

@@ -254,19 +254,6 @@ def test_large_records_of_local_files_share_system_calls(tmp_path):
     assert calls() - before < 640 * 3 / 20
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_frames_that_come_now_and_then(compression):
-    """A writer appends to its earlier frames, and knows the size of the file."""
-    file = io.BytesIO()
-    with RECORDS.writer(file, compression) as writer:
-        for record in (b"one", b"two"):
-            writer.write([RECORDS.frame([record])])
-            assert writer.bytes == len(file.getvalue())
-    assert writer.bytes == len(file.getvalue())
-    data = gzip.decompress(file.getvalue()) if compression == "gzip" else file.getvalue()
-    assert data == b"".join((*RECORDS.frame([b"one"]), *RECORDS.frame([b"two"])))
-
-
 @pytest.mark.parametrize(
     ("size", "facts"), [((1 << 31) + 1, " 2147483649 .* offset 24 "), (1 << 31, " offset 24$")]
 )

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import recordgen
-from recordgen.core.rows.columns import count_groups, read_parquet, read_streams
+from recordgen.core.rows.columns import read_parquet, read_streams
 from tests.conftest import encoded, noise, run_python
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
@@ -85,16 +85,6 @@ def test_an_arrow_stream_that_would_run_code(tmp_path):
 
 
 @pytest.mark.once
-def test_columns_come_in_the_order_of_schema_or_names():
-    turned = TABLE.select(["parts", "name", "size"])
-    assert read_parquet(io.BytesIO(to_bytes(turned)), SCHEMA) == TABLE
-    some = read_parquet(io.BytesIO(to_bytes(TABLE)), SCHEMA, ["size", "other"])
-    assert some == TABLE.select(["size"])
-    with pytest.raises(ValueError, match="Parquet"):
-        read_parquet(io.BytesIO(to_bytes(_fields(NAME, NAME, SIZE))), SCHEMA, ["name"])
-
-
-@pytest.mark.once
 def test_columns_that_an_earlier_version_lacks_are_null_and_others_are_ignored():
     """An earlier version may lack columns that it allows to, and may have columns that are gone."""
     more = TABLE.append_column("more", pa.array([1]))
@@ -104,19 +94,6 @@ def test_columns_that_an_earlier_version_lacks_are_null_and_others_are_ignored()
     assert read_parquet(older, SCHEMA, added=["size", "name"]) == expected
     with pytest.raises(ValueError, match="Parquet"):
         read_parquet(older, SCHEMA, added=["name"])
-
-
-@pytest.mark.once
-def test_row_groups_are_read_one_by_one():
-    file = io.BytesIO()
-    parquet.write_table(pa.concat_tables([TABLE] * 2), file, row_group_size=1)
-    assert count_groups(file) == 2
-    assert [read_parquet(file, SCHEMA, group=group) for group in (0, 1)] == [TABLE] * 2
-    assert read_parquet(file, SCHEMA) == pa.concat_tables([TABLE] * 2)
-    with pytest.raises(ValueError, match="Parquet"):
-        read_parquet(file, SCHEMA, group=2)
-    with pytest.raises(ValueError, match="Parquet"):
-        count_groups(io.BytesIO(file.getvalue()[:-1]))
 
 
 def to_stream(table):

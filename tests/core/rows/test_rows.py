@@ -4,11 +4,9 @@ import hashlib
 
 import pytest
 
-from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.row import (
     Adjustments,
     Place,
-    PlannedRow,
     Row,
     RowBatch,
     batched,
@@ -95,15 +93,3 @@ def test_places_never_change(seed, name, place):
     find = placing(seed)
     find("another")
     assert find(name) == place
-
-
-def test_a_part_of_a_batch_has_its_rows():
-    rows = [
-        PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
-        for at in range(5)
-    ]
-    batch = PlannedBatch(columns_of(PlannedRow, rows))
-    part = batch.slice(2, 2)
-    assert part.rows == rows[2:4]
-    assert part.rows[0] is batch.rows[2]
-    assert (part.payload_bytes, batch.slice(5, 1).payload_bytes) == (50, 0)
