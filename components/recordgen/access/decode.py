@@ -121,21 +121,21 @@ class Decoder:
         """Decode an image file, or raw pixels of a height and width. Raises: ValueError."""
         if raw_size is not None:
             whole = encoded.reshape(*raw_size, RAW_CHANNELS), raw_size, 1
-        elif bytes(encoded[:3]) == _JPEG:
+        elif encoded[:3].tobytes() == _JPEG:
             whole = self._jpeg(encoded)
         else:
             whole = _by_pillow(encoded)
         pixels, view = self._shown(*whole)
-        size = pixels.shape[0], pixels.shape[1]
+        height, width, _ = pixels.shape
         shown: npt.NDArray[Any] = pixels
         if self.scale != "uint8":
             name, dtype = parse_scale(self.scale)
-            floats = pixels.astype(np.float32)
-            shown = np.asarray(scale_for(name, dtype).apply(floats, white=255), dtype)
+            scaled = scale_for(name, dtype).apply(pixels.astype(np.float32), white=255)
+            shown = np.asarray(scaled, dtype)
         if self.layout == "CHW":
             shown = np.ascontiguousarray(shown.transpose(2, 0, 1))
         # Pillow's pixels are not writable, and those of a record share its memory.
-        return Decoded(shown if shown.flags.writeable else shown.copy(), view, size)
+        return Decoded(shown if shown.flags.writeable else shown.copy(), view, (height, width))
 
     def _jpeg(self, encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
         """Return the pixels of a JPEG, the size of the whole, and the ratio of their scale."""
@@ -205,9 +205,8 @@ class OfExamples(NamedTuple):
 
     def __call__(self, example: Mapping[str, Any]) -> Decoded:
         """Decode the image of an example. Raises: ValueError: it cannot be decoded."""
-        encoded, *others = (example[name] for name in self.names)
-        is_raw = bool(others) and others[0] == RAW
-        size = (int(others[1]), int(others[2])) if is_raw else None
+        encoded, *others = map(example.__getitem__, self.names)
+        size = (int(others[1]), int(others[2])) if others and others[0] == RAW else None
         try:
             return self.decoder.decode(encoded, size)
         except ValueError as exc:

@@ -79,38 +79,43 @@ class LocalFile:
             RecordError: a packed file is damaged.
             SourceError: it was removed; StorageError: it cannot be read.
         """
+        opened = _opened(self)
         try:
-            found = _opened(self).read(ranges)
+            found, state = opened.read(ranges)
         except OSError as exc:
             raise StorageError(f"{self.name}: cannot be read: {exc.strerror}") from exc
-        self.confirm()  # once for all ranges: it takes longer than reading one of them
+        if state != opened.before:
+            self.confirm()
         return found
 
     def confirm(self) -> None:
         """Check that the file has not changed since it was opened. Raises: as :meth:`read`."""
         opened = _opened(self)
-        size, modified = opened.state()
-        if size != opened.size or (self.version and modified != opened.modified):
+        state = opened.state()
+        if state != opened.before and (self.version or state[0] != opened.before[0]):
             self.check()
-            raise ChangedError(self, opened.size, size)
+            raise ChangedError(self, opened.before[0], state[0])
 
 
 class _Opened:
     """An open file. It is closed when no thread uses it, so only its methods use the descriptor.
 
     Attributes:
-        size, modified: its state when it was opened.
+        before: its state when it was opened.
     """
 
     def __init__(self, path: str) -> None:
         # Without waiting for the other end of a pipe, which is refused when it is read.
         self._descriptor = os.open(path, storage.OPEN_FLAGS)
         finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
-        self.size, self.modified = self.state()
+        self.before = self.state()
 
-    def read(self, ranges: Sequence[Range]) -> list[bytes]:
-        file = self._descriptor
-        return [storage.read_at(file, stop - start, start) for _, start, stop in ranges]
+    def read(self, ranges: Sequence[Range]) -> tuple[list[bytes], tuple[int, int]]:
+        """Return ranges of the file, and its state after they were read."""
+        read, file = storage.read_at, self._descriptor
+        found = [read(file, stop - start, start) for _, start, stop in ranges]
+        # Once for all ranges: it takes longer than reading one of them.
+        return found, self.state()
 
     def state(self) -> tuple[int, int]:
         """Return the size and the time of modification now."""
@@ -128,8 +133,8 @@ def _opened(file: LocalFile) -> _Opened:
     except OSError as exc:
         raise StorageError(f"{file.name}: cannot be read: {exc.strerror}") from exc
     file.check()
-    if file.version not in ("", f"{opened.size}:{opened.modified}"):
-        raise ChangedError(file, int(file.version.partition(":")[0]), opened.size)
+    if file.version not in ("", "{}:{}".format(*opened.before)):
+        raise ChangedError(file, int(file.version.partition(":")[0]), opened.before[0])
     return opened
 
 

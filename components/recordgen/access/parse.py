@@ -24,6 +24,9 @@ Values: TypeAlias = "Sequence[memoryview] | npt.NDArray[np.int64] | npt.NDArray[
 # Tags of the wire format: the number of the field, and that a length follows.
 _FIRST, _SECOND, _THIRD = 0x0A, 0x12, 0x1A
 
+# Names have a length of one byte.
+_LONGEST_NAME = 127
+
 # A varint of 64 bits has at most this many bytes.
 _MAX_VARINT_BYTES = 10
 _MASK = (1 << 64) - 1
@@ -78,10 +81,11 @@ def _parsed(data: bytes, at: int, end: int, wanted: Collection[str] | None) -> d
     while at < end:
         # A feature: its length, its name and its length, its kind and its length, its values.
         start, stop = _field(data, at, _FIRST)
-        start, at = _field(data, start, _FIRST)
-        if at > stop or stop > end:
+        size = data[start + 1]
+        at = start + 2 + size
+        if data[start] != _FIRST or size > _LONGEST_NAME or at > stop or stop > end:
             raise _OtherLayoutError
-        name = str(data[start:at], "utf-8")
+        name = data[start + 2 : at].decode()
         if wanted is None or name in wanted:
             found[name] = _values(data, view, at, stop)
             if wanted is not None and len(found) == len(wanted):

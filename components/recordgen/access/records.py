@@ -129,8 +129,7 @@ class Records(BatchedSequence[Example]):
         if isinstance(index, slice):
             index = range(len(self))[index]
         if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
-            [frame] = self._frames([index])
-            return self._item(index, frame, used, to_item)
+            return self._item(index, self._frames([index])[0], used, to_item)
         indexes = list(index)
         if np.asarray(indexes).dtype == bool:  # as numbers, they would be 0 and 1
             raise TypeError("expected numbers of records, such as numpy.flatnonzero(mask)")
@@ -167,9 +166,8 @@ class Records(BatchedSequence[Example]):
         start, stop = self._checked(frame, index)
         try:
             values = parse(frame, readers or None, start, stop)
-            if readers:
-                return to_item(_read(values, readers))
-            return to_item({name: by_kind(each) for name, each in values.items()})
+            used = readers or dict.fromkeys(values, by_kind)
+            return to_item(_read(values, used))
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 
@@ -196,14 +194,10 @@ class Records(BatchedSequence[Example]):
             raise RecordError(f"{self._named(index)}: {exc}; convert again") from exc
 
     def _named(self, index: int) -> str:
-        file, number = self._place(index)
-        return f"{self.paths[file]}: record {number}"
-
-    def _place(self, index: int) -> tuple[int, int]:
-        """Return the number of a record's file, and its number there."""
+        """Return the path of a record's file, and its number there."""
         at = operator.index(index) % len(self)
         file = bisect_right(self._firsts, at) - 1
-        return file, at - self._firsts[file]
+        return f"{self.paths[file]}: record {at - self._firsts[file]}"
 
 
 def _absolute(place: Place) -> Any:
@@ -215,11 +209,11 @@ def _absolute(place: Place) -> Any:
 
 def _read(values: Mapping[str, Values], readers: Readers) -> Example:
     found = {}
-    for name, read in readers.items():
-        try:
+    try:
+        for name, read in readers.items():
             found[name] = read(values.get(name, ()))
-        except ValueError as exc:
-            raise ValueError(f"feature {name!r}: {exc}") from exc
+    except ValueError as exc:
+        raise ValueError(f"feature {name!r}: {exc}") from exc
     return found
 
 

@@ -43,6 +43,9 @@ _MAX_RECORD_BYTES = 1 << 31
 # Bytes of a file that are read for the lengths in them.
 _MIN_BLOCK_BYTES, _MAX_BLOCK_BYTES = 1 << 12, 1 << 18
 
+# Smaller records are copied faster than an array of them is made.
+_COPIED_BYTES = 1 << 12
+
 # Bytes of a record that are read at once.
 _PIECE_BYTES = 1 << 24
 
@@ -182,7 +185,8 @@ class TfRecords:
         if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
             raise LengthError("its head has another length")
         # The library takes a part without a copy only in a NumPy array.
-        crc = google_crc32c.value(np.frombuffer(frame, np.uint8, size, _HEAD_BYTES))
+        whole = frame if size < _COPIED_BYTES else np.frombuffer(frame, np.uint8)
+        crc = google_crc32c.value(whole[_HEAD_BYTES : _HEAD_BYTES + size])
         if _masked(crc) != _CRC.unpack_from(frame, _HEAD_BYTES + size)[0]:
             raise ValueError("its checksum is wrong")
         return _HEAD_BYTES, _HEAD_BYTES + size
