@@ -216,3 +216,29 @@ def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     found = Reading(root)
     assert found.options.task == "image_classification"
     assert {row.annotation for row in found.rows} == {"cat", "dog", "mask"}
+
+
+# lists beside images and masks, their lines, the proposed options, and the proposed source
+LISTS = [
+    ("train_list.txt val_list.txt", "JPEGImages/a.jpg Annotations/a.png", {}, "/*_list.txt"),
+    ("train.txt label_list.txt", "JPEGImages/a.jpg Annotations/a.png", {"format": "mask_folders"}, ""),
+    ("train.txt val.txt", "./JPEGImages/a.jpg", {"format": "mask_folders"}, ""),
+    ("splits/train.lst", "a", {"format": "mask_folders"}, ""),
+    ("ImageSets/2017/val.txt", "JPEGImages", {"format": "mask_folders"}, ""),
+    ("notes.txt", "a", None, ""),
+    ("ImageSets/Segmentation/train.txt ImageSets/Main/train.txt", "a", None, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "line", "options", "source"), LISTS)
+def test_lists_of_splits_are_read_or_stop(tmp_path, names, line, options, source):
+    """What benchmarks say about splits is not lost in silence, and lists of pairs are read."""
+    root = write(tmp_path, "JPEGImages/a.jpg", "Annotations/a.png")
+    write_files(root, {name: line for name in names.split()})
+    if options is not None:
+        with pytest.raises(NotUnderstoodError) as caught:
+            Reading(root)
+        assert caught.value.options == options
+        assert caught.value.source == (source and f"{root}{source}")
+    [row] = Reading(f"{root}{source}", **(options or {})).rows[-1:]
+    assert row.annotation == '["Annotations/a.png"]'

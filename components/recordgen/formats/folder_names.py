@@ -53,8 +53,10 @@ PAIRED = ANNOTATIONS | frozenset(
     {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
     | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
     | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
-    | {"query", "gallery", "articles", "summaries", "questions", "answers"}
+    | {"query", "gallery", "articles", "summaries", "questions", "answers", "pre", "post"}
 )
+#: Such a word in the name of a file.
+MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
 
 
 def may_be_class(folder: str) -> bool:
@@ -223,7 +225,8 @@ def _counted(suffixes: Counter[str]) -> str:
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
-    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map|maps?/",
+    r"mask|(?<!un)label|annot|(?:^|[/_-])(?:gt|anns?[/_])|seg|truth|trimap|semantic|target"
+    r"|(?:^|/)map|maps?/",
     re.I,
 )
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
@@ -406,7 +409,9 @@ def layout_of_classes(names: Sequence[str]) -> str:
     suffix = suffixes.pop() if len(suffixes) == 1 else ""
     paths = [name.split("/")[:-1] for name in names]
     [(depth, count)] = Counter(map(len, paths)).most_common(1) or [(0, 0)]
-    if count * 3 <= len(names) * 2:
+    others = {folder for path in paths if len(path) != depth for folder in path}
+    has_masks = any(not MASKS.isdisjoint(words_of(folder)) for folder in others)
+    if has_masks or count * 3 <= len(names) * 2:
         return ""
     deepest = [path for path in paths if len(path) == depth]
     levels = [{*folders} for folders in zip(*deepest, strict=True)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
+from recordgen.formats.field_kinds import words_of
 from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.listing import Listing
 
@@ -18,6 +20,12 @@ Lines: TypeAlias = tuple[bytes, ...]
 
 #: What the names of import files in a folder of images end with.
 IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+
+# What other names of files of rows end with, and words of names of files that are none.
+_ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
+_NO_ROWS = frozenset(
+    {"readme", "license", "licence", "requirements", "classes", "vocab", "categories", "submission"}
+)
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
@@ -88,8 +96,44 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     return [ImportFile(path) for path in found]
 
 
-def names_images(head: bytes, images: Iterable[str]) -> bool:
-    """Return whether the first bytes of an import file have the file name of one of the images."""
+def files_of_rows(names: Collection[str]) -> str:
+    """Return the likeliest file of rows in a folder, or the pattern of several; "" without one.
+
+    ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        folder, base = posixpath.split(name)
+        suffix = posixpath.splitext(base)[1].lower()
+        if suffix in _ROWS and _NO_ROWS.isdisjoint(words_of(base)):
+            groups.setdefault((folder, suffix), []).append(name)
+    if not groups:
+        return ""
+    (folder, suffix), found = min(groups.items(), key=lambda each: _ROWS.index(each[0][1]))
+    bases = {
+        posixpath.basename(name)
+        for (_, end), some in groups.items()
+        for name in some
+        if end == suffix
+    }
+    others = {each for each, end in groups if end == suffix}
+    if len(bases) == 1 < len(others) and all(each.count("/") == 0 for each in others - {""}):
+        return f"*/{bases.pop()}"
+    pattern = posixpath.join(folder, f"*{suffix}")
+    all_of_it = [name for name in names if fnmatchcase(name, pattern)]
+    return pattern if len(found) > 1 and len(all_of_it) == len(found) else found[0]
+
+
+def names_images(head: bytes, images: Collection[str], *, in_parts: bool = False) -> bool:
+    """Return whether the first bytes of an import file have the file name of one of the images.
+
+    ``in_parts``: the words may also be its name without the suffix, or its folder's.
+    """
     text = head.decode("utf-8", "replace")
-    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
-    return any(posixpath.basename(image) in names for image in images)
+    fields = text.split() if in_parts else _FIELD.findall(text)
+    names = {posixpath.basename(field.strip()) for field in fields}
+    parts = {posixpath.basename(image) for image in images}
+    if in_parts:
+        parts |= {posixpath.splitext(name)[0] for name in parts}
+        parts |= {posixpath.basename(posixpath.dirname(image)) for image in images}
+    return not names.isdisjoint(parts)

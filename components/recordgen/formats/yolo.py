@@ -271,6 +271,7 @@ class Yolo(PictureFormat):
     """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
 
     name = "yolo"
+    own_lists = ".txt"
     tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
     names_files = True
 
