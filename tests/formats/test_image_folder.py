@@ -131,7 +131,7 @@ STOPS = {
         [f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False
     ),
     "pairs of several names": (
-        [f"{at}-event/{n}_{at}_x.tif" for at in ("pre", "post") for n in ("oak1", "elm2")], "", False
+        [f"{at}-on/{n}_{at}_x.tif" for at in ("pre", "post") for n in ("oak1", "elm2")], "", False
     ),
     "copies of all classes": (
         [f"{at}/{c}{n}.jpg" for c in ("cat", "dog") for at in (c, "small") for n in "123"],
@@ -222,7 +222,7 @@ FILES_OF_ROWS = [
      {"columns": "target=3,header=no"}, "a.data"),
     ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'},
-     {"columns": "text=s", "labels": "none"}, "*/a.jsonl"),
+     {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]  # fmt: skip
 
 

@@ -282,10 +282,9 @@ def _lists_of_pairs(listing: Listing, name: str) -> str:
     folder, base = posixpath.split(name)
     pattern = posixpath.join(folder, _FIRST_WORD.sub("*", base))
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
-    lines = [listing.head(each).decode("utf-8", "replace").split("\n")[0] for each in lists]
-    pairs = [line.split() for line in lines if all(path in listing for path in line.split())]
-    are_pairs = all(map(_is_list, lists)) and [*map(len, pairs)] == [2] * len(lists)
-    return storage.join(listing.root, pattern) if are_pairs else ""
+    first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
+    are_pairs = all(len(line) == 2 and all(path in listing for path in line) for line in first)
+    return storage.join(listing.root, pattern) if are_pairs and all(map(_is_list, lists)) else ""
 
 
 def check_task(format_: Format, task: str) -> None:

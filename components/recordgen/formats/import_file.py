@@ -101,27 +101,17 @@ def files_of_rows(names: Collection[str]) -> str:
 
     ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
     """
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name in names:
-        folder, base = posixpath.split(name)
-        suffix = posixpath.splitext(base)[1].lower()
-        if suffix in _ROWS and _NO_ROWS.isdisjoint(words_of(base)):
-            groups.setdefault((folder, suffix), []).append(name)
-    if not groups:
-        return ""
-    (folder, suffix), found = min(groups.items(), key=lambda each: _ROWS.index(each[0][1]))
-    bases = {
-        posixpath.basename(name)
-        for (_, end), some in groups.items()
-        for name in some
-        if end == suffix
-    }
-    others = {each for each, end in groups if end == suffix}
-    if len(bases) == 1 < len(others) and all(each.count("/") == 0 for each in others - {""}):
-        return f"*/{bases.pop()}"
-    pattern = posixpath.join(folder, f"*{suffix}")
-    all_of_it = [name for name in names if fnmatchcase(name, pattern)]
-    return pattern if len(found) > 1 and len(all_of_it) == len(found) else found[0]
+    others = [name for name in names if _NO_ROWS.isdisjoint(words_of(posixpath.basename(name)))]
+    for suffix in _ROWS:
+        found = [name for name in others if name.lower().endswith(suffix)]
+        folders = {posixpath.dirname(name) for name in found}
+        are_outer = len(folders) > 1 and not any("/" in folder for folder in folders)
+        folder = "*" if are_outer else "".join(folders)
+        pattern = posixpath.join(folder, f"*{suffix}")
+        matches = [name for name in names if fnmatchcase(name, pattern)]
+        if found:
+            return pattern if len(found) > 1 and matches == found else found[0]
+    return ""
 
 
 def names_images(head: bytes, images: Collection[str], *, in_parts: bool = False) -> bool:
