@@ -130,17 +130,12 @@ STOPS = {
     "pairs of names with numbers": (
         [f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False
     ),
-    "pairs of several names": (
-        [f"{at}-on/{n}_{at}_x.tif" for at in ("pre", "post") for n in ("oak1", "elm2")], "", False
+    "pairs of times": (
+        [f"{at}/{n}_{at}.tif" for at in ("pre", "post") for n in ("a1", "b2")], "", False
     ),
-    "copies of all classes": (
-        [f"{at}/{c}{n}.jpg" for c in ("cat", "dog") for at in (c, "small") for n in "123"],
-        "cat and dog and small", False,
-    ),
+    "copies": ([f"{at}/{c}{n}.jpg" for c in "ab" for at in (c, "all") for n in "12"], "all", False),
     "images of MMSegmentation": (["img_dir/val/1.jpg", "ann_dir/val/1.png"], "", True),
-    "labels beside dates": (
-        [f"in/{at}/{n}.tif" for at in ("May", "June") for n in "123"] + ["labels/1.tif"], "", False
-    ),
+    "labels beside dates": (["x/a/1.tif", "x/b/2.tif", "x/c/3.tif", "labels/4.tif"], "", False),
     "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], "", False),
     "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red ", True),
     "numbered folders in a class": (
@@ -209,32 +204,6 @@ def test_folders_that_may_be_no_classes_stop(names, words, is_proposed, tmp_path
         found = Reading(root, **caught.value.options)
         assert found.rows
         assert not found.rejects
-
-
-KIND = {"columns": "text=2,label=1,header=no"}
-# files of rows without images, the proposed options, and the proposed source
-FILES_OF_ROWS = [
-    ({"in/train.tsv": "a\tIt is cold.\nb\tGood, dear.\n" * 9, "in/dev.tsv": "a\tIt is late.\n"},
-     KIND, "in/*.tsv"),
-    ({"a-train.txt": "x;It is cold.;a\ny;It is late.;b\n" * 9, "a-test.txt": "1;It is warm.\n"},
-     KIND, "a-train.txt"),
-    ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "a.names": "1. Title", "readme.txt": "No, x\n"},
-     {"columns": "target=3,header=no"}, "a.data"),
-    ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
-    ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'},
-     {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("files", "options", "source"), FILES_OF_ROWS)
-def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tmp_path):
-    """A folder of splits is read whole if they are alike, else the file of train."""
-    root = write_files(tmp_path, files)
-    with pytest.raises(NotUnderstoodError) as caught:
-        Reading(f"{root}")
-    assert caught.value.options == options
-    assert caught.value.source == (source and f"{root}/{source}")
-    assert not source or not Reading(caught.value.source, **options).rejects
 
 
 @pytest.mark.parametrize("suffix", [".AAE", ".jpg.json", ".HEIC"])

@@ -208,21 +208,21 @@ def test_a_folder_of_classes_is_none_of_masks(tmp_path):
 
 
 # lists beside images and masks, their lines, and the proposed source, or format; None: none
-PAIR = "JPEGImages/a.jpg Annotations/a.png"
+PAIR = "JPEGImages/a1b.jpg Annotations/a1b.png"
 LISTS = [
     ("train_list.txt val_list.txt", PAIR, "/*_list.txt"),
     ("train.txt label_list.txt", PAIR, ""),
-    ("train.txt val.txt", "./JPEGImages/a.jpg", ""),
+    ("train.txt val.txt", "./JPEGImages/a1b.jpg", ""),
     ("ImageSets/2017/val.txt", "JPEGImages", ""),
-    ("notes.txt", "a", None),
-    ("ImageSets/Segmentation/train.txt ImageSets/Main/train.txt", "a", None),
+    ("notes.txt", "a1b", None),
+    ("ImageSets/Segmentation/train.txt ImageSets/Main/train.txt", "a1b", None),
 ]
 
 
 @pytest.mark.parametrize(("names", "line", "source"), LISTS)
 def test_lists_of_splits_are_read_or_stop(tmp_path, names, line, source):
     """What benchmarks say about splits is not lost in silence, and lists of pairs are read."""
-    root = write(tmp_path, "JPEGImages/a.jpg", "Annotations/a.png")
+    root = write(tmp_path, "JPEGImages/a1b.jpg", "Annotations/a1b.png")
     write_files(root, dict.fromkeys(names.split(), line))
     options = {"format": "mask_folders"} if source == "" else {}
     if source is not None:
@@ -231,4 +231,4 @@ def test_lists_of_splits_are_read_or_stop(tmp_path, names, line, source):
         assert caught.value.options == options
         assert caught.value.source == (source and f"{root}{source}")
     [row] = Reading(f"{root}{source or ''}", **options).rows[-1:]
-    assert row.annotation == '["Annotations/a.png"]'
+    assert row.annotation == '["Annotations/a1b.png"]'

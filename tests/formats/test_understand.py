@@ -10,6 +10,7 @@ from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
+from tests.formats.sources import Reading, write_files
 
 ROWS = 12
 
@@ -221,6 +222,15 @@ GIVEN = [
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
 ]
+KIND = {"columns": "text=2,label=1,header=no"}
+# files of rows in a folder without images, the proposed options, and the proposed source
+FOLDERS = [
+    ({"in/train.tsv": "a\tIt is cold.\nb\tGood, dear.\n" * 9, "in/dev.tsv": "a\tIt is late.\n"}, KIND, "in/*.tsv"),
+    ({"a-train.txt": "x;It is cold.;a\ny;It is late.;b\n" * 9, "a-test.txt": "1;It is warm.\n"}, KIND, "a-train.txt"),
+    ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "readme.txt": "No, x\n"}, {"columns": "target=3,header=no"}, "a.data"),
+    ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
+    ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
+]
 # fmt: on
 
 
@@ -261,6 +271,16 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
+
+
+@pytest.mark.parametrize(("files", "options", "source"), FOLDERS)
+def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tmp_path):
+    """A folder of splits is read whole if they are alike, else the file of train."""
+    root = write_files(tmp_path, files)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(f"{root}")
+    assert (caught.value.options, caught.value.source) == (options, source and f"{root}/{source}")
+    assert not source or not Reading(caught.value.source, **options).rejects
 
 
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)

@@ -43,7 +43,7 @@ from recordgen.formats.folder_names import (
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
-from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images
+from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
@@ -59,9 +59,8 @@ _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
 _DESCRIBING = (*_OF_AN_IMAGE[1:], ".tsv", ".lst", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
-_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
-_SIGNS = re.compile(r"[\s,;|]+")
+_SIGNS = re.compile(r"[\s,;|\"']+")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
@@ -230,11 +229,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     layout = "" if has_table else layout_of_classes(deepest)
-    first = [*dict.fromkeys([*filter(None, [rows]), *others])][:_SHOWN]
-    shown = f", only files such as {', '.join(first)}" if others else ""
+    shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
-    if rows and listing.archive is not None:
-        reason, rows = f"{reason}; unpack the archive, and pass such a file", ""
     source = storage.join(listing.root, rows) if rows and not layout else ""
     raise refusal(listing, reason, layout, source)
 
@@ -360,7 +356,7 @@ def _check_documents(
     are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
-    named = {name: _named(listing, name, stems) for name in documents}
+    named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
     found = [
         name
@@ -390,8 +386,6 @@ def _check_documents(
         source = _likely_source(listing, sources)
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
-    if listing.archive is not None:
-        problem, source = f"{problem}; unpack the archive, and pass such a file", ("", "")
     reason = (
         f"these files may hold labels, boxes or splits of the images, which the folders do not "
         f"say: {', '.join(found[:_SHOWN])}{problem}"
@@ -402,7 +396,7 @@ def _check_documents(
 def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:
     """Return the file, or the pattern of files, that is likely to hold labels, and its image root.
 
-    ``sources``: the images that each file names, as :func:`_named`.
+    ``sources``: the images that each file names, as :func:`stems_in`.
     """
     said = [name for name in sources if sources[name]] or [*sources]
     best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
@@ -414,7 +408,7 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
         return "", ""
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    tokens = [it for row in rows for it in _TOKEN.findall(row) if _stem(it) in sources[best]]
+    tokens = [it for row in rows for it in _SIGNS.split(row) if _stem(it) in sources[best]]
     beside = folder_of_images(tokens, source)
     return source, beside or folder_of_images(tokens, storage.join(listing.root, base))
 
@@ -451,13 +445,6 @@ def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
     if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
         return False
     return not _FLAGS.issuperset(row[1] for row in rows)
-
-
-def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
-    """Return the images that a file names; two letters are none, but may be an epoch's number."""
-    tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
-    named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
-    return named & stems
 
 
 def _stem(name: str) -> str:

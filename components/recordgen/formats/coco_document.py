@@ -27,14 +27,7 @@ from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
-from recordgen.subjects.picture import (
-    Corners,
-    Marked,
-    Picture,
-    are_numbers,
-    is_number,
-    is_size,
-)
+from recordgen.subjects.picture import Corners, Marked, Picture, are_numbers, is_number, is_size
 from recordgen.subjects.run_lengths import box_of, runs_of, text_of
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 

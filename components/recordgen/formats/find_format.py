@@ -10,10 +10,10 @@ an import file beside the documents of one names their images, nothing is guesse
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 from recordgen import storage
@@ -23,7 +23,7 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
+from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images, stems_in
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.samples import Samples
@@ -41,7 +41,6 @@ _COPY_BYTES = 16 << 20
 
 # What the names of lists of splits end with.
 _LISTS = (".txt", ".lst")
-_FIRST_WORD = re.compile("^[A-Za-z]+")
 
 # The format of the files whose columns or features hold images, if options name these.
 _OF_COLUMNS = "named_records"
@@ -252,13 +251,15 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
 
     Raises: NotUnderstoodError: one names an image; what it says would be lost.
     """
+    parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
     has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
         is_list = not has_own and _is_list(name)
         is_other = is_list or name.lower().endswith(IMPORT_SUFFIXES)
         if name in evidence.documents or not is_other:
             continue
-        if names_images(listing.head(name), listing.images, in_parts=is_list):
+        head = listing.head(name)
+        if names_images(head, listing.images) or (is_list and stems_in(head, parts)):
             pairs = _lists_of_pairs(listing, name) if is_list else ""
             raise NotUnderstoodError(
                 f"{listing.root}: {name} names images, too, and the source may have the format "
@@ -280,7 +281,7 @@ def _lists_of_pairs(listing: Listing, name: str) -> str:
     ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*_list.txt``
     """
     folder, base = posixpath.split(name)
-    pattern = posixpath.join(folder, _FIRST_WORD.sub("*", base))
+    pattern = posixpath.join(folder, f"*{base.lstrip(ascii_letters)}")
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
     first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
     are_pairs = all(len(line) == 2 and all(path in listing for path in line) for line in first)

@@ -292,6 +292,9 @@ def refusal(
         kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
         reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
         layout = ""
+    if source and listing.archive is not None:
+        reason = f"{reason}; unpack the archive, and pass such a file"
+        source = image_root = ""
     options = {"layout": layout, "image_root": image_root}
     return NotUnderstoodError(
         f"{listing.root}: {reason}",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
-from recordgen.formats.field_kinds import words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.listing import Listing
 
@@ -29,6 +29,7 @@ _NO_ROWS = frozenset(
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
+_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 
 
 class ImportFile(NamedTuple):
@@ -114,16 +115,15 @@ def files_of_rows(names: Collection[str]) -> str:
     return ""
 
 
-def names_images(head: bytes, images: Collection[str], *, in_parts: bool = False) -> bool:
-    """Return whether the first bytes of an import file have the file name of one of the images.
-
-    ``in_parts``: the words may also be its name without the suffix, or its folder's.
-    """
+def names_images(head: bytes, images: Iterable[str]) -> bool:
+    """Return whether the first bytes of an import file have the file name of one of the images."""
     text = head.decode("utf-8", "replace")
-    fields = text.split() if in_parts else _FIELD.findall(text)
-    names = {posixpath.basename(field.strip()) for field in fields}
-    parts = {posixpath.basename(image) for image in images}
-    if in_parts:
-        parts |= {posixpath.splitext(name)[0] for name in parts}
-        parts |= {posixpath.basename(posixpath.dirname(image)) for image in images}
-    return not names.isdisjoint(parts)
+    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
+    return any(posixpath.basename(image) in names for image in images)
+
+
+def stems_in(head: bytes, stems: Set[str]) -> Set[str]:
+    """Return the names without a suffix that a text holds; two letters may be an epoch's number."""
+    tokens = set(_TOKEN.findall(head.decode("utf-8", "replace")))
+    names = {posixpath.basename(it) for it in tokens if IMAGE_SUFFIX.search(it) or len(it) > 2}
+    return stems & {posixpath.splitext(name)[0] for name in names}

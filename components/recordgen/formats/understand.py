@@ -61,13 +61,7 @@ from recordgen.formats.row_parser import row_parser
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
-from recordgen.tables.roles import (
-    BOX_ROLES,
-    LABEL_COLUMNS,
-    MASK_COLUMNS,
-    SEGMENT_ROLES,
-    Columns,
-)
+from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, MASK_COLUMNS, SEGMENT_ROLES, Columns
 from recordgen.tasks import task_for
 
 # --- the task -----------------------------------------------------------------------------------
