@@ -79,6 +79,7 @@ BOTH = f"{CLASSIFIED % 'imageGcsUri'}\n{CLASSIFIED % 'textContent'}"
 PHOTOS_AND_TEXTS = "image_classification", "text_classification"
 MIXED = [
     ("a.csv", 'a.jpg,cat\n"Good and cheap",praise', *PHOTOS_AND_TEXTS),
+    ("a.csv", "a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,", "image_multi_label", "object_detection"),
     ("a.csv", "a.mp4,car\na.jpg,cat", "image_classification", "video_classification"),
     ("a.csv", "a.jpg,x\nb.jpg,x\nc.jpg,x\nTRAIN,some text here,dog", *PHOTOS_AND_TEXTS),
     ("a.jsonl", BOTH, *PHOTOS_AND_TEXTS),

@@ -72,6 +72,7 @@ FILES = [
     ("a.csv", b"id,tokens,tags\n0,\"['Anna', 'flew']\",\"['B-PER', 'O']\"\n", "their tags"),
     ("a.jsonl", as_json({"text": "Anna flew", "label": [[0, 4, "PER"]]}), "doccano"),
     ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
+    ("a.jsonl", as_json({"cats": {"good": 1.0, "bad": 0.0}, "text": "It is cold."}), "a score"),
     ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
     ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
 ]  # fmt: skip
@@ -107,7 +108,7 @@ PROPOSED = {
     "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
     "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
     f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
-    f"id,{MANY},label\n" + f"1,{MANY},M\n".replace("x", ".") * 3: "target=label",
+    f"id,{MANY},label\n" + f"1,{MANY},M\n1,{MANY},B\n".replace("x", "."): "target=label",
 }
 
 
@@ -156,6 +157,8 @@ FOLDERS = [
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
     ({"train/data-00000-of-00001.arrow": b""}, "an Arrow stream", "train/data-0"),
+    ({"x/a/1.arff": b"", "x/b/2.arff": b""}, "ARFF", "x/a/1.arff"),
+    ({"en-train.conllu": b"", "README.txt": b""}, "tags behind a slash", "en-train.conllu"),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
     ({"X.npy": b"", "y.npy": b""}, "a NumPy file", "X.npy"),
     ({"data.mdb": b"", "lock.mdb": b""}, "an LMDB database", "data.mdb"),

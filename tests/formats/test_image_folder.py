@@ -130,6 +130,12 @@ STOPS = {
     "pairs of names with numbers": (
         [f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False
     ),
+    "pairs of times": (
+        [f"{at}/{n}_{at}.tif" for at in ("pre", "post") for n in ("a1", "b2")], "", False
+    ),
+    "copies": ([f"{at}/{c}{n}.jpg" for c in "ab" for at in (c, "all") for n in "12"], "all", False),
+    "images of MMSegmentation": (["img_dir/val/1.jpg", "ann_dir/val/1.png"], "", True),
+    "labels beside dates": (["x/a/1.tif", "x/b/2.tif", "x/c/3.tif", "labels/4.tif"], "", False),
     "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], "", False),
     "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red ", True),
     "numbered folders in a class": (
@@ -266,6 +272,7 @@ BESIDE_CLASSES = [
     ("labels.csv", "train\\cat\\a001.jpg,dog\n", True),
     ("labels.jsonl", '{"path": "a001.jpg", "label": "dog"}\n', True),
     ("lists.txt", "cat/a001\ndog/b002\n", True),
+    ("train.lst", "cat/a001.jpg\ndog/b002.jpg\n", True),
     ("paths.txt", "cat/a001.jpg\ndog/b002.jpg\n", True),
     ("boxes.tsv", "a001.jpg\t1\nb002.jpg\t2\n", True),
     ("ids.csv", "id,age\na001,3\nb002,4\n", True),

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError
 from tests.conftest import encoded, stored_examples
 from tests.formats.sources import Reading, write_files
 from tests.formats.test_pascal_voc import document
@@ -193,17 +193,6 @@ def test_voc(tmp_path):
     assert labels[20] == "tvmonitor"
 
 
-def test_voc_has_boxes_and_masks(tmp_path):
-    """The task decides; without it, the run stops and says both."""
-    root = voc(tmp_path)
-    with pytest.raises(UsageError) as caught:
-        outcome(root)
-    assert "pascal_voc" in str(caught.value)
-    assert "mask_folders" in str(caught.value)
-    boxes = Reading(root, task="object_detection")
-    assert (boxes.options.format, len(boxes.rows)) == ("pascal_voc", 3)
-
-
 def test_two_masks_of_one_image_stop(tmp_path):
     """Which of them is read would be a guess: the layouts of both are options."""
     with pytest.raises(NotUnderstoodError):
@@ -216,3 +205,30 @@ def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     found = Reading(root)
     assert found.options.task == "image_classification"
     assert {row.annotation for row in found.rows} == {"cat", "dog", "mask"}
+
+
+# lists beside images and masks, their lines, and the proposed source, or format; None: none
+PAIR = "JPEGImages/a1b.jpg Annotations/a1b.png"
+LISTS = [
+    ("train_list.txt val_list.txt", PAIR, "/*_list.txt"),
+    ("train.txt label_list.txt", PAIR, ""),
+    ("train.txt val.txt", "./JPEGImages/a1b.jpg", ""),
+    ("ImageSets/2017/val.txt", "JPEGImages", ""),
+    ("notes.txt", "a1b", None),
+    ("ImageSets/Segmentation/train.txt ImageSets/Main/train.txt", "a1b", None),
+]
+
+
+@pytest.mark.parametrize(("names", "line", "source"), LISTS)
+def test_lists_of_splits_are_read_or_stop(tmp_path, names, line, source):
+    """What benchmarks say about splits is not lost in silence, and lists of pairs are read."""
+    root = write(tmp_path, "JPEGImages/a1b.jpg", "Annotations/a1b.png")
+    write_files(root, dict.fromkeys(names.split(), line))
+    options = {"format": "mask_folders"} if source == "" else {}
+    if source is not None:
+        with pytest.raises(NotUnderstoodError) as caught:
+            Reading(root)
+        assert caught.value.options == options
+        assert caught.value.source == (source and f"{root}{source}")
+    [row] = Reading(f"{root}{source or ''}", **options).rows[-1:]
+    assert row.annotation == '["Annotations/a1b.png"]'

@@ -87,12 +87,6 @@ def test_rows_without_labels_can_be_read_beside_others(name, columns, tmp_path):
     }
 
 
-def test_a_file_without_labels_can_be_read(tmp_path):
-    """The options that the message names read a file of texts to predict."""
-    source = written(tmp_path, {"a.csv": PAIRS["texts"]["test.csv"]})
-    assert recordgen.check(source, **refusal(source).options).dataset.examples == ROWS
-
-
 def test_files_of_splits_without_a_header_are_read_together(tmp_path):
     """RetinaNet's CSV of each split: the options that the message names read all of them."""
     boxes = {

@@ -40,6 +40,7 @@ MISSING = [
     (ImageClassification(), "TRAIN,a.jpg,nan"),
     (ImageClassification(), "a.jpg,NaN"),
     (ImageClassification(), "a.jpg,<NA>"),
+    (ImageClassification(), r"a.jpg,\N"),
     (ImageMultiLabel(), "a.jpg,cat,nan"),
     (ObjectDetection(), "a.jpg,nan,.1,.2,,,.3,.4,,"),
     (VideoClassification(), "a.mp4,nan,0,1"),

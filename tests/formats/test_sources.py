@@ -145,23 +145,14 @@ def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path):
     assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
 
 
-def test_ambiguous_files_show_both_readings(tmp_path):
-    """Lines of two tasks, or files of two formats, are an error with the lines and the remedy."""
-    path = tmp_path / "a.csv"
-    path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
-    with pytest.raises(UsageError) as caught:
-        recordgen.check(str(path))
-    for words in (f"image_multi_label: {path}:1 ", f"{path}:2 ", "task"):
-        assert words in str(caught.value)
-    found = recordgen.check(str(path), task="object_detection")
-    codes = {item.line: item.code for item in found.rejects}
-    assert codes == {1: "bad_annotation", 2: "missing_file"}
-    for name in "bc":
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(record()))
+def test_files_of_two_formats_stop(tmp_path):
+    """So does a folder of images if the task is none of it; the message says what is there."""
+    files = {"a.csv": "a.jpg,x", "b.jsonl": json.dumps(record()), "f/cat/1.jpg": ""}
+    root = write_files(tmp_path, files)
     with pytest.raises(UsageError, match=r"a\.csv .* csv .*b\.jsonl .* jsonl"):
-        recordgen.check([str(path), str(tmp_path / "b.jsonl"), str(tmp_path / "c.jsonl")])
+        recordgen.check([f"{root}/a.csv", f"{root}/b.jsonl"])
     with pytest.raises(UsageError, match="image_classification"):
-        recordgen.check(write_files(tmp_path / "f", {"cat/1.jpg": ""}), task="object_detection")
+        recordgen.check(f"{root}/f", task="object_detection")
 
 
 BOX = {"xmin": [0.1], "ymin": [0.2], "xmax": [0.5], "ymax": [0.6]}

@@ -10,6 +10,7 @@ from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
+from tests.formats.sources import Reading, write_files
 
 ROWS = 12
 
@@ -92,7 +93,7 @@ STOPS = [
     ('a.csv', 'age,job\n31,nurse\n,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 31,nurse | None'),
     ('a.csv', 'a,b,c\nx,y,z', {'columns': 'target=c'}, 'tabular: (assigned) | x,y,z | None'),
     ('a.csv', 'foo,bar\na.jpg,cat\nfoo,bar\nb.jpg,dog', {'columns': 'path=foo,label=bar'}, "image_classification: (assigned) | a.jpg | 'cat'"),
-    ('a.csv', 'a b\nc d\ne f\nGood and cheap,x,y', {'columns': 'text=a b', 'labels': 'none'}, 'text_classification: (assigned) | c d | '),
+    ('a.csv', 'a b\nc d\ne f\nGood and cheap,x,y', {}, ''),
     ('a.csv', 'So good,U.S.\nSo bad,U.K.\nSo so,a b c d e', {'columns': 'text=U.S.,label=So good'}, "text_classification: (assigned) | U.K. | 'So bad'"),
     ('a.csv', 'a,"Not a man."\nb c,"Not a man."\nd,"A man."\ne,"A man."', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | Not a man. | 'a'"),
     ('a.csv', 'wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | wow http://t.co/a.jpg,good | None'),
@@ -136,15 +137,24 @@ STOPS = [
     ('a.csv', 'Good, and cheap {i}.|praise', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | and cheap 0.|praise | 'Good'"),
     ('a.data', ' 0.0063{i}  18.00   2.31  0  0.538', {}, ''),
     ('a.data', '18.{i}   8   307.0  130.0\t"ford f{i}"', {}, ''),
-    ('a.csv', '5.{i},3.5,1.4,0.2,Iris-setosa', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 5.0,3.5,1.4,0.2,Iris-setosa | None'),
-    ('a.csv', '3{i}, State-gov, 7{i}, Male, <=50K', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 30, State-gov, 70, Male, <=50K | None'),
-    ('a.csv', 'animal{i}x,1,0,0,1,4', {'columns': 'target=6,header=no'}, 'tabular: (assigned) | animal0x,1,0,0,1,4 | None'),
+    ('a.csv', '5.{i},3.5,1.4,0.2,iris-{d}', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 5.0,3.5,1.4,0.2,iris-0 | None'),
+    ('a.csv', '3{i}, State-gov, 7{i}, Male, <={d}K', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 30, State-gov, 70, Male, <=0K | None'),
+    ('a.csv', 'animal{i}x,1,0,0,1,{d}', {'columns': 'target=6,header=no'}, 'tabular: (assigned) | animal0x,1,0,0,1,0 | None'),
     ('a.csv', 'b,x,o,negative\nb,y,x,positive\nb,x,o,negative', {'columns': 'target=4,header=no'}, 'tabular: (assigned) | b,x,o,negative | None'),
     ('a.csv', '{i}.5,{i}.25', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 0.5,0.25 | None'),
-    ('a.csv', 'TRAIN,5.{i},3.5,1.4,setosa', {'columns': 'split=1,target=5,header=no'}, 'tabular: train | TRAIN,5.0,3.5,1.4,setosa | None'),
+    ('a.csv', 'TRAIN,5.{i},3.5,1.4,iris-{d}', {'columns': 'split=1,target=5,header=no'}, 'tabular: train | TRAIN,5.0,3.5,1.4,iris-0 | None'),
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
-    ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dresses', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dresses | None'),
+    ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dress{d}', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dress0 | None'),
     ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {}, ''),
+    ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
+    ('a.tsv', 'cats{i}#N\tare#V\t.#P', {}, ''),
+    ('a.csv', 'entry_id,split_1,split_2\ng{i}x,fold{d},fold1', {}, ''),
+    ('a.csv', 'word{i}\na{i},b{d},c{d}', {}, ''),
+    ('a.csv', 'sold,count,kind\n2024-01-0{i} 12:00,{i},k{d}', {'columns': 'target=kind'}, 'tabular: (assigned) | 2024-01-00 12:00,0,k0 | None'),
+    ('a.csv', 'path,grade,mask_1\n{i}.jpg,g{d},0', {'columns': 'path=path,label=grade'}, "image_classification: (assigned) | 0.jpg | 'g0'"),
+    ('a.tsv', 'index\tsentence\n{i}\tThe river is long {i}', {'columns': 'text=sentence', 'labels': 'none'}, 'text_classification: (assigned) | The river is long 0 | '),
+    ('a.json', '{"0": {"text": "The river is long", "label": "a"}, "1": {"text": "It is cold", "label": "b"}}', {}, ''),
+    ('a.jsonl', '{"lr": 0.1, "loss": 0.5, "top1": 3}\n{"lr": 0.1, "loss": 0.5}\n{"lr": 0.1, "loss": 0.5}', {}, ''),
     ('a.csv', 'label,1x1,1x2,1x3,2x1,2x2,2x3\n{d},0,255,7,0,0,{i}', {'columns': 'target=label'}, 'tabular: (assigned) | 0,0,255,7,0,0,0 | None'),
     ('a.jsonl', '{{"text": "So good and cheap {i}", "label": {d}, "label_text": "c{d}"}}', {'columns': 'text=text,label=label_text'}, "text_classification: (assigned) | So good and cheap 0 | 'c0'"),
     ('a.csv', 'idx,text,label,label_text\n{i},So good and cheap {i},{d},c{d}', {'columns': 'text=text,label=label_text'}, "text_classification: (assigned) | So good and cheap 0 | 'c0'"),
@@ -181,7 +191,7 @@ STOPS = [
     ('a.csv', 'filename,fold,label\n{i}.jpg,{d},cat', {'columns': 'path=filename,label=label'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
     ('a.csv', 'text,label,split\nGood and cheap {i},praise,{d}', {}, ''),
     ('a.csv', 'label,text,is_valid\npraise,Good and cheap {i},True', {'columns': 'text=text,label=label'}, "text_classification: (assigned) | Good and cheap 0 | 'praise'"),
-    ('a.csv', 'age,job,k-fold\n{i},cook,{d}', {'columns': 'target=job'}, 'tabular: (assigned) | 0,cook,0 | None'),
+    ('a.csv', 'age,job,k-fold\n{i},cook{d},{d}', {'columns': 'target=job'}, 'tabular: (assigned) | 0,cook0,0 | None'),
     ('a.csv', 'filename,set,xmin,ymin,xmax,ymax,label\n{i}.jpg,{d},.1,.1,.2,.2,cat', {}, ''),
     ('a.csv', 'filename,fold,label\n{i}.jpg,fold{d},cat', {'columns': 'path=filename,label=label'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
     ('a.csv', 'lesion_id,image_id,dx,age,sex\nH_{i},{i},n{d},{i},m', {'columns': 'path=image_id,label=dx'}, "image_classification: (assigned) | 0 | 'n0'"),
@@ -211,6 +221,15 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+]
+KIND = {"columns": "text=2,label=1,header=no"}
+# files of rows in a folder without images, the proposed options, and the proposed source
+FOLDERS = [
+    ({"in/train.tsv": "a\tIt is cold.\nb\tGood, dear.\n" * 9, "in/dev.tsv": "a\tIt is late.\n"}, KIND, "in/*.tsv"),
+    ({"a-train.txt": "x;It is cold.;a\ny;It is late.;b\n" * 9, "a-test.txt": "1;It is warm.\n"}, KIND, "a-train.txt"),
+    ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "readme.txt": "No, x\n"}, {"columns": "target=3,header=no"}, "a.data"),
+    ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
+    ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on
 
@@ -252,6 +271,16 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
+
+
+@pytest.mark.parametrize(("files", "options", "source"), FOLDERS)
+def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tmp_path):
+    """A folder of splits is read whole if they are alike, else the file of train."""
+    root = write_files(tmp_path, files)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(f"{root}")
+    assert (caught.value.options, caught.value.source) == (options, source and f"{root}/{source}")
+    assert not source or not Reading(caught.value.source, **options).rejects
 
 
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)

@@ -31,6 +31,7 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
+    MARK,
     PAIRED,
     PlacedFile,
     layout_of_classes,
@@ -42,7 +43,7 @@ from recordgen.formats.folder_names import (
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
-from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
+from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
@@ -56,11 +57,10 @@ if TYPE_CHECKING:
 # Files that may describe an image each.
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (*_OF_AN_IMAGE[1:], ".tsv", *IMPORT_SUFFIXES)
+_DESCRIBING = (*_OF_AN_IMAGE[1:], ".tsv", ".lst", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
-_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _DIGITS = re.compile(r"\d+")
-_SIGNS = re.compile(r"[\s,;|]+")
+_SIGNS = re.compile(r"[\s,;|\"']+")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
@@ -213,21 +213,24 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     """
     tree = listing.tree
     datasets = tree.datasets
-    if not images and "" not in datasets:
-        _check_documents(listing, others, (), ())
-    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
+    rows = "" if images or "" in datasets else files_of_rows(others)
+    has_table = rows.endswith(IMPORT_SUFFIXES)
+    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
+    if found and not has_table:
         format_, evidence = found
         raise format_.error(listing.root, evidence)
     if images:
         return
-    if datasets:
+    if datasets and not rows:
         what = f"there is no image, only a converted dataset in {datasets[0] or 'this folder'}"
         raise SourceError(f"{listing.root}: {what}; pass import files, or images by label")
-    depth = max((name.count("/") for name in listing.others), default=0)
-    layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
+    depth = max((name.count("/") for name in others), default=0)
+    deepest = [name for name in others if name.count("/") == depth]
+    layout = "" if has_table else layout_of_classes(deepest)
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
-    raise refusal(listing, reason, layout)
+    source = storage.join(listing.root, rows) if rows and not layout else ""
+    raise refusal(listing, reason, layout, source)
 
 
 def _check_labels(listing: Listing, images: Sequence[str]) -> None:
@@ -258,7 +261,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     for item in files:
         if item.label is not None:
             suffix = posixpath.splitext(item.name)[1].lower()
-            folders.setdefault(item.label, {})[_stem(item.name)] = suffix
+            folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
     are_twice = len({posixpath.splitext(item.name)[0] for item in files}) * 4 < len(files) * 3
     if are_twice or _hold_the_same(folders):
         layout = layout_of_classes([item.name for item in files])
@@ -273,12 +276,13 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether folders hold the two or more parts of pairs, by their names or their files.
 
-    Files have the same names if each folder has more than half of the names of the second largest
-    one; numbers with zeros before them are names, too, but other numbers of classes are often the
-    same: ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``. Files of the same numbers are
-    parts of pairs if the names around them differ by folder and are not the folder's
-    (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are classes; or
-    if a folder is named after a part.
+    Files have the same names, apart from words for parts, if each folder has more than half of the
+    names of the second largest one, or one of them more than half of those of all others; numbers
+    with zeros before them are names, too, but other numbers of classes are often the same:
+    ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``. Files of the same numbers are parts of
+    pairs if the names around them differ by folder and are not the folder's (``pan/7_p.png``,
+    ``ms/7_m.png``), and there are two or three folders, as more are classes; or if a folder is
+    named after a part.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.
@@ -288,6 +292,8 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     shared = set.intersection(*map(set, folders.values()))
     named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
+        return True
+    if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
     one, other, *_ = folders.values()
     if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
@@ -299,6 +305,14 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
         return len(numbers[0]) > 1
     is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
     return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
+
+
+def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
+    """Return whether a folder has most names of all others, in several forms: thumbnails."""
+    others = set().union(*(each for each in folders if each is not folder))
+    copies = others & folder.keys()
+    forms = {_DIGITS.sub("#", stem) for stem in copies}
+    return len(folders) > 2 and len(forms) > 1 and len(copies) * 2 > len(others)
 
 
 def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
@@ -336,12 +350,12 @@ def _check_documents(
     are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
-    named = {name: _named(listing, name, stems) for name in documents}
+    named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
     found = [
         name
         for name, some in named.items()
-        if (images and _is_annotation(name))
+        if _is_annotation(name)
         or (are_several and some)
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
@@ -363,38 +377,30 @@ def _check_documents(
         }
         if not sources and all(_is_table(name) and not _is_annotation(name) for name in found):
             layout = classes  # lists of splits and labels seldom contradict folders
-        source = _likely_source(listing, sources, bool(images))
+        source = _likely_source(listing, sources)
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
-    if listing.archive is not None:
-        problem, source = f"{problem}; unpack the archive, and pass such a file", ("", "")
     shown = ", ".join(found[:_SHOWN])
     reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
 
 
-def _likely_source(
-    listing: Listing, sources: Mapping[str, Set[str]], has_images: bool
-) -> tuple[str, str]:
+def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:
     """Return the file, or the pattern of files, that is likely to hold labels, and its image root.
 
-    Args:
-        listing: the folder.
-        sources: the images that each file names, as :func:`_named`.
-        has_images: whether there are images.
+    ``sources``: the images that each file names, as :func:`stems_in`.
     """
-    said = [name for name in sources if sources[name] or not has_images] or [*sources]
+    said = [name for name in sources if sources[name]] or [*sources]
     best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
     base = posixpath.basename(best)
     same = [each for each in sources if posixpath.basename(each) == base]
-    are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
-    if not best or (has_images and not sources[best] and not are_of_splits):
+    if len(same) > 1 and all(each.count("/") == 1 for each in same):
+        return storage.join(listing.root, "*", base), ""  # each names the images of its own folder
+    if not best or not sources[best]:
         return "", ""
-    if are_of_splits:  # each names the images of its own folder
-        return storage.join(listing.root, "*", base), ""
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    tokens = [it for row in rows for it in _TOKEN.findall(row) if _stem(it) in sources[best]]
+    tokens = [it for row in rows for it in _SIGNS.split(row) if _stem(it) in sources[best]]
     beside = folder_of_images(tokens, source)
     return source, beside or folder_of_images(tokens, storage.join(listing.root, base))
 
@@ -431,13 +437,6 @@ def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
     if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
         return False
     return not _FLAGS.issuperset(row[1] for row in rows)
-
-
-def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
-    """Return the images that a file names; two letters are none, but may be an epoch's number."""
-    tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
-    named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
-    return named & stems
 
 
 def _stem(name: str) -> str:

@@ -144,7 +144,8 @@ class CocoDocument:
         keypoints: the names of the keypoints of the category that has most of them; numbers if
             no category names any.
         used: the ids of the categories that annotations have.
-        has_shapes: an annotation has a key for a shape; otherwise all are labels of whole images.
+        has_shapes: an annotation has a key for a shape, or a list; otherwise all are labels of
+            whole images.
     """
 
     images: list[Image] = field(default_factory=list)
@@ -181,7 +182,8 @@ class CocoDocument:
     def _add_annotation(self, item: Mapping[str, Any]) -> None:
         found = Annotation.of(item)
         self.used.add(str(found.category))
-        self.has_shapes = self.has_shapes or not _SHAPES.isdisjoint(item)
+        is_shape = any(isinstance(value, list) for value in item.values())  # or one of other tools
+        self.has_shapes = self.has_shapes or is_shape or not _SHAPES.isdisjoint(item)
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:
             self._most_keypoints = count

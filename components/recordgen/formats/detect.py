@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats import understand
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
@@ -26,12 +27,6 @@ from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
 from recordgen.formats.split_names import check_submission, check_train, with_names
-from recordgen.formats.understand import (
-    check_columns,
-    check_roles,
-    decide,
-    task_of_columns,
-)
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
@@ -124,13 +119,13 @@ def detect(
         options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
         known = Candidate(source.evidence.task, source.evidence.reason)
-        reading = known if known.task else decide(heads, options, source.format)
+        reading = known if known.task else understand.decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_format(source.format, options)
     _check_offsets(heads, options)
     format_, own = source.format, own_columns(TASKS[options.task])
     if heads and own is None:
-        check_columns(heads, options, format_, is_given=not reason or source.are_own)
+        understand.check_columns(heads, options, format_, is_given=not reason or source.are_own)
     check_image_root(options)
     header, delimiter = None, None
     if format_.has_headers:
@@ -251,12 +246,12 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         options, head = found, head_of_frame(frame, Given.of(found))
     given = Given.of(options)
     if not is_given:
-        reading = task_of_columns(head, given)
+        reading = understand.task_of_columns(head, given)
         options, reason = replace(options, task=reading.task), reading.reason
     _check_separator(options, "")
     task = task_for(options)
     if head.lines and has_row_parser(type(task)):
-        check_roles(head, task, given, is_given=is_given)
+        understand.check_roles(head, task, given, is_given=is_given)
     columns = tuple(_columns([head], options))
     return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))
 

@@ -9,8 +9,11 @@ an import file beside the documents of one names their images, nothing is guesse
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 from recordgen import storage
@@ -20,10 +23,11 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
+from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images, stems_in
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.samples import Samples
+from recordgen.formats.split_names import split_in_name
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
 from recordgen.tables.columns import Schema, Table
@@ -33,6 +37,9 @@ from recordgen.tasks import TASKS
 
 # A copy's description of itself has the names of all classes.
 _COPY_BYTES = 16 << 20
+
+# What the names of lists of splits end with.
+_LISTS = (".txt", ".lst")
 
 # The format of the files whose columns or features hold images, if options name these.
 _OF_COLUMNS = "named_records"
@@ -239,18 +246,45 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
 
 
 def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:
-    """Check that no import file beside documents has labels of the same images, too.
+    """Check that no file beside documents has labels or splits of the same images, too.
 
-    Raises: NotUnderstoodError: one names an image; its labels would be lost.
+    Raises: NotUnderstoodError: one names an image; what it says would be lost.
     """
+    parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
+    has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
-        is_other = name.lower().endswith(IMPORT_SUFFIXES) and name not in evidence.documents
-        if is_other and names_images(listing.head(name), listing.images):
+        is_list = not has_own and _is_list(name)
+        is_other = is_list or name.lower().endswith(IMPORT_SUFFIXES)
+        if name in evidence.documents or not is_other:
+            continue
+        head = listing.head(name)
+        if names_images(head, listing.images) or (is_list and stems_in(head, parts)):
+            pairs = _lists_of_pairs(listing, name) if is_list else ""
             raise NotUnderstoodError(
                 f"{listing.root}: {name} names images, too, and the source may have the format "
                 f"{format_.name} ({evidence.reason}), which ignores it; or pass that file",
-                options={"format": format_.name},
+                options={} if pairs else {"format": format_.name},
+                source=pairs,
             )
+
+
+def _is_list(name: str) -> bool:
+    """Return whether the name of a text says that it lists the files of a split."""
+    base = posixpath.basename(name)
+    return base.lower().endswith(_LISTS) and split_in_name(base) is not None
+
+
+def _lists_of_pairs(listing: Listing, name: str) -> str:
+    """Return the pattern of lists whose lines have an image and its mask; empty for others.
+
+    ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*_list.txt``
+    """
+    folder, base = posixpath.split(name)
+    pattern = posixpath.join(folder, f"*{base.lstrip(ascii_letters)}")
+    lists = [each for each in listing.others if fnmatchcase(each, pattern)]
+    first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
+    are_pairs = all(len(line) == 2 and all(path in listing for path in line) for line in first)
+    return storage.join(listing.root, pattern) if are_pairs and all(map(_is_list, lists)) else ""
 
 
 def check_task(format_: Format, task: str) -> None:

@@ -54,8 +54,10 @@ PAIRED = ANNOTATIONS | frozenset(
     {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
     | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
     | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
-    | {"query", "gallery", "articles", "summaries", "questions", "answers"}
+    | {"query", "gallery", "articles", "summaries", "questions", "answers", "pre", "post"}
 )
+#: Such a word in the name of a file.
+MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
 
 
 def may_be_class(folder: str) -> bool:
@@ -213,7 +215,8 @@ def _outer(name: str, depth: int) -> str:
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
-    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map|maps?/",
+    r"mask|(?<!un)label|annot|(?:^|[/_-])(?:gt|anns?[/_])|seg|truth|trimap|semantic|target"
+    r"|(?:^|/)map|maps?/",
     re.I,
 )
 _WORDS = "|".join(sorted(ML_USE_WORDS, key=len, reverse=True))
@@ -278,6 +281,9 @@ def refusal(
         kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
         reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
         layout = ""
+    if source and listing.archive is not None:
+        reason = f"{reason}; unpack the archive, and pass such a file"
+        source = image_root = ""
     options = {"layout": layout, "image_root": image_root}
     return NotUnderstoodError(
         f"{listing.root}: {reason}",
@@ -377,7 +383,9 @@ def layout_of_classes(names: Sequence[str]) -> str:
     suffix = suffixes.pop() if len(suffixes) == 1 else ""
     paths = [name.split("/")[:-1] for name in names]
     [(depth, count)] = Counter(map(len, paths)).most_common(1) or [(0, 0)]
-    if count * 3 <= len(names) * 2:
+    others = {folder for path in paths if len(path) != depth for folder in path}
+    has_masks = any(not MASKS.isdisjoint(words_of(folder)) for folder in others)
+    if has_masks or count * 3 <= len(names) * 2:
         return ""
     deepest = [path for path in paths if len(path) == depth]
     levels = [{*folders} for folders in zip(*deepest, strict=True)]

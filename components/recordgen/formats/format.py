@@ -152,6 +152,7 @@ class Format(ABC):
         is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
         how_to_label: how its rows get labels, for the message if none of them has any.
+        own_lists: what the paths of the lists of splits have in common that it reads.
     """
 
     name: ClassVar[str]
@@ -162,6 +163,7 @@ class Format(ABC):
     is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"
     how_to_label: ClassVar[str] = "write them in the rows or name their column"
+    own_lists: ClassVar[str] = ""
 
     @abstractmethod
     def detect(self, listing: Listing) -> Evidence | None:

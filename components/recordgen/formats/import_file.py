@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.listing import Listing
 
@@ -19,8 +21,15 @@ Lines: TypeAlias = tuple[bytes, ...]
 #: What the names of import files in a folder of images end with.
 IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
+# What other names of files of rows end with, and words of names of files that are none.
+_ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
+_NO_ROWS = frozenset(
+    {"readme", "license", "licence", "requirements", "classes", "vocab", "categories", "submission"}
+)
+
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
+_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 
 
 class ImportFile(NamedTuple):
@@ -92,8 +101,33 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     return [ImportFile(path) for path in found]
 
 
+def files_of_rows(names: Collection[str]) -> str:
+    """Return the likeliest file of rows in a folder, or the pattern of several; "" without one.
+
+    ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
+    """
+    others = [name for name in names if _NO_ROWS.isdisjoint(words_of(posixpath.basename(name)))]
+    for suffix in _ROWS:
+        found = [name for name in others if name.lower().endswith(suffix)]
+        folders = {posixpath.dirname(name) for name in found}
+        are_outer = len(folders) > 1 and not any("/" in folder for folder in folders)
+        folder = "*" if are_outer else "".join(folders)
+        pattern = posixpath.join(folder, f"*{suffix}")
+        matches = [name for name in names if fnmatchcase(name, pattern)]
+        if found:
+            return pattern if len(found) > 1 and matches == found else found[0]
+    return ""
+
+
 def names_images(head: bytes, images: Iterable[str]) -> bool:
     """Return whether the first bytes of an import file have the file name of one of the images."""
     text = head.decode("utf-8", "replace")
     names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
     return any(posixpath.basename(image) in names for image in images)
+
+
+def stems_in(head: bytes, stems: Set[str]) -> Set[str]:
+    """Return the names without a suffix that a text holds; two letters may be an epoch's number."""
+    tokens = set(_TOKEN.findall(head.decode("utf-8", "replace")))
+    names = {posixpath.basename(it) for it in tokens if IMAGE_SUFFIX.search(it) or len(it) > 2}
+    return stems & {posixpath.splitext(name)[0] for name in names}

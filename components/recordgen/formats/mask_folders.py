@@ -58,6 +58,7 @@ class MaskFolders(PictureFormat):
     """Folders of images and of masks with the same names."""
 
     name = "mask_folders"
+    own_lists = _VOC_SETS
     tasks: ClassVar = (ImageSegmentation.name,)
     names_files = True
 

@@ -24,18 +24,13 @@ from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats import made_columns
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
-from recordgen.formats.made_columns import (
-    is_constant,
-    made_below,
-    names_in_path,
-    with_made_columns,
-)
 from recordgen.formats.proposal import propose
 from recordgen.formats.row_parser import row_parser
 from recordgen.options import ConvertOptions
@@ -131,7 +126,7 @@ class NamedRecords:
         self._source, self._names, self._task = source, names, task
         self._given = replace(given, header="yes", label_separator=separator)
         self._parser = row_parser(task, adjusted)
-        made = made_below(names, given, source)
+        made = made_columns.made_below(names, given, source)
         whole = {at for each in made for at in each.places}
         header = [*names, *(name for each in made for name in each.columns)]
         columns = given.below(header, source)
@@ -165,7 +160,7 @@ class NamedRecords:
 
     def rows(self, records: Iterable[Values]) -> Rows:
         """Yield the rows of records, and the rejects."""
-        items = with_made_columns(self._items(records), self._given, self._source)
+        items = made_columns.with_made_columns(self._items(records), self._given, self._source)
         return self._parser.parse_below(items, self._source, self._given)
 
     def uri_of(self, values: Sequence[Any]) -> str:
@@ -263,9 +258,9 @@ def check_roles(task: Task, given: Given) -> None:
 
 def given_names(given: Given) -> Sequence[str]:
     """Return the names of all columns that options give, which each occur once."""
-    names = [*(names_in_path(given) or given.roles.get("path", ()))]
+    names = [*(made_columns.names_in_path(given) or given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
-        names += [name for name in given.keys_of(role) if not is_constant(name)]
+        names += [name for name in given.keys_of(role) if not made_columns.is_constant(name)]
     return list(dict.fromkeys([*names, *given.box_columns(()), *filter(None, [given.group])]))
 
 
@@ -279,7 +274,7 @@ def named_head(
     values = [list(record) for record in records]
     texts = [[text_of(value) for value in record] for record in values]
     block = together(range(len(texts) + 1), [[*names], *texts])
-    items = with_made_columns([block], replace(given, header="yes"), source)
+    items = made_columns.with_made_columns([block], replace(given, header="yes"), source)
     first, *rows = (
         row for item in items if isinstance(item, Records) for row in item.rows(strip=True)
     )
@@ -312,15 +307,9 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with dense columns; cells and types of sparse ones need special handling."""
     import pandas as pd
 
-    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
-        return frame
-    columns = [
-        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
-        if isinstance(column.dtype, pd.SparseDtype)
-        else column
-        for _, column in frame.items()
-    ]
-    return pd.concat(columns, axis=1)
+    kinds = frame.dtypes.items()
+    dense = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
+    return frame.astype(dense) if dense else frame
 
 
 def without_source_id(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:

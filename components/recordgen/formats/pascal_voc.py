@@ -55,6 +55,7 @@ class PascalVoc(PictureFormat):
     """Pascal VOC, as the challenge, LabelImg, Roboflow and others write it."""
 
     name = "pascal_voc"
+    own_lists = "ImageSets/Main"
     tasks: ClassVar = (ObjectDetection.name,)
     names_files = True
     in_pixels = True
@@ -71,7 +72,7 @@ class PascalVoc(PictureFormat):
         return Evidence(reason, self.tasks[0], found if listing.only else ("",))
 
     def read(self, listing: Listing, document: str) -> Pictures:
-        sets = splits_in_sets(listing, "ImageSets/Main")
+        sets = splits_in_sets(listing, self.own_lists)
         used = set()
         for line, name in enumerate(listing.candidates(".xml"), start=1):
             item = picture_of(listing, line, name)

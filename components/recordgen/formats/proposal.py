@@ -62,7 +62,7 @@ _LABEL_WORDS = frozenset(
     {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
     | {"breed", "sentiment", "outcome", "survived"}
 )
-_NO_LABEL = frozenset({"id", "width", "height", "source", "domain"})
+_NO_LABEL = frozenset({"id", "index", "width", "height", "source", "domain"})
 
 # Words of columns that are one half of a pair of texts.
 _HALVES = frozenset(
@@ -164,8 +164,10 @@ def propose(
     if header and (found := _of_list(rows, source)):
         return found
     columns = _Columns(names, rows)
-    if any(map(is_media, names)):
-        return {}  # an object with the names of files as its keys
+    are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
+    is_record = not header and (any(map(is_media, names)) or all(map(str.isdecimal, names)))
+    if is_record:
+        return {}  # an object whose keys are files, or numbers of rows
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
@@ -174,14 +176,14 @@ def propose(
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
         columns.take("text", [at for at in columns.rest if at not in others])
     if columns.roles.keys().isdisjoint({"path", "text"}):
-        return {} if kind else _of_table(columns, header)
+        return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     _take_boxes(columns)
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
-    are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
-    is_line = bool(begins) and (header == "no" or mostly(is_media, begins))  # a text and more
+    is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
+    is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
     if is_bad_text or not is_whole or _loses(columns):
         return {}
@@ -231,7 +233,8 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
     elif count >= _MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
-    texts = [at for at in texts if not mostly(_is_list, columns.filled[at])]
+    others = {*columns.those(_is_list), *columns.those(_DATE.match)}
+    texts = [at for at in texts if at not in others]
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
     paths = [*files, *roots] or ([] if texts else addresses)
@@ -312,7 +315,8 @@ def _take_labels(columns: _Columns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
     named, others, flags = _named_labels(columns), _labels(columns), _flags(columns)
-    if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", named):
+    masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
+    if columns.take("mask", masks) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1":
         _take_list(columns, "label", flags)
@@ -356,17 +360,24 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
-    repeat = [at for at in last if 1 < len({*columns.filled[at]}) < len(columns.filled[at])]
-    target = columns.named(_LABEL_WORDS)
-    if not _are_levels(columns):
-        target += [*repeat, *_labels(columns, are_words=True), *last]
+    repeat = [at for at in last if len({*columns.filled[at]}) < len(columns.filled[at])]
+    target = [*columns.named(_LABEL_WORDS), *repeat, *_labels(columns, are_words=True), *last]
+    if _are_levels(columns):
+        target = [at for at in target if at == columns.rest[0]]
     split = other_split(columns.names, [*zip(*columns.all, strict=False)])
-    target = [at for at in target if columns.names[at] != split]
+    target = [at for at in target if columns.names[at] != split and _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
     if not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
+
+
+def _may_be_target(columns: _Columns, at: int) -> bool:
+    """Return whether most rows have a value in a column, and not all the same or their own."""
+    values, filled = columns.all[at], columns.filled[at]
+    is_varied = len({*filled}) > 1 or len(values) == 1
+    return is_varied and len(filled) * 2 > len(values) and not _is_key(columns.names[at])
 
 
 def _are_listed(names: Sequence[str]) -> bool:

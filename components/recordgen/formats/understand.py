@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 
 from recordgen import tasks
-from recordgen.core.dataset.splits import is_ml_use, near_ml_use
+from recordgen.core.dataset.splits import TRAIN, is_ml_use, near_ml_use
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -58,15 +58,10 @@ from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_o
 from recordgen.formats.one_hot import have_several
 from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
+from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
-from recordgen.tables.roles import (
-    BOX_ROLES,
-    LABEL_COLUMNS,
-    MASK_COLUMNS,
-    SEGMENT_ROLES,
-    Columns,
-)
+from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, MASK_COLUMNS, SEGMENT_ROLES, Columns
 from recordgen.tasks import task_for
 
 # --- the task -----------------------------------------------------------------------------------
@@ -241,7 +236,8 @@ def check_columns(
 
 def _widest_first(heads: Sequence[Head]) -> list[Head]:
     """Return heads such that the file with the labels is checked before a test set without."""
-    return sorted(heads, key=lambda head: -max(map(len, head.rows[:1]), default=0))
+    widths = {head.path: max(map(len, head.rows[:1]), default=0) for head in heads}
+    return sorted(heads, key=lambda head: (-widths[head.path], split_in_path(head.path) != TRAIN))
 
 
 @contextmanager
@@ -250,7 +246,7 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     try:
         yield
     except NotUnderstoodError as exc:
-        is_alike = all(each.has_header and each.rows[0] == head.rows[0] for each in heads)
+        is_alike = all(_keys(each) == _keys(head) for each in heads)
         if "header=no" in exc.options.get("columns", ""):
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
         is_whole = len(heads) == 1 or (is_alike and "image_root" not in exc.options)
@@ -258,6 +254,11 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
         raise NotUnderstoodError(
             exc.reason, shown=exc.shown, options=exc.options, source=source
         ) from None
+
+
+def _keys(head: Head) -> Collection[str]:
+    """Return the names of the columns of a file, or the keys of its first object."""
+    return head.objects[0][1].keys() if head.objects else head.rows[0]
 
 
 def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:

@@ -252,6 +252,7 @@ class Yolo(pictures.PictureFormat):
     """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
 
     name = "yolo"
+    own_lists = ".txt"
     tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
     names_files = True
 

@@ -25,8 +25,8 @@ _CONTENT_MARK = "sha256:"
 # Redundant separators in a path: "a/./b", "a//b".
 _NEEDLESS = re.compile(r"/(?:\.?/)+")
 
-# A missing value that pandas turned into text before it wrote it: str(float("nan")).
-_MISSING = frozenset({"nan", "<na>"})
+# A missing value that pandas turned into text before it wrote it: str(float("nan")); or MySQL's.
+_MISSING = frozenset({"nan", "<na>", "\\n"})
 
 
 class AnnotationError(ValueError):
@@ -83,8 +83,8 @@ def check_label(label: str) -> str:
     """
     if label.lower() in _MISSING:
         raise bad_annotation(
-            f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
-            f"(to_csv does, before astype(str)), or give a class of this name another one",
+            f"the label {label!r} is what pandas or MySQL writes for a missing value; leave the "
+            f"field empty (pandas does, before astype(str)), or give a class of this name another",
         )
     if len(label) > LABEL_LETTERS.most:
         raise bad_annotation(
