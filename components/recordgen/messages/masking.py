@@ -6,8 +6,8 @@
     masked           →  https://***@host/1.jpg?***                         messages
 
 From the moment it is read, a row is named by its URL without secrets; the full URL for the request
-travels with it (:mod:`recordgen.formats.row_reader`). Messages are masked where errors and log lines
-are created. They may quote a URL that is in no row, so they omit the whole query.
+travels with it (:mod:`recordgen.formats.row_reader`). Messages are masked where errors and log
+lines are created. They may quote a URL that is in no row, so they omit the whole query.
 
 A text of any length takes linear time: each search begins where the one before has ended.
 """
