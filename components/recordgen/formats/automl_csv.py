@@ -235,8 +235,8 @@ class VideoParser(LineParser):
             if isinstance(item, Reject) or not field_kinds.is_list(item.uri):
                 yield item
             elif item.annotation is not None:
-                message = f"a line with a list of videos has no labels; write {task.expected} in it"
-                yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+                what = f"ML_USE and the path of a list of videos; write {task.expected} in it"
+                yield reject(item, RejectCode.TOO_MANY_FIELDS, f"expected {what}")
 
     @classmethod
     def find_lists(

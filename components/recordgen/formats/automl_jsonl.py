@@ -43,16 +43,8 @@ from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import check_spelling, either
 from recordgen.tasks.object_detection.task import ObjectDetection
+from recordgen.tasks.texts import tags
 from recordgen.tasks.texts.entities import TextEntities, spans_in
-from recordgen.tasks.texts.tags import (
-    BYTES,
-    NAMES,
-    UTF16,
-    Span,
-    TagError,
-    cut_spans_in,
-    places,
-)
 from recordgen.tasks.texts.task import (
     CONTENT_KEY,
     OLDER_KEY,
@@ -332,35 +324,36 @@ _MAY_CUT = 0.05
 def check_offsets(heads: Iterable[Head]) -> None:
     """Check that offsets of entities count characters. Raises: UsageError: another unit fits."""
     for head in heads:
-        for unit in (UTF16, BYTES):
+        for unit in (tags.UTF16, tags.BYTES):
             moved = [*_moved_spans(head, unit)]
             cut = [f"{text[slice(*it[:2])]!r:.60}" for text, it, _ in moved if _cuts(text, it)]
             cut_in_unit = sum(_cuts(text, other) for text, _, other in moved)
             if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
+                other = tags.NAMES[unit]
                 raise UsageError(
-                    f"{head.path}: offsets of entities seem to count {NAMES[unit]}: as characters, "
+                    f"{head.path}: offsets of entities seem to count {other}: as characters, "
                     f"{len(cut):,} of {len(moved):,} spans cut words, such as {cut[0]}, and "
-                    f"{cut_in_unit:,} as {NAMES[unit]}; use --columns offsets={unit}, or "
+                    f"{cut_in_unit:,} as {other}; use --columns offsets={unit}, or "
                     f"offsets=codepoints if they do count characters"
                 )
 
 
-def _moved_spans(head: Head, unit: str) -> Iterator[tuple[str, Span, Span]]:
+def _moved_spans(head: Head, unit: str) -> Iterator[tuple[str, tags.Span, tags.Span]]:
     """Yield the spans that are others in another unit: their text, and the span in both."""
     for _, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
             text = TextContent.decode(row_of_line(record, None).annotation).text or ""
-            if (place_of := places(text, unit)) is None:
+            if (place_of := tags.places(text, unit)) is None:
                 continue
             for span in spans_in(record):
                 start, end = (place_of.get(place, -1) for place in (span.start, span.end))
-                if (other := Span(start, end, span.label)) != span:
+                if (other := tags.Span(start, end, span.label)) != span:
                     yield text, span, other
 
 
-def _cuts(text: str, span: Span) -> bool:
+def _cuts(text: str, span: tags.Span) -> bool:
     """Return whether a span cuts words, or characters."""
     try:
-        return min(span.start, span.end) < 0 or bool(cut_spans_in(text, [span]))
-    except TagError:
+        return min(span.start, span.end) < 0 or bool(tags.cut_spans_in(text, [span]))
+    except tags.TagError:
         return True

@@ -239,7 +239,7 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
     Raises: NotUnderstoodError.
     """
     if layout := layout_of_names({*images}):
-        raise refusal(listing, "no folder is a class; names of files may hold labels", layout)
+        raise refusal(listing, "no folder is a class; take labels from the names of files", layout)
     header = header_in_file(listing, images[0]) if images else None
     if header is not None and header.format == "TIFF" and (header.frames or 1) > 1:
         reason = f"{images[0]} has {header.frames} pages; save each page as an image of its own"

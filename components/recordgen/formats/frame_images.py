@@ -19,6 +19,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Range, ReadItem, RowBatch, name_within
@@ -54,10 +55,8 @@ class FrameImages:
             there = column.dropna()
             if len(there) and _is_image(there.iloc[0]):
                 cells = zip(column.to_numpy(dtype=object), column.notna(), strict=True)
-                paths = [
-                    self._path(cell, line, str(column.name)) if known else None
-                    for line, (cell, known) in enumerate(cells)
-                ]
+                path_of = partial(self._path, column=str(column.name))
+                paths = [path_of(it, at) if known else None for at, (it, known) in enumerate(cells)]
                 column = pd.Series(paths, index=frame.index, name=column.name, dtype=object)
             columns.append(column)
         return pd.concat(columns, axis=1) if columns and self._cells else frame

@@ -52,11 +52,8 @@ class HuggingFace(pictures.PictureFormat):
     in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        found = [
-            name
-            for name in listing.candidates(*_NAMES)
-            if posixpath.basename(name) in _NAMES and _FILE in _first(listing, name)
-        ]
+        named = [it for it in listing.candidates(*_NAMES) if posixpath.basename(it) in _NAMES]
+        found = [name for name in named if _FILE in _first(listing, name)]
         if not found:
             return None
         folders = Counter(map(posixpath.dirname, found))

@@ -104,11 +104,8 @@ def picture_of(
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]
         size = pictures.size_of(found.get("imageWidth"), found.get("imageHeight"))
-        parts = [
-            _part(shape, kind, size)
-            for shape, kind in zip(found["shapes"], kinds, strict=True)
-            if kind not in _OTHERS
-        ]
+        shapes = zip(found["shapes"], kinds, strict=True)
+        parts = [_part(shape, kind, size) for shape, kind in shapes if kind not in _OTHERS]
         objects = list(_objects(parts, size))
     except ValueError as exc:
         return pictures.Problem(line, f"{name}: {exc}", beside)

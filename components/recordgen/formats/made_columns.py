@@ -177,11 +177,7 @@ def _with_fields(
     for at in sorted(long):
         yield too_many_fields(count, len(rows[at])).reject(source, records.lines[at])
     whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
-    filled = {
-        at: [*fields, *_made_of(fields, header, made)]
-        for at, fields in enumerate(whole)
-        if any(fields)
-    }
+    filled = {at: [*row, *_made_of(row, header, made)] for at, row in enumerate(whole) if any(row)}
     yield records._replace(quoted={**records.quoted, **filled}).without(long)
 
 

@@ -75,10 +75,8 @@ def _flags(head: Head) -> Sequence[str]:
     others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
     if not head.has_header or head.classes or column_names.find_columns(header, others_known):
         return ()
-    used = {
-        column_names.find_split(header),
-        column_names.find_path(header, column_names.PATH_COLUMNS | column_names.TEXT_FILE_COLUMNS),
-    }
+    paths = column_names.PATH_COLUMNS | column_names.TEXT_FILE_COLUMNS
+    used = {column_names.find_split(header), column_names.find_path(header, paths)}
     used |= {*column_names.find_columns(header, column_names.TEXT_COLUMNS)}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]

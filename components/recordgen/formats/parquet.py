@@ -370,7 +370,7 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
 def _rows(
     file: Any, group: int, names: Sequence[str], at_once: int
 ) -> Iterator[Mapping[str, Any] | str]:
-    """Yield the rows of a row group, or the message pictures.about its first damaged page."""
+    """Yield the rows of a row group, or the message about its first damaged page."""
     import pyarrow as pa
 
     batches = file.iter_batches(at_once, row_groups=[group], columns=list(names))

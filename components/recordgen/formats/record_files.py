@@ -561,7 +561,7 @@ def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments
 def _declared_rows(records: Numbered, source: str, task: Declared, given: Given) -> Rows:
     """Yield the rows of records with the columns of a schema.
 
-    An image is its path, or a :class:`objects.StoredFile`, whose path is its uri.
+    An image is its path, or a :class:`recordgen.formats.objects.StoredFile`, whose path is its uri.
     """
     columns = task.schema.columns
     if given.group:

@@ -83,13 +83,8 @@ def turned(points: Iterable[Point], degrees: float, center: Point) -> Sequence[P
     angle = math.radians(degrees)
     cosine, sine = math.cos(angle), math.sin(angle)
     x0, y0 = center
-    return [
-        (
-            x0 + (x - x0) * cosine - (y - y0) * sine,
-            y0 + (x - x0) * sine + (y - y0) * cosine,
-        )
-        for x, y in points
-    ]
+    offsets = ((x - x0, y - y0) for x, y in points)
+    return [(x0 + dx * cosine - dy * sine, y0 + dx * sine + dy * cosine) for dx, dy in offsets]
 
 
 def runs_below(rows: Pixels, left: int, top: int, width: int, height: int) -> Runs:

@@ -51,10 +51,8 @@ def splits_in_paths(paths: Sequence[str]) -> list[str | None]:
     found = [split_in_path(path) for path in paths]
     if len({*found} - {None}) > 1:
         return found
-    return [
-        split if split is not None and _says_little_else(path) else None
-        for split, path in zip(found, paths, strict=True)
-    ]
+    pairs = zip(found, paths, strict=True)
+    return [split if split and _says_little_else(path) else None for split, path in pairs]
 
 
 @lru_cache

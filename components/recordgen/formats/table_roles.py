@@ -27,15 +27,8 @@ from recordgen.formats.split_names import numbered_split
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject
+from recordgen.tables import examples
 from recordgen.tables.columns import Column, Prediction, Table
-from recordgen.tables.examples import (
-    are_markers,
-    decimals,
-    parse,
-    trimmed,
-    whole_numbers,
-    without_markers,
-)
 from recordgen.tables.roles import LABEL_COLUMNS, Columns
 from recordgen.tables.types import ColumnType, Ignored, Weight
 
@@ -389,7 +382,7 @@ def add_records(items: Iterable[Item], stats: Sequence[ColumnStats]) -> None:
     records = (item for item in items if not isinstance(item, Reject))
     whole = (item.without(item.of_other_widths(len(stats))).texts for item in records)
     for lines in in_blocks(whole):
-        columns = parse(pa.array(lines, pa.string()), len(stats), range(len(stats)))
+        columns = examples.parse(pa.array(lines, pa.string()), len(stats), range(len(stats)))
         for item, texts in zip(stats, columns, strict=True):
             item.rows += len(texts)
             if texts.null_count < len(texts):
@@ -412,19 +405,19 @@ def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
 
 def _add_column(item: ColumnStats, texts: Any) -> None:
     item.values += len(texts) - texts.null_count
-    bare = trimmed(texts)
+    bare = examples.trimmed(texts)
     item.filled += len(bare) - bare.null_count
     if item.is_decimal:
         if _are_numbers(item, bare):
             return
-        without = without_markers(bare)
+        without = examples.without_markers(bare)
         if without.null_count > bare.null_count and _are_numbers(item, without):
             found = pc.value_counts(bare)
             _add_markers(item, found.field("values"), found.field("counts").to_numpy())
             return
     item.is_whole, item.is_decimal, item.distinct = False, False, None
     found = pc.value_counts(texts.drop_null())
-    values, counts = trimmed(found.field("values")), found.field("counts").to_numpy()
+    values, counts = examples.trimmed(found.field("values")), found.field("counts").to_numpy()
     _add_markers(item, values, counts)
     if item.texts is not None:
         item.texts.update(values.slice(0, MAX_CLASSES + 1).drop_null().to_pylist())
@@ -437,7 +430,7 @@ def _add_column(item: ColumnStats, texts: Any) -> None:
 
 def _add_markers(item: ColumnStats, values: Any, counts: Any) -> None:
     """Count the trimmed texts that mean missing numbers; ``counts`` is how often each occurs."""
-    for at in np.flatnonzero(np.asarray(are_markers(values))):
+    for at in np.flatnonzero(np.asarray(examples.are_markers(values))):
         item.markers[values[int(at)].as_py()] += int(counts[at])
 
 
@@ -452,12 +445,12 @@ def _add_distinct(item: ColumnStats, numbers: Any) -> None:
 
 def _are_numbers(item: ColumnStats, texts: Any) -> bool:
     """Return whether trimmed texts are all numbers, and if so add them to the statistics."""
-    if item.is_whole and (whole := whole_numbers(texts)) is not None:
+    if item.is_whole and (whole := examples.whole_numbers(texts)) is not None:
         item.numbers += len(whole) - whole.null_count
         item.inexact = item.inexact or _inexact(whole, texts)
         _add_distinct(item, whole)
         return True
-    if (numbers := decimals(texts)) is None:
+    if (numbers := examples.decimals(texts)) is None:
         return False
     item.numbers += len(numbers) - numbers.null_count
     item.is_whole = False
@@ -488,7 +481,7 @@ def _count_misfits(item: ColumnStats, values: Any, counts: Any) -> None:
         return
     is_number = fits_one(values, NUMBER)
     is_written = np.any([is_number, *(fits_one(values, form) for form in FORMS.values())], axis=0)
-    is_odd = ~is_number & ~np.asarray(are_markers(values)) & np.asarray(values.is_valid())
+    is_odd = ~is_number & ~np.asarray(examples.are_markers(values)) & np.asarray(values.is_valid())
     if is_odd.any() and not item.misfits:
         item.misfit = str(values[int(np.argmax(is_odd))].as_py())
     item.misfits += int(counts[is_odd].sum())

@@ -267,7 +267,7 @@ class TfRecordFiles(pictures.PictureFormat):
         task = self._task(where, found, records, dataset)
         in_order = [found.classes[number] for number in sorted(found.classes)]
         classes = in_order if dataset is None else dataset.labels
-        reason = f"{files[0]} holds pictures.examples with {found.image}"
+        reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
 
     def _task(

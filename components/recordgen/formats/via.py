@@ -49,11 +49,8 @@ class Via(pictures.PictureFormat):
     in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        found = [
-            name
-            for name in listing.candidates(".json", ".csv")
-            if _is_mine(listing.head(name), is_csv=name.lower().endswith(".csv"))
-        ]
+        documents = listing.candidates(".json", ".csv")
+        found = [name for name in documents if _is_mine(listing.head(name), name)]
         if not found:
             return None
         return Evidence(f"{found[0]} has the regions of VGG Image Annotator", self.tasks[0], found)
@@ -77,8 +74,8 @@ class _Image(NamedTuple):
     problem: str = ""  # why the regions cannot be used
 
 
-def _is_mine(head: bytes, *, is_csv: bool) -> bool:
-    if is_csv:
+def _is_mine(head: bytes, name: str) -> bool:
+    if name.lower().endswith(".csv"):
         return _SHAPE.encode() in head.partition(b"\n")[0]
     if b'"regions"' not in head and b'"_via_settings"' not in head:
         return False

@@ -259,11 +259,8 @@ class Yolo(pictures.PictureFormat):
     def detect(self, listing: Listing) -> Evidence | None:
         if not listing.only and any(map(is_named, listing.others)):
             return None  # Roboflow writes a data.yaml beside labels of DOTA, too
-        configs = configs_in(listing) or [
-            name
-            for name in filter(is_class_file, listing.candidates(*CLASS_FILES))
-            if any(_labels(listing, each) for each in _around(listing, posixpath.dirname(name)))
-        ]
+        names = filter(is_class_file, listing.candidates(*CLASS_FILES))
+        configs = configs_in(listing) or [it for it in names if _has_labels(listing, it)]
         if not configs:
             return None
         configs = of_one_set(listing, configs)
@@ -390,6 +387,11 @@ def _swapped(stem: str, names: Sequence[str], other: str) -> str:
 
 def _labels(listing: Listing, image: str) -> str | None:
     return next((name for name in _labels_of(image) if name in listing), None)
+
+
+def _has_labels(listing: Listing, document: str) -> bool:
+    """Return whether an image that a document is about has a file of labels."""
+    return any(_labels(listing, it) for it in _around(listing, posixpath.dirname(document)))
 
 
 def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
