@@ -62,7 +62,7 @@ COLUMNS = {
             "alcohol": FLOAT,
             "magnesium": INT,
             "cultivar": _class("barbera", "barolo", "grignolino"),
-        },
+        }
     },
 }
 

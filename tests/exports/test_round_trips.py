@@ -418,10 +418,8 @@ def test_documents_are_json(tmp_path):
     documents = {
         path.stem: json.loads(path.read_text()) for path in (tmp_path / "to/annotations").iterdir()
     }
-    assert [len(documents[f"instances_{word}"]["annotations"]) for word in ("train", "val")] == [
-        1,
-        0,
-    ]
+    counts = [len(documents[f"instances_{word}"]["annotations"]) for word in ("train", "val")]
+    assert counts == [1, 0]
     assert len(documents["instances_val"]["images"]) == 3
 
 

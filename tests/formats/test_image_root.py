@@ -301,10 +301,7 @@ def test_refusals(names, source, options):
 
 @pytest.mark.parametrize(
     ("task", "file", "label"),
-    [
-        ("text_classification", "1.txt", "good"),
-        ("video_classification", "1.mp4", "run,0,1"),
-    ],
+    [("text_classification", "1.txt", "good"), ("video_classification", "1.mp4", "run,0,1")],
 )
 def test_files_of_other_tasks(task, file, label, tmp_path):
     """Texts and videos lie below the folder, too; their paths must be exact."""

@@ -139,7 +139,4 @@ def test_the_devkit_holds_boxes_and_masks(tmp_path, make_pictures, caplog):
     plans = {task: recordgen.plan(root, format=name).splits for name, task in choices}
     assert {
         task: [split["rows"] for split in splits.values()] for task, splits in plans.items()
-    } == {
-        "object_detection": [2, 1],
-        "image_segmentation": [1, 1],
-    }
+    } == {"object_detection": [2, 1], "image_segmentation": [1, 1]}

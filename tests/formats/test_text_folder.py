@@ -36,10 +36,8 @@ def said(label):
 def test_aclimdb_needs_no_option(tmp_path):
     """Splits and labels are the folders; other files are counted; unsup has no labels."""
     detection, labels, rejects = read(tmp_path, IMDB)
-    assert (detection.options.task, detection.options.format) == (
-        "text_classification",
-        "text_folder",
-    )
+    decided = (detection.options.task, detection.options.format)
+    assert decided == ("text_classification", "text_folder")
     assert labels == {
         "test/neg/1_1.txt": ("test", said("neg")),
         "test/pos/1_8.txt": ("test", said("pos")),
@@ -49,11 +47,8 @@ def test_aclimdb_needs_no_option(tmp_path):
         "train/unsup/1_0.txt": ("train", None),
     }
     assert rejects == []
-    assert dict(detection.columns) == {
-        "train": "split train",
-        "test": "split test",
-        "train/unsup": "no label",
-    }
+    columns = dict(detection.columns)
+    assert columns == {"train": "split train", "test": "split test", "train/unsup": "no label"}
 
 
 def test_the_texts_become_examples(tmp_path):

@@ -137,11 +137,8 @@ def test_without_labels_batches_have_only_columns(tmp_path):
     rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})
     recordgen.convert(rows, tmp_path / "out", schema={"use": "split", "x": "int", "text": "text"})
     batch = next(iter(recordgen.input_fn(tmp_path / "out", batch_size=3)))
-    assert sorted(zip(batch["x"].numpy(), batch["text"].numpy(), strict=True)) == [
-        (1, b"a"),
-        (2, b"b"),
-        (3, b"c"),
-    ]
+    rows = sorted(zip(batch["x"].numpy(), batch["text"].numpy(), strict=True))
+    assert rows == [(1, b"a"), (2, b"b"), (3, b"c")]
     for options in ({"label_mode": "int"}, {"only": ["a"]}, {"weights": "balanced"}):
         [name] = options
         with pytest.raises(UsageError, match=f"^{name} "):

@@ -146,10 +146,8 @@ def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
     dataset = read_dataset(any_output)
     assert parsed[features.IMAGE_CLASS_TEXT].numpy().decode() == dataset.labels[number]
     assert parsed[features.IMAGE_SOURCE_ID].numpy().decode().endswith(f"{number}.png")
-    assert (parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]) == (
-        4 + number % 5,
-        2 * (4 + number % 5),
-    )
+    size = (parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH])
+    assert size == (4 + number % 5, 2 * (4 + number % 5))
 
 
 def test_a_batch_larger_than_the_data_names_the_largest_size(output):

@@ -97,12 +97,7 @@ def test_boxes_lie_where_the_colours_are(name, options, request):
 
 
 @pytest.mark.parametrize(
-    ("resize", "size"),
-    [
-        ("stretch", (40, 60)),
-        ("fit", (83, 125)),
-        ("center_crop", (96, 144)),
-    ],
+    ("resize", "size"), [("stretch", (40, 60)), ("fit", (83, 125)), ("center_crop", (96, 144))]
 )
 def test_statistics_of_the_images_do_not_move_boxes(tmp_path, resize, size):
     """The faster ways for images of one size leave boxes where they are."""

@@ -78,12 +78,7 @@ def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count
 
 @pytest.mark.parametrize(
     ("files", "options", "is_divisible"),
-    [
-        (1, dict(seed=1), True),
-        (7, {}, True),
-        (1, {}, False),
-        (7, dict(augment="photo"), False),
-    ],
+    [(1, dict(seed=1), True), (7, {}, True), (1, {}, False), (7, dict(augment="photo"), False)],
     ids=str,
 )
 def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, options, is_divisible):

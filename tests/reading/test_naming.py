@@ -169,10 +169,7 @@ def test_a_dataset_that_is_replaced(tmp_path):
     assert len(list(found)) == 2
     source.write_text("TRAIN,a.png,ape\nTRAIN,b.png,bee\n")
     convert(source, output, overwrite=True)
-    with (
-        pytest.raises(DataError, match=f"{output}: "),
-        named_errors(found),
-    ):
+    with pytest.raises(DataError, match=f"{output}: "), named_errors(found):
         list(found.take(1))
     again = eval_dataset(output, batch_size=1, split="train", image_size=(8, 8))
     assert again.class_names == ["ape", "bee"]

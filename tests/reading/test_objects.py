@@ -94,10 +94,7 @@ def test_mirrored_keypoints_swap_left_and_right(output):
         )
         if (labels == 1).any()
     }
-    assert points == {
-        ((12, 6, 2), (0, 0, 0), (20, 10, 1)),
-        ((28, 6, 2), (20, 10, 1), (0, 0, 0)),
-    }
+    assert points == {((12, 6, 2), (0, 0, 0), (20, 10, 1)), ((28, 6, 2), (20, 10, 1), (0, 0, 0))}
 
 
 def test_keypoints_that_no_record_has_are_an_error(output, tmp_path):

@@ -212,11 +212,8 @@ def test_a_bad_image_among_several(pairs, make_csv, tmp_path):
     wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
     wrong.append(pairs[1].replace("images/0011.jpg", "images/empty.jpg"))
     result = recordgen.check(make_csv([*pairs, *wrong]), schema=PAIRS)
-    assert [(item.line, item.code) for item in result.rejects] == [
-        (14, "truncated"),
-        (15, "missing_file"),
-        (16, "empty_file"),
-    ]
+    codes = [(item.line, item.code) for item in result.rejects]
+    assert codes == [(14, "truncated"), (15, "missing_file"), (16, "empty_file")]
     bad, gone, empty = (item.message for item in result.rejects)
     assert bad.startswith("column 'right', images/bad.jpg: ")
     assert "gone.jpg" in gone

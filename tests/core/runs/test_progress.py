@@ -23,19 +23,15 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
-from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.flow import graph
 from recordgen.core.flow.graph import watching
-from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.progress import Pace
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import ROWS as PLANNING
 from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.planned import plan_of
@@ -282,15 +278,6 @@ def test_a_terminal_has_a_bar(mixed_source, tmp_path):
 
 
 # --- heartbeats and snapshots -----------------------------------------------------------------
-
-
-def test_planning_leaves_heartbeats(mixed_source, tmp_path):
-    folder = Staging(str(tmp_path / "staging"), heartbeat_seconds=0)
-    source = Source.of_files([ImportFile(mixed_source)])
-    runner = LocalRunner()
-    graph.plan_rows(runner, source, conversion_of(DECIDED), folder)
-    runner.run(folder)
-    assert folder.read_heartbeats({}, PLANNING) == (9, 6, 2)
 
 
 def test_heartbeats_are_rare(tmp_path):

@@ -62,11 +62,7 @@ def test_frequent_values_come_first():
     values = {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]}
     found = top_values("v", values)
     assert found is not None
-    assert found.values[:3] == [
-        ("b", [0.5, 1 / 9]),
-        ("c", [0.25, 1 / 9]),
-        ("a", [0.25, 0]),
-    ]
+    assert found.values[:3] == [("b", [0.5, 1 / 9]), ("c", [0.25, 1 / 9]), ("a", [0.25, 0])]
     assert (len(found.values), found.others) == (8, 2)
 
 

@@ -22,12 +22,7 @@ from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
-from recordgen.exports.report.render import (
-    REJECTS_SHOWN,
-    Report,
-    render_report,
-    to_html,
-)
+from recordgen.exports.report.render import REJECTS_SHOWN, Report, render_report, to_html
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
@@ -362,10 +357,8 @@ def test_boxes_are_over_the_pictures(make_csv, tmp_path):
     colours = ["#{:02x}{:02x}{:02x}".format(*label_colour(number)) for number in range(2)]
     assert paths == [(colour, "scale(200 100)") for colour in colours]
     assert page.values("path", "fill") == colours
-    assert page.values("path", "d")[:2] == [
-        "M0.1 0.2H0.5V0.6H0.1z",
-        "M0 0.75H0.125V1H0zM0.5 0.5H1V1H0.5z",
-    ]
+    shapes = page.values("path", "d")[:2]
+    assert shapes == ["M0.1 0.2H0.5V0.6H0.1z", "M0 0.75H0.125V1H0zM0.5 0.5H1V1H0.5z"]
     assert page.values("img", "alt") == ["example of no object", "example of cat, dog"]
     start = page.texts.index("1×")
     assert page.texts[start : start + 4] == ["1×", "cat", "2×", "dog"]
@@ -389,11 +382,8 @@ def test_all_labels_are_beside_the_pictures(make_csv, tmp_path):
     page = converted_page(
         make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
     )
-    assert page.part("examples").values("img", "alt") == [
-        "example of no label",
-        "example of cat",
-        "example of cat, dog",
-    ]
+    texts = page.part("examples").values("img", "alt")
+    assert texts == ["example of no label", "example of cat", "example of cat, dog"]
     assert [row[1:3] for row in page.table("class")[1:]] == [["cat", "2"], ["dog", "1"]]
     assert {
         "An example counts for each of its labels.",
