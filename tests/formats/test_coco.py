@@ -213,8 +213,7 @@ def test_annotations_without_shapes_are_labels_of_whole_images(
     found = outcome({"a.json": text}, "a.jpg", "b.jpg")
     assert (found.options.task, found.images["a.jpg"]) == (task, expected)
     assert found.classes == ("cat", "dog", "owl")
-    refused = refusal(outcome, {"a.json": text}, task="object_detection")
-    assert refused.options == {"task": task}
+    assert refusal(outcome, {"a.json": text}, task="object_detection").options == {"task": task}
 
 
 def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):

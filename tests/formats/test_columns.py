@@ -290,8 +290,7 @@ UNKNOWN = [
 def test_unknown_columns_stop(lines, proposed, given, kind, tmp_path):
     """A column without a known role stops, also beside a label alone; the advice reads the file."""
     source = write(tmp_path, kind, lines)
-    refused = refusal(Reading, source, columns=given)
-    advice = refused.options["columns"]
+    advice = refusal(Reading, source, columns=given).options["columns"]
     assert proposed in advice.split(",")
     assert len(Reading(source, columns=advice).rows) == 4
 
@@ -384,8 +383,7 @@ def test_tables(kind, tmp_path):
 def test_other_documents_stop(document, given, tmp_path):
     """A JSON document in another form stops, without an option that would stop again."""
     (tmp_path / "a.json").write_text(document)
-    refused = refusal(Reading, tmp_path / "a.json", columns=given)
-    assert not refused.options
+    assert not refusal(Reading, tmp_path / "a.json", columns=given).options
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet", "feather", "arrow", "arrow stream"])

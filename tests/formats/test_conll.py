@@ -143,8 +143,7 @@ UNREAD = [
 @pytest.mark.parametrize(("lines", "options"), UNREAD)
 def test_other_forms_of_tags_stop(lines, options, convert):
     """A form that is not read proposes no command."""
-    refused = refusal(convert, {"train.txt": lines}, "train.txt", **options)
-    assert refused.options == {}
+    assert refusal(convert, {"train.txt": lines}, "train.txt", **options).options == {}
 
 
 @pytest.mark.parametrize("columns", ["text=1", "text=word,label=2", "text=0,label=1", "path=1"])

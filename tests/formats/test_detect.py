@@ -343,8 +343,7 @@ FRAMES_STOP = [
 @pytest.mark.parametrize(("cells", "columns"), FRAMES_STOP)
 def test_frames_stop_as_files_do(cells, columns):
     """A DataFrame that fits no definition is an error with the columns that read it."""
-    refused = refusal(recordgen.check, pd.DataFrame(cells))
-    assert refused.options["columns"] == columns
+    assert refusal(recordgen.check, pd.DataFrame(cells)).options["columns"] == columns
 
 
 def test_wrong_columns_of_a_frame():

@@ -137,8 +137,7 @@ UNFIT = [
 def test_a_layout_that_does_not_fit_stops(tmp_path, layout, files):
     """Paths that fit no pattern, or fit it in two ways, stop the run and are shown."""
     write_files(tmp_path, dict.fromkeys(files, b""))
-    refused = refusal(recordgen.plan, f"{tmp_path}/", layout=layout)
-    assert refused.shown
+    assert refusal(recordgen.plan, f"{tmp_path}/", layout=layout).shown
 
 
 @pytest.mark.parametrize(
@@ -266,8 +265,7 @@ def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
     """The options of the refusal read each image with its mask."""
     files = {name: MASK if name.endswith(".png") else PHOTO for name in names}
     source = write_files(tmp_path / "in", files)
-    refused = refusal(recordgen.plan, source)
-    found = Reading(source, split="names=yes", **refused.options)
+    found = Reading(source, split="names=yes", **refusal(recordgen.plan, source).options)
     assert found.options.task == "image_segmentation"
     assert len(found.rows) == sum(name.endswith(".png") for name in names)
 
