@@ -3,7 +3,10 @@
 from collections import Counter, defaultdict
 from itertools import chain
 
+import pytest
+
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.named_records import dataframe_rows
 from recordgen.formats.row_reader import RowReader
@@ -28,6 +31,13 @@ def parsed(parse_lines, lines, source, task):
     """Return what a parser of lines yields."""
     given = {"adjusted": Adjustments(), "given": NOTHING_GIVEN}
     return list(parse_lines(lines, source=source, task=task, **given))
+
+
+def refusal(read, *args, **options):
+    """Return the refusal of a source that a function reads."""
+    with pytest.raises(NotUnderstoodError) as caught:
+        read(*args, **options)
+    return caught.value
 
 
 def frame_rows(frame, task):

@@ -9,13 +9,13 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion.texts.summaries import detection_lines
-from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
-from tests.formats.sources import Reading, write_files
+from tests.formats.sources import Reading, refusal, write_files
 from tests.rows import read_rows
 
 
@@ -109,8 +109,7 @@ SPLIT = "".join(
 )
 def test_numbers_of_columns_do_not_say_that_there_is_no_header(lines, columns, tmp_path):
     """A first line that reads as a header stops the run until --columns header=decides."""
-    with pytest.raises(NotUnderstoodError):
-        found(tmp_path, "a.csv", lines, columns=columns)
+    assert refusal(found, tmp_path, "a.csv", lines, columns=columns)
     for header, line in (("yes", 2), ("no", 1)):
         decided = found(tmp_path, "a.csv", lines, columns=f"{columns},header={header}")
         first = first_row(tmp_path, "a.csv", decided.options)
@@ -121,8 +120,7 @@ def test_a_task_does_not_name_the_split(tmp_path):
     """A column of ML_USE words next to labels stops the run even if the task is given."""
     path = tmp_path / "a.csv"
     path.write_text(SPLIT)
-    with pytest.raises(NotUnderstoodError):
-        recordgen.convert(str(path), tmp_path / "out", task="image_multi_label")
+    assert refusal(recordgen.convert, str(path), tmp_path / "out", task="image_multi_label")
     assert not (tmp_path / "out").exists()
 
 
@@ -237,8 +235,7 @@ def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
     assert finding.options.task == "text_sentiment"
     (tmp_path / "b.csv").write_text("Never again,poor\n")
     files = [ImportFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")]
-    with pytest.raises(NotUnderstoodError):
-        detect(files, ConvertOptions())
+    assert refusal(detect, files, ConvertOptions())
 
 
 def test_one_line_of_another_task_is_a_mistake(tmp_path):
@@ -343,9 +340,7 @@ FRAMES_STOP = [
 @pytest.mark.parametrize(("cells", "columns"), FRAMES_STOP)
 def test_frames_stop_as_files_do(cells, columns):
     """A DataFrame that fits no definition is an error with the columns that read it."""
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.check(pd.DataFrame(cells))
-    assert caught.value.options["columns"] == columns
+    assert refusal(recordgen.check, pd.DataFrame(cells)).options["columns"] == columns
 
 
 def test_wrong_columns_of_a_frame():

@@ -11,7 +11,7 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.tables.path_layout import PathLayout
 from recordgen.tasks import task_for
 from tests.conftest import encoded, noise, stored_examples
-from tests.formats.sources import Outcome, Reading, write_files
+from tests.formats.sources import Outcome, Reading, refusal, write_files
 from tests.formats.test_pascal_voc import document
 
 TRAIN, EVAL, TEST = "train", "eval", "test"
@@ -137,9 +137,7 @@ UNFIT = [
 def test_a_layout_that_does_not_fit_stops(tmp_path, layout, files):
     """Paths that fit no pattern, or fit it in two ways, stop the run and are shown."""
     write_files(tmp_path, dict.fromkeys(files, b""))
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.plan(f"{tmp_path}/", layout=layout)
-    assert caught.value.shown
+    assert refusal(recordgen.plan, f"{tmp_path}/", layout=layout).shown
 
 
 @pytest.mark.parametrize(
@@ -267,9 +265,7 @@ def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
     """The options of the refusal read each image with its mask."""
     files = {name: MASK if name.endswith(".png") else PHOTO for name in names}
     source = write_files(tmp_path / "in", files)
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.plan(source)
-    found = Reading(source, split="names=yes", **caught.value.options)
+    found = Reading(source, split="names=yes", **refusal(recordgen.plan, source).options)
     assert found.options.task == "image_segmentation"
     assert len(found.rows) == sum(name.endswith(".png") for name in names)
 
@@ -353,12 +349,11 @@ LABELLED = [
 def test_the_proposed_way_to_labels_reads_them(tmp_path, images, beside, source, options, labels):
     """A refusal names the list or table with its image root, or the layout, or nothing."""
     write_files(tmp_path, dict.fromkeys(images, PHOTO) | beside)
-    with pytest.raises(NotUnderstoodError) as caught:
-        Reading(f"{tmp_path}/")
+    refused = refusal(Reading, f"{tmp_path}/")
     if "image_root" in options:
         options = {**options, "image_root": f"{tmp_path}/{options['image_root']}"}
-    assert caught.value.source == (source and f"{tmp_path}/{source}")
-    assert caught.value.options == options
+    assert refused.source == (source and f"{tmp_path}/{source}")
+    assert refused.options == options
     if labels is not None:
         found = Outcome(f"{tmp_path}/{source}", **options)
         assert {label for each in found.images.values() for label in each} == labels

@@ -18,7 +18,7 @@ from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
 from tests.conftest import encoded
-from tests.formats.sources import Reading, write_files
+from tests.formats.sources import Reading, refusal, write_files
 from tests.opened import opened
 
 
@@ -211,9 +211,7 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     """Phones and Google Takeout write files beside images: the layout in the error reads those."""
     stems = [f"{at}/IMG_{at}{number}" for at in ("cat", "dog") for number in range(3)]
     root = folder(tmp_path, *(f"{stem}{end}" for stem in stems for end in (".jpg", suffix)))
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(root)
-    [layout] = re.findall("layout[ =]'(.+?)'", str(caught.value))
+    [layout] = re.findall("layout[ =]'(.+?)'", str(refusal(read, root)))
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 

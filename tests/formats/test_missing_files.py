@@ -6,14 +6,14 @@ import pytest
 
 import recordgen
 from recordgen import storage
-from recordgen.errors import NotUnderstoodError, SourceError, TooManyRejectsError
+from recordgen.errors import SourceError, TooManyRejectsError
 from recordgen.formats.detect import detect
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.payloads.stored import kind_of
 from recordgen.rejects import Reject
-from tests.formats.sources import Reading, write_files
+from tests.formats.sources import Reading, refusal, write_files
 
 
 def hint(folder, files, *uris):
@@ -85,10 +85,9 @@ def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pict
     make_pictures(*(f"train/{name}.jpg" for name in names))
     source = tmp_path / "in/labels.csv"
     source.write_text(lines.format(*names))
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.check(source)
+    refused = refusal(recordgen.check, source)
     root = f"{tmp_path}/in/train/"
-    assert caught.value.options == {"columns": columns, "image_root": root}
+    assert refused.options == {"columns": columns, "image_root": root}
     rows = Reading(source, columns=columns, image_root=root).rows
     assert [row.uri for row in rows] == [f"train/{name}.jpg" for name in names]
 
@@ -99,13 +98,11 @@ def test_tables_beside_images(tmp_path, make_pictures):
     source = tmp_path / "in/table.csv"
     for rows in ("alcohol,ash\n14.23,1.71\n1.0,2.5\n2.0,3.5\n", "id,ash\n1,2\n7,3\n9,4\n"):
         source.write_text(rows)
-        with pytest.raises(NotUnderstoodError) as caught:
-            Reading(source)
-        assert caught.value.options == {"columns": "target=ash"}
+        refused = refusal(Reading, source)
+        assert refused.options == {"columns": "target=ash"}
     source.write_text("id,ash\n1,2\n2,3\n14,4\n")
-    with pytest.raises(NotUnderstoodError) as caught:
-        Reading(source)
-    assert caught.value.options["image_root"] == f"{tmp_path}/in/plots/"
+    refused = refusal(Reading, source)
+    assert refused.options["image_root"] == f"{tmp_path}/in/plots/"
     assert Reading(source, task="tabular").options.task == "tabular"
     assert Reading(source, columns="target=ash").options.task == "tabular"
 

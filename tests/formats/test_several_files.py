@@ -7,6 +7,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import NotUnderstoodError
+from tests.formats.sources import refusal
 
 ROWS = 24
 
@@ -52,12 +53,6 @@ def written(folder, files):
     return f"{folder}/*.csv"
 
 
-def refusal(source):
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.check(source)
-    return caught.value
-
-
 def proposed(source):
     try:
         recordgen.check(source)
@@ -69,7 +64,7 @@ def proposed(source):
 @pytest.mark.parametrize("name", sorted(PAIRS.keys() - {"images"}))
 def test_the_file_with_labels_can_be_converted_alone(name, tmp_path):
     """The message names the file with all columns, and that file gives an example per row."""
-    found = refusal(written(tmp_path, PAIRS[name]))
+    found = refusal(recordgen.check, written(tmp_path, PAIRS[name]))
     path = found.source
     options = found.options or proposed(path)  # of a table, the columns are asked for next
     assert Path(path).name.endswith("train.csv")
@@ -93,7 +88,7 @@ def test_files_of_splits_without_a_header_are_read_together(tmp_path):
         f"{at}.csv": (f"{at}.png,1,2,5,6,cat", "{n}.png,1,2,5,6,dog") for at in ("train", "test")
     }
     source = written(tmp_path, boxes)
-    found = refusal(source)
+    found = refusal(recordgen.check, source)
     result = recordgen.check(found.source or source, max_reject_fraction=1, **found.options)
     assert result.dataset.rows.read == 2 * (ROWS + 1)
 
@@ -101,4 +96,4 @@ def test_files_of_splits_without_a_header_are_read_together(tmp_path):
 def test_columns_in_another_order_stop(tmp_path):
     """Tables are joined by position, so their columns must have one order."""
     files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}
-    assert "order" in refusal(written(tmp_path, files)).reason
+    assert "order" in refusal(recordgen.check, written(tmp_path, files)).reason

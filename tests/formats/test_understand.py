@@ -10,7 +10,7 @@ from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
-from tests.formats.sources import Reading, write_files
+from tests.formats.sources import Reading, refusal, write_files
 
 ROWS = 12
 
@@ -264,10 +264,9 @@ def test_what_fits_a_definition_is_read(lines, task, row, tmp_path):
 def test_everything_else_stops_with_options_that_read_it(name, lines, options, row, tmp_path):
     """No guess becomes data, and no advice leads back to the same stop."""
     path = written(tmp_path, name, lines)
-    with pytest.raises(NotUnderstoodError) as caught:
-        detect([ImportFile(str(path))], make_options({}))
-    assert caught.value.options == options
-    assert str(path) in caught.value.reason
+    refused = refusal(detect, [ImportFile(str(path))], make_options({}))
+    assert refused.options == options
+    assert str(path) in refused.reason
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
@@ -277,17 +276,14 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
 def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tmp_path):
     """A folder of splits is read whole if they are alike, else the file of train."""
     root = write_files(tmp_path, files)
-    with pytest.raises(NotUnderstoodError) as caught:
-        Reading(f"{root}")
-    assert (caught.value.options, caught.value.source) == (options, source and f"{root}/{source}")
-    assert not source or not Reading(caught.value.source, **options).rejects
+    refused = refusal(Reading, f"{root}")
+    assert (refused.options, refused.source) == (options, source and f"{root}/{source}")
+    assert not source or not Reading(refused.source, **options).rejects
 
 
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
 def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
-    with pytest.raises(NotUnderstoodError) as caught:
-        first_row(written(tmp_path, "a.csv", lines), task=task)
-    assert caught.value.options == options
+    assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
 
 
 def test_a_row_of_many_fields_costs_its_own_length_alone(tmp_path):

@@ -211,11 +211,10 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
 
     Raises: SourceError, StorageError.
     """
-    tree = listing.tree
-    datasets = tree.datasets
-    rows = "" if images or "" in datasets else files_of_rows(others)
+    datasets = listing.tree.datasets
+    rows = "" if images or "" in datasets else files_of_rows(listing.others)
     has_table = rows.endswith(IMPORT_SUFFIXES)
-    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
+    found = foreign_formats.of_folder(listing.others, listing.head, images=images)
     if found and not has_table:
         format_, evidence = found
         raise format_.error(listing.root, evidence)

@@ -383,8 +383,8 @@ def layout_of_classes(names: Sequence[str]) -> str:
     suffix = suffixes.pop() if len(suffixes) == 1 else ""
     paths = [name.split("/")[:-1] for name in names]
     [(depth, count)] = Counter(map(len, paths)).most_common(1) or [(0, 0)]
-    others = {folder for path in paths if len(path) != depth for folder in path}
-    has_masks = any(not MASKS.isdisjoint(words_of(folder)) for folder in others)
+    beside = {folder for path in paths if len(path) != depth for folder in path}
+    has_masks = any(not MASKS.isdisjoint(words_of(folder)) for folder in beside)
     if has_masks or count * 3 <= len(names) * 2:
         return ""
     deepest = [path for path in paths if len(path) == depth]

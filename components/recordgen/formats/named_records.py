@@ -114,12 +114,7 @@ class NamedRecords:
     """
 
     def __init__(
-        self,
-        source: str,
-        names: Sequence[str],
-        task: Task,
-        adjusted: Adjustments,
-        given: Given,
+        self, source: str, names: Sequence[str], task: Task, adjusted: Adjustments, given: Given
     ) -> None:
         check_roles(task, given)
         separator = given.label_separator or BETWEEN_ITEMS
@@ -307,9 +302,15 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with dense columns; cells and types of sparse ones need special handling."""
     import pandas as pd
 
-    kinds = frame.dtypes.items()
-    dense = {name: kind.subtype for name, kind in kinds if isinstance(kind, pd.SparseDtype)}
-    return frame.astype(dense) if dense else frame
+    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
+        return frame
+    columns = [
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis=1)
 
 
 def without_source_id(frame: pd.DataFrame, options: ConvertOptions) -> pd.DataFrame:

@@ -58,9 +58,7 @@ def stop(
     if name := other_split(names, rows):
         problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
-        f"{head.where}: {problem}",
-        shown=f"the first lines of {head.path}:{shown}",
-        options=options,
+        f"{head.where}: {problem}", shown=f"the first lines of {head.path}:{shown}", options=options
     )
 
 
