@@ -19,6 +19,7 @@ from recordgen.core.rows.row import (
     row_name,
 )
 from recordgen.rejects import Finding, OddLine, Reject, RejectCode, place_of, reject, to_lines
+from tests.planned import planned
 
 
 def test_a_reject_names_its_row():
@@ -149,8 +150,9 @@ def test_places_never_change(seed, name, place):
 
 
 def test_a_part_of_a_batch_has_its_rows():
+    """Annotations of a shard are only in its parts: all rows together have none."""
     rows = [
-        PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
+        PlannedRow(at, "a.csv", at, f"{at}.jpg", "cat", 10 * at, "", assigned=False)
         for at in range(5)
     ]
     batch = PlannedBatch(columns_of(PlannedRow, rows))
@@ -158,3 +160,4 @@ def test_a_part_of_a_batch_has_its_rows():
     assert part.rows == rows[2:4]
     assert part.rows[0] is batch.rows[2]
     assert (part.payload_bytes, batch.slice(5, 1).payload_bytes) == (50, 0)
+    assert planned(rows).columns["annotation"].null_count == len(rows)
