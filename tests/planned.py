@@ -85,7 +85,7 @@ def resolved(
 
 def planned(rows: Iterable[PlannedRow]) -> PlannedRows:
     """Return rows as the rows of a shard."""
-    return PlannedRows(columns_of(PlannedRow, rows))
+    return PlannedRows([columns_of(PlannedRow, rows)])
 
 
 def chosen(fractions: SplitFractions, split_hash: int) -> str:

@@ -33,9 +33,10 @@ from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlacedRow, placing
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
-from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
+from recordgen.errors import DataError, RunnerError, StorageError, TooManyRejectsError, UsageError
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import Source
+from recordgen.storage.spool import Spool
 from tests.clusters import (
     ROOT,
     dataflow,
@@ -405,10 +406,14 @@ def _first_numbers(group):
 
 
 def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, monkeypatch):
-    """Memory decides nothing about the output."""
+    """Memory decides nothing about the output; without a folder for the file, a run stops."""
     monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(Spool, "in_memory", 0)
     recordgen.convert(source, tmp_path / "out", **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(StorageError, match="TMPDIR"):
+        recordgen.convert(source, tmp_path / "again", **_OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import recordgen
 from recordgen.checks import labels
 from recordgen.checks.check import Check, Examined, ExampleFacts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.facts.columns import FactsBuilder, of_shard, together
+from recordgen.core.facts.columns import FactsBuilder, of_shard, with_facts
 from recordgen.options import ConvertOptions
 
 
@@ -47,7 +47,7 @@ def facts_of(rows):
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
         facts = FactsBuilder.of(np.array([content], np.uint64), [])
-        noted = together(columns, facts, [[annotation]])
+        noted = with_facts(columns, facts, [[annotation]], (), 0)
         parts.append(of_shard(split, f"Split-{split}/x", noted))
     return ExampleFacts(parts)
 

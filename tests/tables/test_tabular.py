@@ -20,7 +20,7 @@ from recordgen.core.planning.messages import BucketFile, cut, encode_bucket, pla
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.records.numbers import as_float32
-from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of
+from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of, together
 from recordgen.core.rows.row import PlacedRow, PlannedRow, RowBatch, placing
 from recordgen.errors import (
     NothingToConvertError,
@@ -640,7 +640,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shard
             before = 0
             for outline in cut(plan, [BucketFile(bucket, "0", blocks)]):
                 ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
-                mine = planned_rows(outline, ranges)
+                mine = together(PlannedRow, planned_rows(outline, ranges))
                 # A shard has the lines whose first byte is in its byte range.
                 ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
                 assert not len(mine) or ends[0] <= before < ends[1]

@@ -8,11 +8,12 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import starmap
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import PIL
+import pyarrow as pa
 import simplejpeg
 
 from recordgen import storage
@@ -21,14 +22,24 @@ from recordgen.core.dataset.counts import ImageStats, Shard, Split, expect_count
 from recordgen.core.dataset.manifest import built, is_shard, shard_file, split_dir
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
-from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder, together
+from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder, with_facts
 from recordgen.core.ordered import map_in_order, threads_here
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
-from recordgen.core.rows.columns import Columns, PlannedBatch, content_of, values_of
-from recordgen.core.rows.row import PlannedRow, requested_uris, with_uri
-from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task, count_labels
+from recordgen.core.rows.columns import (
+    Columns,
+    PlannedBatch,
+    content_of,
+    evenly,
+    packed,
+    read_streams,
+    together,
+    values_of,
+)
+from recordgen.core.rows.row import PlannedRow, is_content_uri, requested_uris, with_uri
+from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task
 from recordgen.rejects import Reject
+from recordgen.storage.spool import Spool
 from recordgen.version import __version__
 
 _Result = TypeVar("_Result")
@@ -47,65 +58,65 @@ _BATCHES_FROM_AFAR = 64
 # A shard of small payloads has many rows; this many are turned into tuples at once.
 _ROWS_AT_ONCE = 1000
 
+_ANNOTATION = PlannedRow._fields.index("annotation")
 
-@dataclass(frozen=True)
+# Columns that name payloads.
+_NAMING = ("source", "uri", "annotation")
+
+
 class PlannedRows:
-    """The planned rows of a shard, in the order in which they are written."""
+    """The planned rows of a shard, in the order in which they are written.
 
-    columns: Columns  # the columns of PlannedRow
+    Annotations may be large: whole rows are read part by part, from a temporary file.
+
+    Attributes:
+        columns: the columns of :class:`recordgen.core.rows.row.PlannedRow`, without annotations.
+    """
+
+    def __init__(self, parts: Iterable[Columns]) -> None:
+        """Take columns of whole rows, in parts."""
+        self._packed, kept = Spool(), list[Columns]()
+        for part in evenly(parts, _ROWS_AT_ONCE):
+            self._packed.add(packed(part))
+            left = part.set_column(_ANNOTATION, "annotation", pa.nulls(len(part), pa.string()))
+            kept.append(left.take(pa.array(np.arange(len(part)))))  # frees the memory of the part
+        self.columns = together(PlannedRow, kept)
 
     @property
     def payload_bytes(self) -> int:
         """Total size of the payloads."""
         return PlannedBatch(self.columns).payload_bytes
 
-    def identity(self, vocabulary: Vocabulary, task: Task) -> Iterator[bytes | memoryview] | None:
-        """Return everything besides the options that affects the examples of the rows.
+    def annotations(self) -> Iterator[Any]:
+        """Yield the annotations of the rows in parts, as Arrow arrays."""
+        for columns in self._in_turn():
+            yield columns["annotation"].combine_chunks()
+
+    def identity(self, task: Task) -> bytes | None:
+        """Return a digest of everything in the rows that affects their examples.
 
         Import files and lines are not part of it: only rejects name them. None if storage cannot
         distinguish a payload from its replacement.
         """
-        if not all(starmap(_are_versioned, self._stored(task))):
-            return None
-        return self._identity(task, vocabulary)
-
-    def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
-        yield json.dumps(self._numbers(task, vocabulary)).encode()
-        for batch in self._in_turn(max(task.batch_rows, _ROWS_AT_ONCE)):
+        said = hashlib.sha256()
+        for columns in self._in_turn():
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
-                yield from content_of(batch.columns[name])
-        for paths in self._paths(task):
-            yield json.dumps(paths).encode()
+                for content in content_of(columns[name]):
+                    said.update(content)
+            if task.names_payloads:
+                sources, uris, annotations = (values_of(columns[name]) for name in _NAMING)
+                stored = task.stored_uris(uris, annotations)
+                if not _are_versioned(columns, stored):
+                    return None
+                places = zip(stored, sources, strict=True)
+                paths = [[storage.resolve(uri, each) for uri in mine] for mine, each in places]
+                said.update(json.dumps(paths).encode())
+        return said.digest()
 
-    def _numbers(self, task: Task, vocabulary: Vocabulary) -> Sequence[object]:
-        """Return the numbers of the labels that the rows use."""
-        if not task.names_payloads:  # small rows: finding their labels costs more than it saves
-            return vocabulary.names
-        labels: set[str] = set()
-        for batch in self._in_turn():
-            labels.update(count_labels(batch.columns["annotation"], task))
-        return [(label, vocabulary.index(label)) for label in sorted(labels)]
-
-    def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[PlannedBatch]:
+    def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[Columns]:
         """Yield the rows in parts: an Arrow array holds at most 2 GB of text."""
-        for start in range(0, len(self.columns), count):
-            yield PlannedBatch(self.columns.slice(start, count))
-
-    def _stored(self, task: Payloads) -> Iterator[tuple[Columns, Sequence[Sequence[str]]]]:
-        """Yield the rows in parts, with the uris of each row's payloads in storage."""
-        if task.names_payloads:
-            for batch in self._in_turn():
-                uris, annotations = (values_of(batch.columns[n]) for n in ("uri", "annotation"))
-                yield batch.columns, task.stored_uris(uris, annotations)
-
-    def _paths(self, task: Task) -> Iterator[Sequence[Sequence[str]]]:
-        """Yield the paths of each row's payloads in storage."""
-        for columns, uris in self._stored(task):
-            sources = values_of(columns["source"])
-            yield [
-                [storage.resolve(uri, source) for uri in mine]
-                for mine, source in zip(uris, sources, strict=True)
-            ]
+        parts = (read_streams(self._packed[number]) for number in range(len(self._packed)))
+        return evenly(chain.from_iterable(parts), count)
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Give rejects of the same payloads the import files and lines of these rows."""
@@ -133,7 +144,6 @@ class PlannedRows:
         Threads make examples and call ``then``. The number of examples in flight is bounded.
         """
         task = conversion.task
-        paths = (path for part in self._paths(task) for mine in part for path in mine)
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[FetchPayloads]]:
             return batch, list(map(fetcher.start_all, payload_rows(batch, task)))
@@ -141,7 +151,9 @@ class PlannedRows:
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
             return then(task.make(*started, vocabulary, conversion.payloads))
 
-        with conversion.store.fetcher(paths) as fetcher:
+        named = zip(*(values_of(self.columns[name]) for name in _NAMING[:2]), strict=True)
+        paths = (storage.resolve(uri, source) for source, uri in named if not is_content_uri(uri))
+        with conversion.store.fetcher(paths if task.names_payloads else ()) as fetcher:
             yield from map_in_order(
                 make,
                 map(start, self._batches(threads, task.batch_rows)),
@@ -162,17 +174,18 @@ class PlannedRows:
         def at_most(left: int) -> int:
             return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
 
-        ends = np.cumsum(self.columns["bytes"].to_numpy())  # where each row's payload ends
-        start = done = behind = 0
-        for part in self._in_turn(max(batch_rows, _ROWS_AT_ONCE)):
-            first, behind = behind, behind + len(part.columns)
-            while start < behind:
+        left = len(self.columns)
+        for part in map(PlannedBatch, self._in_turn(max(batch_rows, _ROWS_AT_ONCE))):
+            ends = np.cumsum(part.columns["bytes"].to_numpy())  # where each row's payload ends
+            start = done = 0
+            while start < len(ends):
                 full = int(ends.searchsorted(done + _BATCH_BYTES, side="right"))
-                stop = max(start + 1, min(start + at_most(len(ends) - start), full, behind))
-                batch = part.slice(start - first, stop - start)
+                stop = max(start + 1, min(start + at_most(left), full))
+                batch = part.slice(start, stop - start)
                 end = int(ends[stop - 1])
                 batch.payload_bytes = end - done  # known already, without another sum
                 yield batch
+                left -= stop - start
                 start, done = stop, end
 
 
@@ -243,14 +256,11 @@ class ShardTask:
         # images that took too long must get the time that a later run allows.
         payloads = conversion.payloads
         extra = [payloads.needs_looks, payloads.needs_rows, payloads.limit.seconds]
-        known = [__version__, ENCODERS, recorded, place, *extra]
-        said = hashlib.sha256(json.dumps(known).encode())
-        identity = self.rows.identity(vocabulary, conversion.task)
+        known = [__version__, ENCODERS, recorded, place, vocabulary.names, *extra]
+        identity = self.rows.identity(conversion.task)
         if identity is None:
             return ""
-        for part in identity:
-            said.update(part)
-        return said.hexdigest()
+        return hashlib.sha256(json.dumps(known).encode() + identity).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -378,8 +388,8 @@ class ShardStats:
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         """Return the counts as a ShardResult."""
-        found, rows = self._sum, task.rows.columns
-        noted = map(self._task.annotations_for_checks, rows["annotation"].chunks)
+        found, rows = self._sum, task.rows
+        noted = map(self._task.annotations_for_checks, rows.annotations())
         sample = -(-SAMPLE_ROWS // task.count) if self._keeps_rows else 0
         return ShardResult(
             task.split,
@@ -393,7 +403,7 @@ class ShardStats:
             unlabelled=found.unlabelled,
             changes=dict(sorted(found.changes.items())),
             lengths=b"".join(self._lengths),
-            facts=together(rows, found.facts, noted, sample),
+            facts=with_facts(rows.columns, found.facts, noted, rows.annotations(), sample),
         )
 
 

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import marshal
 import math
-import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, NamedTuple
-from weakref import finalize
+from typing import Any, NamedTuple
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
-from recordgen.errors import SourceError, StorageError
+from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
+from recordgen.storage.spool import Spool
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.masks import box_of, runs_of, text_of
 from recordgen.subjects.picture import (
@@ -42,8 +39,6 @@ _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})
 _CROWD = frozenset({IS_CROWD})
 _FLOAT_BYTES = array("f").itemsize
 _NO_CORNERS = (math.nan,) * 4
-# Bytes of packed annotations that wait in memory; more of them wait in a temporary file.
-_IN_MEMORY = 16 << 20
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
 
@@ -87,12 +82,13 @@ class Annotation(NamedTuple):
         category, own = item.get("category_id"), item.get("id")
         area: Any = item.get("area")
         shape, keypoints = item.get("segmentation"), item.get("keypoints")
-        polygons = polygons_in(shape)
+        polygons: Sequence[array[float]] = polygons_in(shape) if isinstance(shape, list) else ()
         mask: Mask | str | None = None
-        try:
-            mask = mask_in(shape)
-        except ValueError as exc:
-            mask = str(exc)
+        if isinstance(shape, dict):
+            try:
+                mask = mask_in(shape)
+            except ValueError as exc:
+                mask = str(exc)
         if not (are_numbers(keypoints) and any(keypoints)):
             keypoints = []
         return cls(
@@ -156,14 +152,9 @@ class CocoDocument:
     has_annotations: bool = False
     has_shapes: bool = False
     _most_keypoints: int = 0
-    # The packed annotations, in memory while they are few; and the start and size of each, by the
-    # id of their image.
-    _packed: IO[bytes] = field(default_factory=partial(SpooledTemporaryFile, _IN_MEMORY))
-    _places: dict[str, array[int]] = field(default_factory=lambda: defaultdict(partial(array, "q")))
-    _size: int = 0
-
-    def __post_init__(self) -> None:
-        finalize(self, _close, self._packed)
+    # The packed annotations, and the numbers of those of each image, by its id.
+    _packed: Spool = field(default_factory=Spool)
+    _places: dict[str, array[int]] = field(default_factory=lambda: defaultdict(partial(array, "l")))
 
     def add(self, key: str, item: Any) -> None:
         """Add a value of the document, or an item of a list. Raises: ValueError."""
@@ -187,10 +178,8 @@ class CocoDocument:
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:
             self._most_keypoints = count
-        with _writing():
-            size = self._packed.write(marshal.dumps(tuple(found)))
-        self._places[_key(item.get("image_id"))].extend((self._size, size))
-        self._size += size
+        number = self._packed.add(marshal.dumps(tuple(found)))
+        self._places[_key(item.get("image_id"))].append(number)
 
     def _add_category(self, item: Mapping[str, Any]) -> None:
         own, label = _key(item.get("id")), item.get("name")
@@ -203,9 +192,7 @@ class CocoDocument:
             self.keypoints = list(map(str, points))
 
     def check(self) -> None:
-        """Check that annotations are of images. Raises: ValueError, StorageError."""
-        with _writing():
-            self._packed.flush()
+        """Check that annotations are of images. Raises: ValueError."""
         if not self.images or not self.names:
             raise ValueError(
                 f"a COCO document needs images and categories (got {len(self.images):,} images and "
@@ -250,7 +237,7 @@ class CocoDocument:
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
         places = [mine for key, mine in self._places.items() if key not in self._file_of]
-        if lost := sum(map(len, places)) // 2:
+        if lost := sum(map(len, places)):
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
@@ -258,15 +245,8 @@ class CocoDocument:
 
     def annotations(self, image_id: Any) -> Sequence[Annotation]:
         """Return the annotations of the image with an id."""
-        numbers, found = iter(self._places.get(_key(image_id), ())), []
-        for start, size in zip(numbers, numbers, strict=True):
-            if self._size > _IN_MEMORY:  # one call for each: they are in any order
-                packed = os.pread(self._packed.fileno(), size, start)
-            else:
-                self._packed.seek(start)
-                packed = self._packed.read(size)
-            found.append(Annotation(*marshal.loads(packed)))
-        return found
+        packed = map(self._packed.__getitem__, self._places.get(_key(image_id), ()))
+        return [Annotation(*marshal.loads(each)) for each in packed]
 
     def picture(
         self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]
@@ -319,20 +299,6 @@ def _name_in(url: Any) -> str | None:
     return "/".join(url.split("/")[-2:]) if isinstance(url, str) else None
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
-    """Write annotations in the block. Raises: StorageError."""
-    try:
-        yield
-    except OSError as exc:
-        raise StorageError(f"annotations need a temporary file: {exc}; set TMPDIR") from exc
-
-
-def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):  # of a full disk, which has been said
-        file.close()
-
-
 def _key(value: Any) -> str:
     """Return an id that can be compared: 7, 7.0 and "7" are the same."""
     is_whole = isinstance(value, float) and value.is_integer()
@@ -353,10 +319,8 @@ def _corners_of(
     return box_of(runs_of(mask.counts), mask.height) if isinstance(mask, Mask) else None
 
 
-def polygons_in(shape: Any) -> Sequence[array[float]]:
-    """Return the polygons of a segmentation; none if it is something else, or one is damaged."""
-    if not isinstance(shape, list):
-        return ()
+def polygons_in(shape: Sequence[Any]) -> Sequence[array[float]]:
+    """Return the polygons of a segmentation; none if one of them is damaged."""
     found = []
     for each in shape:
         try:
@@ -370,13 +334,11 @@ def polygons_in(shape: Any) -> Sequence[array[float]]:
     return found
 
 
-def mask_in(shape: Any) -> Mask | None:
-    """Return the mask of a segmentation; None if it has polygons or nothing.
+def mask_in(shape: Mapping[str, Any]) -> Mask:
+    """Return the mask of a segmentation.
 
     Raises: ValueError: the runs do not fill the picture, or exceed a limit.
     """
-    if not isinstance(shape, dict):
-        return None
     size, counts = shape.get("size"), shape.get("counts")
     if not (are_numbers(size) and len(size) == 2 and is_size((int(size[0]), int(size[1])))):
         raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")

@@ -15,7 +15,7 @@ from recordgen.core.planning.plan import (
     check_train,
     too_many,
 )
-from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
+from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of, together
 from recordgen.core.rows.row import Group, PlacedRow, PlannedRow, Row, placing
 from recordgen.errors import DataError, LintError, UsageError
 from recordgen.options import ConvertOptions
@@ -33,9 +33,9 @@ def plan_all(rows, sizes, options, buckets):
         placed = PlacedRow(*place(row.uri), *row[:5])
         by_bucket.setdefault(bucket_of(placed.sort_key, buckets), []).append(placed)
     summaries, files, contents = [], [], {}
-    for bucket, together in by_bucket.items():
+    for bucket, placed in by_bucket.items():
         planned, summary = resolve_bucket(
-            columns_of(PlacedRow, together),
+            columns_of(PlacedRow, placed),
             options=options,
             task=ImageClassification(),
             drop_unnamed=False,
@@ -50,7 +50,8 @@ def plan_all(rows, sizes, options, buckets):
     shards = {}
     for outline in messages.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
-        if found := list(rows_of(PlannedRow, messages.planned_rows(outline, read))):
+        parts = together(PlannedRow, messages.planned_rows(outline, read))
+        if found := list(rows_of(PlannedRow, parts)):
             shards[outline.split, outline.label, outline.index] = found
     return shards
 

@@ -7,6 +7,7 @@ import pytest
 from recordgen.core.rows.row import (
     Adjustments,
     Place,
+    PlannedRow,
     Row,
     RowBatch,
     batched,
@@ -16,6 +17,7 @@ from recordgen.core.rows.row import (
     placing,
 )
 from recordgen.rejects import Finding, Reject, RejectCode, place_of, reject, to_lines
+from tests.planned import planned
 
 
 def test_a_reject_names_its_row():
@@ -93,3 +95,12 @@ def test_places_never_change(seed, name, place):
     find = placing(seed)
     find("another")
     assert find(name) == place
+
+
+def test_annotations_of_a_shard_wait_in_its_parts():
+    """They are most of its bytes: all rows together have none."""
+    rows = [
+        PlannedRow(at, "a.csv", at, f"{at}.jpg", "cat", 10 * at, "", assigned=False)
+        for at in range(5)
+    ]
+    assert planned(rows).columns["annotation"].null_count == len(rows)

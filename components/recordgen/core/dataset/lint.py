@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +12,7 @@ from typing import NamedTuple
 from recordgen.messages import Shown
 from recordgen.registry import CHECKS
 from recordgen.rejects import place_of
-
-# Lines of this size together need no file.
-_IN_MEMORY = 16 << 20
+from recordgen.storage.spool import Spool
 
 #: The levels of checks: the data misleads a model's training or metrics, or may do so.
 ERROR, WARNING = "error", "warning"
@@ -101,30 +97,21 @@ class LineSpool:
     """Lines by code: in memory, or in a temporary file if they are many."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  # lives as long as self
-        weakref.finalize(self, self._file.close)
+        self._lines = Spool()
         self._places: dict[str, tuple[int, int]] = {}
-        self._end = 0
 
     def add(self, code: str, lines: Iterable[bytes]) -> int:
         """Append lines to those of the code that was added last, or begin a code."""
-        count, start = 0, self._places.get(code, (self._end, 0))[0]
-        self._file.seek(self._end)
+        before = len(self._lines)
         for line in lines:
-            self._file.write(line)
-            count += 1
-        self._end = self._file.tell()
-        self._places[code] = start, self._end
-        return count
+            self._lines.add(line)
+        self._places[code] = self._places.get(code, (before, 0))[0], len(self._lines)
+        return len(self._lines) - before
 
     def read(self, code: str) -> Iterator[str]:
         """Yield the lines of a code."""
-        at, end = self._places.get(code, (0, 0))
-        while at < end:
-            self._file.seek(at)  # another reader may be elsewhere
-            line = self._file.readline()
-            at += len(line)
-            yield line.decode()
+        for number in range(*self._places.get(code, (0, 0))):
+            yield self._lines[number].decode()
 
 
 def finding_of(line: str) -> LintFinding:
@@ -143,14 +130,11 @@ def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintF
 
 def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
     """Return the counts of a level's codes."""
-    return {code: count for code, count in counts.items() if _level_of(code) == level}
+    # A check that is not installed counts as a warning.
+    levels = {code: CHECKS[code].level if code in CHECKS else WARNING for code in counts}
+    return {code: count for code, count in counts.items() if levels[code] == level}
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:
     """Return the number of findings of a level, given the counts by code."""
     return sum(only_level(counts, level).values())
-
-
-def _level_of(code: str) -> str:
-    """Return the level of a code; a check that is not installed counts as a warning."""
-    return CHECKS[code].level if code in CHECKS else WARNING

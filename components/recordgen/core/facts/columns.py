@@ -416,18 +416,19 @@ def content_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def together(
-    rows: Columns, builder: FactsBuilder, annotations: Iterable[Any], sample: int = 0
+def with_facts(
+    rows: Columns, builder: FactsBuilder, noted: Iterable[Any], lines: Iterable[Any], sample: int
 ) -> Columns:
     """Return the facts of a shard: of its planned rows, in the order of the builder.
 
-    ``annotations`` are those of the rows, in parts; None for parts that the builder has.
-    ``sample`` rows are kept whole, in addition to those that the builder names.
+    ``noted`` are the annotations of the rows for checks, in parts; None for parts that the builder
+    has. Of the whole annotations, the ``lines`` of tables, ``sample`` are kept, in addition to
+    those that the builder names.
     """
-    parts = [pa.array(part, pa.string()) for part in annotations if part is not None]
+    parts = [pa.array(part, pa.string()) for part in noted if part is not None]
     unknown = [pa.nulls(len(rows), pa.string())]
-    noted = pa.chunked_array(parts or builder.annotations or unknown, pa.string())
-    found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], noted)
+    annotations = pa.chunked_array(parts or builder.annotations or unknown, pa.string())
+    found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], annotations)
     facts = builder.columns()
     for name in facts.column_names:
         found = found.append_column(name, facts[name])
@@ -436,8 +437,8 @@ def together(
     if sample:
         kept, is_sampled = builder.kept(sample)
         places[kept] = np.arange(len(kept))
-        texts = rows["annotation"].take(pa.array(kept)).combine_chunks()
+        texts = pa.chunked_array([*lines], pa.string()).take(pa.array(kept)).combine_chunks()
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
-    return found.cast(WITH_ROWS).combine_chunks()  # without the memory of the rows
+    return found.cast(WITH_ROWS)

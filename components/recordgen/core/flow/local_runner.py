@@ -26,19 +26,19 @@ from itertools import chain, islice, tee
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from sys import getsizeof
-from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import KILLED, has_python, map_in_order, share_threads, start_main
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
+from recordgen.storage.spool import Spool
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3
 
 # Values of groups that wait in memory: rows of tables, and as much again for messages and objects.
-_BYTES_IN_MEMORY = 32 << 20
+_BYTES_IN_MEMORY = 16 << 20
 
 
 class LocalRunner:
@@ -97,26 +97,21 @@ def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
 def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
     """Yield the values of each key, in their order; only some of them wait in memory."""
     found: dict[Any, list[Any]] = {}
-    places = defaultdict[Any, list[int]](list)  # where the earlier values of a key are in the file
-    size = 0
-    with SpooledTemporaryFile(1) as file:  # on the disk from its first byte on
-        for key, value in elements:
-            found.setdefault(key, []).append(value)
-            size += getsizeof(value)
-            if size > _BYTES_IN_MEMORY:
-                for key, values in found.items():
-                    if values:
-                        places[key].append(file.tell())
-                        pickle.dump(values, file)
-                        values.clear()
-                size = 0
-        while found:
-            key = next(iter(found))
-            earlier = list[Any]()
-            for start in places.pop(key, ()):
-                file.seek(start)
-                earlier += pickle.load(file)
-            yield key, earlier + found.pop(key)  # free as soon as the group is processed
+    places = defaultdict[Any, list[int]](list)  # numbers of the earlier values of a key
+    size, spool = 0, Spool()
+    for key, value in elements:
+        found.setdefault(key, []).append(value)
+        size += getsizeof(value)
+        if size > _BYTES_IN_MEMORY:
+            for key, values in found.items():
+                if values:
+                    places[key].append(spool.add(pickle.dumps(values)))
+                    values.clear()
+            size = 0
+    while found:
+        key = next(iter(found))
+        earlier = [value for at in places.pop(key, ()) for value in pickle.loads(spool[at])]
+        yield key, earlier + found.pop(key)  # free as soon as the group is processed
 
 
 class Task(NamedTuple):

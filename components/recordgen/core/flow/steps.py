@@ -450,13 +450,12 @@ class WorkOnShards(Step):
         [outline] = element[1]
         if self._vocabulary is None:
             self._vocabulary = self.staging.read_vocabulary()
+        heartbeat = self.staging.heartbeat(outline.split, outline.index)
         rows = self.staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
-        heartbeat = self.staging.heartbeat(task.split, task.index)
         result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = rows.payload_bytes
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
-        del task, rows  # the facts need as much memory
         self.staging.write_result(result, outline.index)
         self.count(
             {

@@ -20,10 +20,9 @@ from recordgen.core.rows.columns import (
     PlannedBatch,
     in_planned_order,
     packed,
-    together,
-    unpacked,
+    read_streams,
 )
-from recordgen.core.rows.row import Group, PlannedRow
+from recordgen.core.rows.row import Group
 from recordgen.rejects import Reject
 
 
@@ -44,7 +43,7 @@ class Block:
 
 
 def _unpickled(kind: type[Block], data: bytes) -> Block:
-    [columns] = unpacked(data)
+    [columns] = read_streams(data)
     return kind(columns)
 
 
@@ -164,12 +163,16 @@ class ShardOutline:
 def encode_bucket(
     groups: Mapping[Group, Columns],
 ) -> tuple[bytes, Mapping[Group, Sequence[FileBlock]]]:
-    """Return the content of a bucket file, and its blocks by group."""
+    """Return the content of a bucket file, and its blocks by group.
+
+    Rows with the same sort key, which are in one bucket, are in the order of their uris and files.
+    """
     blocks: dict[Group, list[FileBlock]] = {}
     contents: list[bytes] = []
     for group, columns in groups.items():
-        for start in range(0, len(columns), _BLOCK_ROWS):
-            some = PlannedBatch(columns.slice(start, _BLOCK_ROWS))
+        ordered = in_planned_order(columns)
+        for start in range(0, len(ordered), _BLOCK_ROWS):
+            some = PlannedBatch(ordered.slice(start, _BLOCK_ROWS))
             contents.append(packed(some.columns))
             found = FileBlock(len(contents[-1]), some.payload_bytes)
             blocks.setdefault(group, []).append(found)
@@ -210,23 +213,19 @@ def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
     byte_ranges.append(following)
 
 
-def planned_rows(outline: ShardOutline, contents: Iterable[bytes]) -> Columns:
-    """Return the rows of a shard, in order, given the contents of its byte ranges.
+def planned_rows(outline: ShardOutline, contents: Iterable[bytes]) -> Iterator[Columns]:
+    """Yield the rows of a shard in parts, in order, given the contents of its byte ranges.
 
     A row belongs to the shard that contains its first byte if the group's payloads are laid end to
-    end: shards are contiguous ranges, equal in bytes. Rows with the same sort key are in the order
-    of their uris and import files.
+    end: shards are contiguous ranges, equal in bytes.
     """
     group, index = outline.group, outline.index
-    found = []
     for byte_range, content in zip(outline.byte_ranges, contents, strict=True):
         offset = byte_range.start
-        for block in unpacked(content):
+        for block in read_streams(content):
             ends = offset + np.cumsum(block["bytes"].to_numpy())
             starts = [offset, *ends[:-1].tolist()]
             first = bisect_left(starts, index, key=group.shard_at)
             last = bisect_right(starts, index, key=group.shard_at)
-            if first < last:
-                found.append(block.slice(first, last - first))
+            yield block.slice(first, max(0, last - first))
             offset = int(ends[-1])
-    return in_planned_order(together(PlannedRow, found))

@@ -168,6 +168,18 @@ def in_order(columns: Columns) -> Columns:
     return columns.take(pa.array(np.lexsort((keys[0], source, *keys[1:]))))
 
 
+def evenly(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
+    """Yield planned rows of several parts in parts of ``rows`` rows; the last has the rest."""
+    waiting = together(PlannedRow, ())
+    for part in parts:
+        waiting = together(PlannedRow, [waiting, part])
+        while len(waiting) >= rows:
+            yield waiting.slice(0, rows)
+            waiting = waiting.slice(rows)
+    if len(waiting):
+        yield waiting
+
+
 def in_planned_order(columns: Columns) -> Columns:
     """Return planned rows, which are sorted by ``sort_key``, sorted also by uri and import file.
 
@@ -183,20 +195,19 @@ def in_planned_order(columns: Columns) -> Columns:
 
 
 class PlannedBatch:
-    """Planned rows, in order. Columns, rows and sizes are made when they are needed."""
+    """Planned rows, in order.
+
+    Attributes:
+        columns: the rows as columns, see :class:`recordgen.core.rows.row.PlannedRow`.
+    """
 
     def __init__(self, columns: Columns) -> None:
-        self._columns: Callable[[], Columns] = lambda: columns
+        self.columns = columns
         self._rows: Callable[[], Sequence[PlannedRow]] = lambda: [*rows_of(PlannedRow, columns)]
 
     @cached_property
-    def columns(self) -> Columns:
-        """The rows as columns, see :class:`recordgen.core.rows.row.PlannedRow`."""
-        return self._columns()
-
-    @cached_property
     def rows(self) -> Sequence[PlannedRow]:
-        """The rows one by one."""
+        """The rows one by one, made when they are needed."""
         return self._rows()
 
     @cached_property
@@ -206,24 +217,18 @@ class PlannedBatch:
 
     def slice(self, start: int, count: int) -> PlannedBatch:
         """Return some of the rows; slices share the tuples of :attr:`rows`."""
-        part = PlannedBatch(self.columns)
-        part._columns = lambda: self.columns.slice(start, count)
+        part = PlannedBatch(self.columns.slice(start, count))
         part._rows = lambda: self.rows[start : start + count]
         return part
 
 
 def packed(columns: Columns, head: bytes = b"") -> bytes:
-    """Return columns as bytes for :func:`unpacked`, after other bytes."""
+    """Return columns as bytes for :func:`read_streams`, after other bytes."""
     sink = io.BytesIO(head)  # unlike Arrow's own, it gives its bytes away without a copy
     sink.seek(len(head))
     with pa.ipc.new_stream(sink, columns.schema) as stream:
-        stream.write_table(columns.combine_chunks())
+        stream.write_table(columns.unify_dictionaries())
     return sink.getvalue()
-
-
-def unpacked(data: bytes | memoryview) -> Iterator[Columns]:
-    """Yield each of the packed columns in concatenated data."""
-    return read_streams(data)
 
 
 def joined(items: Any) -> memoryview:

@@ -52,7 +52,7 @@ from recordgen.core.planning.messages import (
     planned_rows,
 )
 from recordgen.core.planning.plan import Plan
-from recordgen.core.rows.columns import Columns, packed, unpacked
+from recordgen.core.rows.columns import Columns, packed, read_streams
 from recordgen.core.rows.row import Group
 from recordgen.core.shards import PlannedRows, ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, RunnerError, StorageError
@@ -487,7 +487,7 @@ def _without_key(line: bytes) -> bytes:
 
 def _unpacked(data: bytes | memoryview, path: str) -> Columns:
     with decoding(path):
-        [columns] = unpacked(data)
+        [columns] = read_streams(data)
         _ = columns.column_names  # Arrow decodes them when they are asked for
         return columns
 
