@@ -67,10 +67,7 @@ def test_all_labels_of_a_dataset_with_several_are_read(output):
         (dict(only=["red", "green"]), [0, 1, 2, 3]),
         (dict(only=["red", "green"], label_mode=None), [0, 1, 2, 3]),
         (dict(only=lambda record: tf.size(record["image/class/label"]) == 2), [1, 2]),
-        (
-            dict(only=lambda record: tf.size(record["image/class/text"]) == 0, label_mode=None),
-            [5],
-        ),
+        (dict(only=lambda it: tf.size(it["image/class/text"]) == 0, label_mode=None), [5]),
     ],
     ids=case_name,
 )

@@ -76,10 +76,7 @@ def read_labels(output):
         ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
         ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
         ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
-        (
-            {"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")},
-            {2: 1},
-        ),
+        ({"only": lambda it: tf.strings.regex_full_match(it["text"], r"text 2.*")}, {2: 1}),
     ],
 )
 def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
