@@ -217,6 +217,16 @@ def test_other_tools_records_may_lack_features(tmp_path):
     path = framed(tmp_path / "images.tfrecord", [image, {**image, "label": 3}])
     images = recordgen.source(path).images(8)
     assert [int(label) for _, label in images] == [-1, 3]
+    path = framed(tmp_path / "later.tfrecord", [image] * 20 + [{**image, "label": 3}])
+    with pytest.raises(RecordError, match="record 20: feature 'label'"):
+        list(recordgen.source(path).images(8))
+    edges = {"min": [0.0, 0.5], "max": [0.5, 1.0]}
+    boxes = {f"bbox/{side}{end}": edges[end] for side in "xy" for end in edges}
+    boxes |= {"class/label": [1, 2], "is_crowd": [0, 1]}
+    boxes = {f"image/object/{name}": values for name, values in boxes.items()}
+    path = framed(tmp_path / "boxes.tfrecord", [image] * 20 + [{**image, **boxes}])
+    images = recordgen.source(path).images(8, task="object_detection", columns="image=image")
+    assert [int(objects["count"]) for _, objects in images] == [0] * 20 + [1]
 
 
 def test_some_shards_of_an_output_keep_types_and_labels(tmp_path, converted):

@@ -270,6 +270,9 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
         assert labels.numpy().tolist() == expected
 
 
+OF_THREE = tf.distribute.InputContext(1, 0, 3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -280,12 +283,7 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
         (lambda out: input_fn(None), "source"),
         (lambda out: input_fn(out, split=["train"]), "split"),
         (lambda out: input_fn(out, batch_size=2**63), "64"),
-        (
-            lambda out: input_fn(
-                out, batch_size=32, input_context=tf.distribute.InputContext(1, 0, 3)
-            ),
-            "32",
-        ),
+        (lambda out: input_fn(out, batch_size=32, input_context=OF_THREE), "32"),
         (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
         (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
         (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "resize"),

@@ -195,6 +195,9 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
         list(dataset)
 
 
+LABELLED = {"image/encoded": b"", "image/class/label": 1}
+
+
 @pytest.mark.parametrize(
     ("record", "options", "error", "message"),
     [
@@ -204,18 +207,8 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
         ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
         ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
         ({"image/encoded": b""}, {}, DataError, r"a\.rec.*image/class/label"),
-        (
-            {"image/encoded": b"", "image/class/label": 1},
-            dict(vocabulary=["a"]),
-            DataError,
-            r"a\.rec.*image/class/text",
-        ),
-        (
-            {"image/encoded": b"", "image/class/label": 1},
-            dict(columns=["nothing"]),
-            UsageError,
-            r"columns.*a\.rec.*'nothing'",
-        ),
+        (LABELLED, dict(vocabulary=["a"]), DataError, r"a\.rec.*image/class/text"),
+        (LABELLED, dict(columns=["nothing"]), UsageError, r"columns.*a\.rec.*'nothing'"),
     ],
 )
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):

@@ -207,12 +207,16 @@ def test_a_feature_list_is_read_as_a_list_only(sequences):
 @pytest.mark.parametrize("name", ["id", "words"])
 def test_a_feature_list_that_begins_later_is_named(sequences, tmp_path, name):
     """What the first records are decides how features are read; another record is an error."""
-    plain = write_records(tmp_path / "0.rec", [example({"id": 1, "words": [b"w"]})] * 20)
+    text = {"id": 1, "number": 1, "words": [b"w"]}
+    plain = write_records(tmp_path / "0.rec", [example(text)] * 20)
     order = [plain, sequences] if name == "words" else [sequences, plain]
     spec = {"id": tf.io.VarLenFeature(tf.int64), "words": tf.io.RaggedFeature(tf.string)}
     data = read(order, feature_spec=spec)
     with pytest.raises(RecordError, match=f"{order[1]}: record [01]:"), named_errors(data):
         list(data)
+    options = dict(task="text_classification", columns="text=words,label=number")
+    with pytest.raises((RecordError, tf.errors.InvalidArgumentError), match="number"):
+        list(recordgen.load(order, **options)["train"])
 
 
 def test_a_missing_feature_has_its_default(tmp_path):
@@ -226,10 +230,8 @@ def test_dataset_json_describes_the_features_of_images(pets):
     """Without feature_spec, an output has all features of its task."""
     (row,) = read(pets, split="eval").take(1)
     assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}
-    assert tf.io.decode_jpeg(row["image/encoded"]).shape[:2] == (
-        row["image/height"],
-        row["image/width"],
-    )
+    sides = [row["image/height"], row["image/width"]]
+    assert [*tf.io.decode_jpeg(row["image/encoded"]).shape[:2]] == sides
 
 
 RAW = ["bool", "float16", "float64", "int8", "int16", "int32"]

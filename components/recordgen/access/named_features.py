@@ -64,7 +64,7 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
     if payload not in _ENDS:  # a task whose features have no other names
         return {}
     given = dict(pair.partition("=")[::2] for pair in columns.split(",") if pair)
-    there = {role for role in (payload, "label") for name in _features(role, task) if name in first}
+    there = {role for role in (payload, "label") for name in names_of(role, task) if name in first}
     if payload not in there and payload not in given and (columns or payload not in first):
         raise _not_understood(payload, first, path)
     if not columns:
@@ -77,7 +77,7 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
                 f"{path}: images are raw pixels in base64, as google/tensorflow-recorder writes "
                 f"them; convert the files once: recordgen convert {folder} NEW_FOLDER"
             )
-        known = _features(role, task)
+        known = names_of(role, task)
         if not known:
             raise UsageError(f"columns: {task} has no role {role!r}; roles: {', '.join(_ENDS)}")
         if name not in first:
@@ -97,10 +97,10 @@ def _is_base64(first: _Record) -> bool:
     )
 
 
-def _features(role: str, task: str) -> Sequence[str]:
+def names_of(role: str, task: str) -> Sequence[str]:
     """Return the features of a task with a role; for labels the numbers, then the texts."""
-    ends = _ENDS.get(role, ())
     names = TASKS[task].features
+    ends = _ENDS.get(role, ())
     return [n for e in ends for n in names if n == e or ("/" in e and n.endswith(f"/{e}"))]
 
 

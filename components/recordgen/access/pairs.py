@@ -13,7 +13,8 @@ import numpy as np
 from recordgen.access.batches import BatchedSequence, Item, together
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.decode import Decoder
-from recordgen.access.named_features import SHOWN, named_features, shown_features
+from recordgen.access.named_features import SHOWN, named_features, names_of, shown_features
+from recordgen.access.parse import Values
 from recordgen.access.records import Example, Records
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
@@ -112,6 +113,12 @@ def labelled(
     return Pairing(names, inputs, label, encoded)
 
 
+def _absent(values: Values) -> None:
+    """Check that a record of other tools lacks a feature, too. Raises: ValueError."""
+    if len(values):
+        raise ValueError(f"the first {SHOWN} records lack it; source[i] reads it")
+
+
 class Pairs(BatchedSequence[Item]):
     """The inputs and labels of a source: ``(uint8 [224, 224, 3], 3)``, ``("Good.", 1)``.
 
@@ -160,18 +167,23 @@ class Pairs(BatchedSequence[Item]):
                     f"{source!r}: the feature {own!r} holds texts, which nothing numbers; convert "
                     f"the records, name other columns, or read source[i]"
                 )
-        self.names = [each for each in self._pairing.features if each in there]
         if self._pairing.names[0] not in there:
             raise UsageError(
                 f"{source!r} has no feature {self._pairing.names[0]}, which {name} needs; read its "
                 f"examples with source[i]"
             )
         known_specs = source.features if is_ours else {**OBJECTS, **TASKS[name].features}
+        # Lists of other tools may begin after the first records.
+        later = () if source.features else [n for n, it in known_specs.items() if it.shape is None]
+        self.names = [each for each in self._pairing.features if each in there or each in later]
         specs = {each: known_specs[each] for each in self.names}
         for each, value in self._pairing.defaults.items():
             specs[each] = replace(specs[each], default=value)
         readers = source.readers(specs, is_text=True)
         self._readers = {stored.get(name, name): reader for name, reader in readers.items()}
+        if not source.features:
+            labels = {"label", *names_of("label", name)} - {*there, *self.names}
+            self._readers |= dict.fromkeys(labels, _absent)
         self._stored = stored
         self._to_item = self._item if stored or self._changes else self._pairing.item
         self.threads = source.threads

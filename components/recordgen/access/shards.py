@@ -46,10 +46,10 @@ class ShardFile:
         examples: the number of records; None if not counted.
         bytes: its size; None if unknown.
         label: the label that all examples share, "" if they have none; None if mixed or unknown.
+        digest: of its records, from ``dataset.json``; "" if unknown.
         is_gzip: whether it is compressed although its name does not end with ``.gz``.
         damage: the error message if the file is known to be damaged; else empty.
         is_missing: whether there is no such file, though ``dataset.json`` lists it.
-        digest: of its records, from ``dataset.json``; "" if unknown.
         version: of a local file: its size and time of modification when it was found; else "".
     """
 
@@ -57,10 +57,10 @@ class ShardFile:
     examples: int | None = None
     bytes: int | None = None
     label: str | None = None
+    digest: str = ""
     is_gzip: bool = False
     damage: str = ""
     is_missing: bool = False
-    digest: str = ""
     version: str = ""
 
     @property
@@ -272,14 +272,12 @@ def _with_damage(file: ShardFile) -> ShardFile:
         info = storage.info(file.path)
     except (FileNotFoundError, IsADirectoryError):  # the latter also for a pipe
         return replace(file, is_missing=True)
-    file = replace(file, version=f"{info.size}:{info.version}")
-    if info.size == file.bytes:
-        return file
     damage = (
         f"{file.path}: {info.size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
         f"changed after it was written; convert again"
     )
-    return replace(file, damage=damage)
+    version = f"{info.size}:{info.version}"
+    return replace(file, version=version, damage="" if info.size == file.bytes else damage)
 
 
 def _named(patterns: list[str]) -> ShardSet:
@@ -362,17 +360,11 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
     roots = ", ".join(root or "." for root, _ in found)
     split = splits.find_split(roots, split, list(dataset.splits))
     files = tuple(
-        ShardFile(
-            storage.join(root, shard.file),
-            shard.examples,
-            shard.bytes,
-            shard.label,
-            digest=shard.digest,
-        )
+        ShardFile(storage.join(root, it.file), it.examples, it.bytes, it.label, it.digest)
         for root, each in found
         if split in each.splits
-        for shard in each.splits[split].shards
-        if shard.examples
+        for it in each.splits[split].shards
+        if it.examples
     )
     renumbered = are_renumbered(dataset.labels, [each for _, each in found])
     checked = tuple(map(_with_damage, files))

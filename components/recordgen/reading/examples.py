@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -22,7 +21,7 @@ from recordgen.reading.foreign import check_first, first_records, with_lists
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
-from recordgen.reading.parsing import DTYPES, as_floats, checked, parsed_as, with_gaps
+from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, parser_for, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.registry import TASKS
@@ -115,8 +114,7 @@ def read_features(
 
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
-        read = tf.io.parse_example if shards.dataset is not None else partial(_parsed, lists)
-        parsed = as_floats(read(records, stored), floats)
+        parsed = as_floats(parser_for(shards.dataset, lists)(records, stored), floats)
         return {name: _restored(parsed[name], specs[name]) for name in stored}
 
     @as_written
@@ -163,28 +161,6 @@ def _lists(files: Sequence[str], stored: Mapping[str, Any]) -> Collection[str]:
                 f"are read as tf.io.RaggedFeature, VarLenFeature or FixedLenSequenceFeature"
             )
     return [name for name in stored if name in lists]
-
-
-def _parsed(lists: Collection[str], records: tf.Tensor, stored: Mapping[str, Any]) -> Any:
-    """Parse records, of which some features are ``lists`` of SequenceExamples.
-
-    Raises:
-        tf.errors.InvalidArgumentError: one of those is a single feature of a record, or another
-            one a list, which the first records do not show.
-    """
-    sequence = {name: stored[name] for name in lists}
-    context = {name: spec for name, spec in stored.items() if name not in lists}
-    no_lists, no_features = (
-        {name: tf.io.VarLenFeature(spec.dtype) for name, spec in of.items()}
-        for of in (context, sequence)
-    )
-    features, steps, _ = tf.io.parse_sequence_example(
-        records, context | no_features, sequence | no_lists
-    )
-    others = [*map(features.pop, no_features), *map(steps.pop, no_lists)]
-    is_right = tf.add_n([tf.size(each.values) for each in others]) == 0
-    message = "a record has a feature list where the first records have a feature, or none of these"
-    return checked(features | steps, is_right, message, *stored)
 
 
 def _with_gaps(shards: ShardSet) -> Collection[str]:

@@ -22,7 +22,7 @@ from recordgen.reading.class_masks import MaskTargets
 from recordgen.reading.classes import has_boxes
 from recordgen.reading.detection import BoxTargets
 from recordgen.reading.options import LabelOptions
-from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
+from recordgen.reading.parsing import parser_for, parsing_spec, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.targets import Targets
@@ -179,7 +179,7 @@ def keeping_labelled(
     spec = partial(_predicate_spec, plan, lists, stored, described, is_ours=is_ours(shards))
     is_wanted = None
     if isinstance(targets, Targets) and numbers.classes.filters:
-        is_wanted = partial(targets.is_wanted, stored=stored)
+        is_wanted = partial(targets.is_wanted, stored=stored, parse=parser_for(shards.dataset))
     return keeping(options.predicate, spec, is_wanted, partial(with_gaps, described))
 
 

@@ -24,7 +24,7 @@ from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.memory import IMAGES
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
-from recordgen.reading.parsing import parse_named, parsing_spec
+from recordgen.reading.parsing import parse_named, parser_for, parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     cached,
@@ -81,6 +81,7 @@ class ImageReading:
             self.targets = Targets(plan.classes, options)
         ours, names = is_ours(shards), tuple(self.targets.spec)
         self.extras, self.stored = check_record(shards, plan, options, names)
+        self.parse = parser_for(shards.dataset)
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         self.decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
@@ -137,7 +138,7 @@ class ImageReading:
         if self.plan.is_checked or self.has_raw:
             sizes = [features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
             wanted |= parsing_spec([*sizes, features.IMAGE_FORMAT] if self.has_raw else sizes)
-        parsed = parse_named(records, wanted, self.stored)
+        parsed = parse_named(records, wanted, self.stored, self.parse)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
             # As labels, features are parsed as lists; as extras, with their own shape.

@@ -245,13 +245,14 @@ class RecordOptions:
             )
         if self.epochs != ENDLESS:
             check_at_least(1, epochs=self.epochs)
-        if self.cache is not None and not (
-            isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
-        ):
+        is_path = isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
+        if self.cache is not None and not is_path:
             raise UsageError(
                 f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
             )
-        if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
+        is_pair = isinstance(self.shard, Sequence) and len(self.shard) == 2
+        is_pair = is_pair and all(map(is_integer, self.shard))
+        if not is_pair or not 0 <= self.shard[0] < self.shard[1]:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
             )
@@ -346,14 +347,12 @@ class LabelOptions(TaskOptions):
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
-        if self.vocabulary is not None:
-            check_list_of_names("vocabulary", self.vocabulary)
         if self.columns is not None and not self.roles:
             check_list_of_names("columns", self.columns)
-        if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
-            raise UsageError(
-                f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
-            )
+        if (names := self.vocabulary) is not None:
+            check_list_of_names("vocabulary", names)
+            if len(set(names)) < max(1, len(names)):
+                raise UsageError(f"vocabulary must name classes, each once (got {list(names)})")
         if self.label_mode is None and self.weights is not None:
             raise UsageError("weights need labels: choose another label_mode than None")
 
@@ -480,14 +479,12 @@ class EntityOptions(TaskOptions):
         if isinstance(self.padding, str):
             check_one_of("padding", self.padding, (AUTO, LONGEST))
             return
-        if is_integer(self.padding):
-            check_at_least(1, padding=self.padding)
-            return
+        lengths: Any = (self.padding,) if is_integer(self.padding) else self.padding
         expected = f"{AUTO!r}, {LONGEST!r}, a number or several numbers of tokens"
-        check_type(Sequence, expected, padding=self.padding)
-        for length in self.lengths:
+        check_type(Sequence, expected, padding=lengths)
+        for length in lengths:
             check_at_least(1, padding=length)
-        if sorted(set(self.lengths)) != list(self.lengths) or not self.lengths:
+        if sorted(set(lengths)) != list(lengths) or not lengths:
             raise UsageError(f"padding must be increasing lengths (got {self.padding!r})")
 
     @property
@@ -579,7 +576,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return int(value) if is_integer(value) else value
-
-
-def _are_two_integers(value: object) -> bool:
-    return isinstance(value, Sequence) and len(value) == 2 and all(map(is_integer, value))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import FeatureSpec
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
@@ -17,6 +19,9 @@ NO_WHOLE = -(1 << 63)
 
 #: The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
 DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+
+#: Parses serialised records (string [batch]) by a spec, as ``tf.io.parse_example`` does.
+Parse: TypeAlias = Callable[..., Any]
 
 
 def parsing_spec(
@@ -55,11 +60,38 @@ def parse_named(
     records: tf.Tensor,
     spec: Mapping[str, Any],
     stored: Mapping[str, str],
-    parse: Callable[..., Any] = tf.io.parse_example,
+    parse: Parse = tf.io.parse_example,
 ) -> dict[str, Any]:
     """Parse features by Recordgen's names; ``stored`` has those with another name in records."""
     found = parse(records, {stored.get(name, name): item for name, item in spec.items()})
     return {name: found[stored.get(name, name)] for name in spec}
+
+
+def parser_for(dataset: Dataset | None, lists: Collection[str] = ()) -> Parse:
+    """Return what parses the records of a dataset, or of other tools, of which some are lists."""
+    return tf.io.parse_example if dataset is not None else partial(_with_lists, lists)
+
+
+def _with_lists(lists: Collection[str], records: tf.Tensor, stored: Mapping[str, Any]) -> Any:
+    """Parse records, of which some features are ``lists`` of SequenceExamples.
+
+    Raises:
+        tf.errors.InvalidArgumentError: one of those is a single feature of a record, or another
+            one a list, which the first records do not show.
+    """
+    sequence = {name: stored[name] for name in lists}
+    context = {name: spec for name, spec in stored.items() if name not in lists}
+    no_lists, no_features = (
+        {name: tf.io.VarLenFeature(spec.dtype) for name, spec in of.items()}
+        for of in (context, sequence)
+    )
+    features, steps, _ = tf.io.parse_sequence_example(
+        records, context | no_features, sequence | no_lists
+    )
+    others = [*map(features.pop, no_features), *map(steps.pop, no_lists)]
+    is_right = tf.add_n([tf.size(each.values) for each in others]) == 0
+    message = "a record has a feature list where the first records have a feature, or none of these"
+    return checked(features | steps, is_right, message, *stored)
 
 
 def checked(values: Any, is_right: tf.Tensor, message: str, *shown: Any) -> Any:

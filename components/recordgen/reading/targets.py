@@ -11,7 +11,7 @@ from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import AUTO, LabelOptions
-from recordgen.reading.parsing import checked, parse_named
+from recordgen.reading.parsing import Parse, checked, parse_named
 
 # The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1
@@ -128,12 +128,17 @@ class Targets:
         dtypes = {self.numbers.text: self._text_dtype, self.numbers.label: tf.int64}
         return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
-    def is_wanted(self, record: tf.Tensor, stored: Mapping[str, str] = {}) -> tf.Tensor:
+    def is_wanted(
+        self,
+        record: tf.Tensor,
+        stored: Mapping[str, str] = {},
+        parse: Parse = tf.io.parse_example,
+    ) -> tf.Tensor:
         """Return (bool []) whether a serialised ``record`` (string []) has a label to read.
 
-        ``stored`` is as in :func:`recordgen.reading.parsing.parse_named`.
+        ``stored`` and ``parse`` are as in :func:`recordgen.reading.parsing.parse_named`.
         """
-        found = parse_named(record, self.spec, stored, tf.io.parse_single_example)
+        found = parse_named(record[None], self.spec, stored, parse)
         parsed = self._with_texts(found)
         return tf.reduce_any(self.numbers.are_wanted(parsed[self.numbers.chosen_by].values))
 
