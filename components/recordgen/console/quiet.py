@@ -21,8 +21,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from recordgen.core.ordered import beside
-
 _ALIVE_SECONDS = 5.0
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
@@ -89,6 +87,8 @@ def _ignore_warnings() -> None:
 @contextmanager
 def waiting(what: str, say: Callable[[str], object]) -> Iterator[None]:
     """Say every five seconds, until the block ends, what it does: ``loading TFX … 10 s``."""
+    from recordgen.core.ordered import beside  # whoever only imports Recordgen does not wait
+
     since = time.monotonic()
 
     def report(ended: threading.Event) -> None:
