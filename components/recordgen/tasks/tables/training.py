@@ -87,7 +87,7 @@ class TableTrainer(TaskTrainer):
     request = (EXAMPLES,)
 
     # Ten passes over few rows are too few steps; too many, and a network learns rows by heart.
-    least_steps = 2000
+    repeats = ((300, 200), (2000, 60))
     patience = 10
     learning_rate = 3e-3
     weight_decay = 1.0
