@@ -332,8 +332,8 @@ class TableTrainer(TaskTrainer):
         words = layer.get_vocabulary()
         rows = np.zeros(len(words), np.int64)
         for ids in map(layer, texts):
-            own = len(words) * np.arange(len(ids))[:, None] + ids.numpy()
-            rows += np.bincount(np.unique(own) % len(words), minlength=len(words))
+            once = tf.sparse.bincount(ids, axis=-1, binary_output=True)  # of each row
+            rows += np.bincount(once.indices[:, 1], minlength=len(words))
         known = [word for word, count in zip(words, rows, strict=True) if count > 1]
         layer.set_vocabulary([word for word in known if word not in _NO_WORDS] or ["-"])
         return layer
