@@ -42,7 +42,7 @@ from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
-from recordgen.training.model import Models, movement, of_any_batch, small_cnn
+from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import NOTHING, Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -262,18 +262,11 @@ class TableTrainer(TaskTrainer):
         model, saved = (
             keras.Model(inputs, mean_answer(each, self.are_classes)) for each in (trained, answers)
         )
-        return Models(self._augmented(model, inputs), saved)
+        return Models(augmented(model, self.config, self._moved) if self._images else model, saved)
 
-    def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
-        """Return ``model`` with the augmentation of image models before its images."""
-        if not self.config.moves or not self._images:
-            return model
-        again = {
-            name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
-            for name, item in inputs.items()
-        }
-        changed = {name: movement(self.config)(again[name]) for name in self._images}
-        return keras.Model(again, model({**again, **changed}))
+    def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return inputs whose images are moved."""
+        return inputs | {name: movement(self.config)(inputs[name]) for name in self._images}
 
     @cached_property
     def _moments(self) -> Moments:
