@@ -138,16 +138,16 @@ def test_dates_have_the_days_of_the_calendar(form):
 
 
 @pytest.mark.parametrize(
-    ("given", "epochs"), [({}, 167), ({"batch_size": 1}, 10), ({"epochs": 3}, 3)]
+    ("given", "epochs"),
+    [({}, 60), ({"batch_size": 6}, 50), ({"batch_size": 120}, 150), ({"epochs": 3}, 3)],
 )
 def test_few_rows_are_read_more_often(given, epochs, tmp_path):
-    """2,000 steps, where ten epochs were a few dozen; the setting has the last word."""
+    """2,000 steps in at most 60 epochs, or 300 in 200; the setting has the last word."""
     rows = [f"TRAIN,{number},c{number % 2}\n" for number in range(240)]
     (tmp_path / "a.csv").write_text("".join(["fold,n,cls\n", *rows]))
     output = str(tmp_path / "out")
     recordgen.convert(tmp_path / "a.csv", output, task="tabular", columns="split=fold,target=cls")
-    config = TrainingConfig(**{"batch_size": 20, **given})
-    made = TableTrainer(output, "train", read_dataset(output), config)
+    made = TableTrainer(output, "train", read_dataset(output), TrainingConfig(**given))
     assert made.settled().config.epochs == epochs
 
 

@@ -16,7 +16,7 @@ from recordgen.registry import TASKS
 # Keys of TFX's Trainer for Vertex AI, and of KerasTuner's Hyperband, between those of settings.
 _OTHER_PREFIXES = ("ai_platform_", "tuner/")
 SMALL_CNN = "small_cnn"
-EPOCHS, MOST_EPOCHS = 10, 200  # by default: of most trainings, and of few examples
+EPOCHS = 10  # by default, of many examples
 RATE = 1e-3  # of learning, by default
 IMAGENET = "imagenet"
 # Values of ``augment``.
@@ -94,7 +94,7 @@ class TrainingConfig:
         None,
         "passes over split train; a number of steps overrides it",
         metavar="N",
-        unset="10; for few examples up to 200, to make 300 steps, for tables 2,000",
+        unset="10; for few examples up to 200, to make 300 steps, or 60 for tables, to make 2,000",
     )
     frozen_epochs: int = option(
         0,

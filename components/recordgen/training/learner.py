@@ -23,7 +23,6 @@ from recordgen.training.config import (
     BALANCED,
     EPOCHS,
     LABEL,
-    MOST_EPOCHS,
     PHOTO,
     RATE,
     SCORES,
@@ -73,8 +72,8 @@ class TaskTrainer(ABC):
     #: Each step shrinks weights by this multiple of the learning rate; None: by nothing.
     weight_decay: ClassVar[float | None] = None
 
-    #: The fewest steps of a training whose epochs are not set, in at most MOST_EPOCHS.
-    least_steps: ClassVar[int] = 300
+    #: Few examples are read more often: for each pair of steps and epochs, until one is reached.
+    repeats: ClassVar[Sequence[tuple[int, int]]] = ((300, 200),)
 
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
@@ -107,8 +106,8 @@ class TaskTrainer(ABC):
         """Return the trainer with the settings that depend on the number of examples."""
         examples = steps_per_epoch(self.root, split=self.split, **{**self.reading, "batch_size": 1})
         batch_size = min(self.config.batch_size, examples)
-        few = math.ceil(self.least_steps * batch_size / examples)
-        epochs = self.config.epochs or max(EPOCHS, min(few, MOST_EPOCHS))
+        few = [min(math.ceil(n * batch_size / examples), most) for n, most in self.repeats]
+        epochs = self.config.epochs or max(EPOCHS, *few)
         rate = self.config.learning_rate or self.learning_rate
         config = replace(self.config, batch_size=batch_size, epochs=epochs, learning_rate=rate)
         return replace(self, config=config)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -57,16 +57,18 @@ def answer(
     return keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name=SCORES)(kept)
 
 
-def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
+def augmented(
+    model: keras.Model, config: TrainingConfig, move: Callable[[Any], Any] | None = None
+) -> keras.Model:
     """Return ``model`` behind random shifts, or also turns and zooms, for training.
 
-    They are not part of ``model``, so the saved model has no random number generators.
+    They are not part of ``model``, so the saved model has no random number generators. ``move``
+    changes the pixels among the inputs by :func:`movement`, if these are more than one image.
     """
     if not config.moves:
         return model
-    inputs = keras.Input(model.input_shape[1:], name="image")
-    outputs = model(movement(config)(inputs))
-    return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
+    outputs = model((move or movement(config))(model.input))
+    return keras.Model(model.input, outputs, name=f"augmented_{model.name}")
 
 
 def movement(config: TrainingConfig) -> keras.layers.Layer:

@@ -41,7 +41,7 @@ from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
-from recordgen.training.model import Models, movement, of_any_batch, small_cnn
+from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import NOTHING, Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -86,7 +86,7 @@ class TableTrainer(TaskTrainer):
     request = (EXAMPLES,)
 
     # Ten passes over few rows are too few steps; too many, and a network learns rows by heart.
-    least_steps = 2000
+    repeats = ((300, 200), (2000, 60))
     patience = 10
     learning_rate = 3e-3
     weight_decay = 1.0
@@ -261,18 +261,11 @@ class TableTrainer(TaskTrainer):
         model, saved = (
             keras.Model(inputs, mean_answer(each, self.are_classes)) for each in (trained, answers)
         )
-        return Models(self._augmented(model, inputs), saved)
+        return Models(augmented(model, self.config, self._moved) if self._images else model, saved)
 
-    def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
-        """Return ``model`` with the augmentation of image models before its images."""
-        if not self.config.moves or not self._images:
-            return model
-        again = {
-            name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
-            for name, item in inputs.items()
-        }
-        changed = {name: movement(self.config)(again[name]) for name in self._images}
-        return keras.Model(again, model({**again, **changed}))
+    def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return inputs whose images are moved."""
+        return inputs | {name: movement(self.config)(inputs[name]) for name in self._images}
 
     @cached_property
     def _moments(self) -> Moments:
@@ -331,8 +324,8 @@ class TableTrainer(TaskTrainer):
         words = layer.get_vocabulary()
         rows = np.zeros(len(words), np.int64)
         for ids in map(layer, texts):
-            own = len(words) * np.arange(len(ids))[:, None] + ids.numpy()
-            rows += np.bincount(np.unique(own) % len(words), minlength=len(words))
+            once = tf.sparse.bincount(ids, axis=-1, binary_output=True)  # of each row
+            rows += np.bincount(once.indices[:, 1], minlength=len(words))
         known = [word for word, count in zip(words, rows, strict=True) if count > 1]
         layer.set_vocabulary([word for word in known if word not in _NO_WORDS] or ["-"])
         return layer

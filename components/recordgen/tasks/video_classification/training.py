@@ -27,7 +27,7 @@ from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
 from recordgen.training.inputs import Root
 from recordgen.training.learner import OneLabel, in_order
-from recordgen.training.model import Models, answer, convolved, movement
+from recordgen.training.model import Models, answer, augmented, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
 
@@ -100,7 +100,17 @@ class VideoTrainer(OneLabel):
 
     def models(self) -> Models:
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
-        return Models(_augmented(model, self.config), model)
+        return Models(augmented(model, self.config, self._moved), model)
+
+    def _moved(self, clips: Any) -> Any:
+        """Return clips that are moved, all frames of a segment alike."""
+        (height, width), frames = self.config.size, self.config.frames
+        # Frames become channels of one image, and frames again.
+        image = keras.layers.Permute((2, 3, 1, 4))(clips)
+        image = keras.layers.Reshape((height, width, 3 * frames))(image)
+        image = movement(self.config)(image)
+        image = keras.layers.Reshape((height, width, frames, 3))(image)
+        return keras.layers.Permute((3, 1, 2, 4))(image)
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``video_bytes``, ``start``, ``end`` → ``labels``, ``scores`` (best first), ``error``."""
@@ -136,21 +146,6 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
     outputs = keras.layers.GlobalAveragePooling3D()(outputs)
     outputs = answer(outputs, config, classes, activation)
     return keras.Model(inputs, outputs, name="small_cnn_3d")
-
-
-def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
-    """Return ``model`` behind augmentation that is the same for all frames of a segment."""
-    if not config.moves:
-        return model
-    height, width = config.size
-    inputs = keras.Input(model.input_shape[1:], name="frames")
-    # Frames become channels of one image, and frames again.
-    image = keras.layers.Permute((2, 3, 1, 4))(inputs)
-    image = keras.layers.Reshape((height, width, 3 * config.frames))(image)
-    image = movement(config)(image)
-    image = keras.layers.Reshape((height, width, config.frames, 3))(image)
-    outputs = model(keras.layers.Permute((3, 1, 2, 4))(image))
-    return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
 def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
