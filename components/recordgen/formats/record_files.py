@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import posixpath
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -30,7 +30,6 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.formats import foreign_formats, objects, parquet, tfrecord, webdataset
 from recordgen.formats.csv_records import BLOCK_LINES, Item
-from recordgen.formats.declared_rows import declared_row
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
@@ -39,7 +38,8 @@ from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import json_value, list_items, text, top_items
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.pictures import Numbered, Problem, in_addresses
+from recordgen.formats.pictures import Numbered
+from recordgen.formats.record_rows import declared_rows, records_of, text_rows
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_items, table_of
@@ -48,10 +48,9 @@ from recordgen.formats.tfrecord import first_records, names_of, plain_value, rec
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
-from recordgen.tasks.texts.task import CONTENT_KEY
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
@@ -165,7 +164,7 @@ class RecordFiles(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         if isinstance(task, Declared):
-            yield from _declared_rows(_placed(file, task.table), file.path, task, given)
+            yield from declared_rows(_placed(file, task.table), file.path, task, given)
             return
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
@@ -175,7 +174,7 @@ class RecordFiles(Format):
                 yield from lines_of(_lines(table.names, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
-                yield from _text_rows(records, file.path, task, adjusted)
+                yield from text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
@@ -198,7 +197,7 @@ class RecordFiles(Format):
         """Yield the values of records; ``places`` gets those of their images by uri."""
         is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
         expected = f"an object with the keys {', '.join(names):.80}"
-        for item in _objects(records, file.path, expected, known if is_whole else None):
+        for item in records_of(records, file.path, expected, known if is_whole else None):
             if isinstance(item, Reject):
                 yield item
             else:
@@ -235,7 +234,7 @@ def _lines(names: Sequence[str], records: Numbered, source: str) -> Iterator[Ite
         except AnnotationError as exc:
             return line, exc.reject(source, line)
 
-    return table_items(map(fields, _objects(records, source, "an object")), source)
+    return table_items(map(fields, records_of(records, source, "an object")), source)
 
 
 def _table_of(files: Files, options: ConvertOptions) -> Table:
@@ -474,7 +473,7 @@ def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
         yield {name: column[number] for name, column in columns.items()}
 
 
-# --- texts with entities, outputs, and columns of a schema ---------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 _ENTITY = {
     features.ENTITY_START: "start",
@@ -516,65 +515,3 @@ def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Map
             dict(zip(_ENTITY.values(), each, strict=True)) for each in entities
         ]
     return record
-
-
-def _objects(
-    records: Numbered, source: str, what: str, keys: Set[str] | None = None
-) -> Iterator[tuple[int, Any] | Reject]:
-    """Yield the records that are objects, with some of the keys, and rejects of others.
-
-    ``what`` was expected.
-    """
-    for item in records:
-        if isinstance(item, Problem):
-            yield item.reject(source)
-        elif not isinstance(item[1], Mapping) or not (keys is None or item[1].keys() <= keys):
-            message = f"expected {what} (got {item[1]!r:.80})"
-            yield Reject(source, item[0], "", RejectCode.BAD_LINE.value, message)
-        else:
-            yield item
-
-
-def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments) -> Rows:
-    """Yield the rows of texts whose entities are objects."""
-    for item in _objects(records, source, "a text and its entities"):
-        if isinstance(item, Reject):
-            yield item
-            continue
-        line, record = item
-        entities = record.get(objects.ENTITIES) or []
-        if not (isinstance(entities, list) and all(isinstance(it, dict) for it in entities)):
-            message = f"expected a text and its entities (got {record!r:.80})"
-            yield Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-            continue
-        keys = {"startOffset": "start", "endOffset": "end", "displayName": "label"}
-        spans = [{key: it.get(name) for key, name in keys.items()} for it in entities]
-        try:
-            content = {CONTENT_KEY: record.get("text"), task.json_keys[0]: spans}
-            for each in task.from_record(content, adjusted):
-                if not isinstance(each, AnnotationError):  # raised, as there is one annotation
-                    yield Row(source, line, None, *each)
-        except AnnotationError as exc:
-            yield exc.reject(source, line)
-
-
-def _declared_rows(records: Numbered, source: str, task: Declared, given: Given) -> Rows:
-    """Yield the rows of records with the columns of a schema.
-
-    An image is its path, or a :class:`recordgen.formats.objects.StoredFile`, whose path is its uri.
-    """
-    columns = task.schema.columns
-    if given.group:
-        given.find_group([*columns], source)
-    for item in _objects(records, source, "an object with the columns of the schema"):
-        if isinstance(item, Reject):
-            yield item
-            continue
-        line, record = item
-        values = {name: record.get(name) for name in columns}
-        files = {name: values[name] for name in task.table.images}
-        stored = {name: it for name, it in files.items() if isinstance(it, objects.StoredFile)}
-        values |= {name: image.path for name, image in stored.items()}
-        places = (stored[name].place if name in stored else None for name in files)
-        group = str(values.get(given.group) or "")
-        yield declared_row(values, source, line, task, group, in_addresses([*places]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from tempfile import TemporaryFile
 from typing import IO
 from weakref import finalize
 
 from recordgen.errors import StorageError
+from recordgen.storage.local import read_at
 
 
 class Spool:
@@ -53,4 +53,4 @@ class Spool:
         start, end = self._ends[number : number + 2]
         if self._file is None or start >= self._stored:
             return bytes(self._last[start - self._stored : end - self._stored])
-        return os.pread(self._file.fileno(), end - start, start)
+        return read_at(self._file.fileno(), end - start, start)
