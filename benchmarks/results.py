@@ -226,7 +226,7 @@ def recordgen(contest: Contest, examples: Examples, training: Training, folder: 
     """Convert, train and evaluate as a pipeline does; return the score."""
     from recordgen import convert
     from recordgen.core.dataset.manifest import read_dataset
-    from recordgen.kubeflow.models import evaluate
+    from recordgen.kubeflow.models import evaluation_of
     from recordgen.training import run_fn
 
     output, model = str(folder / "out"), str(folder / "model")
@@ -243,7 +243,7 @@ def recordgen(contest: Contest, examples: Examples, training: Training, folder: 
             model_run_dir=str(folder / "logs"),
         )
     )
-    found = evaluate(model, output, read_dataset(output), "test")
+    found = evaluation_of(model, output, read_dataset(output), "test")
     if found.examples != examples.in_test.sum():
         raise RuntimeError(f"{found.examples} of {examples.in_test.sum()} examples were answered")
     return found.score

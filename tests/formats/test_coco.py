@@ -218,6 +218,8 @@ def test_annotations_without_shapes_are_labels_of_whole_images(
 
 def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):
     """One shape makes a document one of boxes; documents of both kinds stop, and name the first."""
+    polygons = [{**label(at, 2), "tags": []} for at in (1, 2)]
+    assert not outcome({"a.json": coco(A, B, boxes=polygons)}, *AB).rejected
     polygons = [{**label(at, 2), "poly": [4, 5, 8, 5, 8, 9]} for at in (1, 2)]
     assert {*outcome({"a.json": coco(A, B, boxes=polygons)}, *AB).rejected} == {*AB}
     found = outcome({"a.json": coco(A, B, boxes=[label(1, 2), box(2, 2, 0, 0, 40, 20)])}, *AB)

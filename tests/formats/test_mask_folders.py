@@ -215,6 +215,7 @@ LISTS = [
     ("train.txt val.txt", "./JPEGImages/a1b.jpg", ""),
     ("ImageSets/2017/val.txt", "JPEGImages", ""),
     ("notes.txt", "a1b", None),
+    ("train_log.txt", "All JPEGImages were read", None),
     ("ImageSets/Segmentation/train.txt ImageSets/Main/train.txt", "a1b", None),
 ]
 

@@ -93,6 +93,17 @@ def test_files_of_splits_without_a_header_are_read_together(tmp_path):
     assert result.dataset.rows.read == 2 * (ROWS + 1)
 
 
+def test_a_file_without_rows_beside_others(tmp_path):
+    """It hides no proposal for the others."""
+    (tmp_path / "a.jsonl").write_text('{"foo": "Good and cheap", "baz": "praise"}\n')
+    (tmp_path / "b.jsonl").touch()
+    found = refusal(recordgen.check, f"{tmp_path}/*.jsonl")
+    assert (found.source, found.options) == (
+        f"{tmp_path}/a.jsonl",
+        {"columns": "text=foo,label=baz"},
+    )
+
+
 def test_columns_in_another_order_stop(tmp_path):
     """Tables are joined by position, so their columns must have one order."""
     files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}

@@ -153,6 +153,7 @@ STOPS = [
     ('a.csv', 'sold,count,kind\n2024-01-0{i} 12:00,{i},k{d}', {'columns': 'target=kind'}, 'tabular: (assigned) | 2024-01-00 12:00,0,k0 | None'),
     ('a.csv', 'path,grade,mask_1\n{i}.jpg,g{d},0', {'columns': 'path=path,label=grade'}, "image_classification: (assigned) | 0.jpg | 'g0'"),
     ('a.tsv', 'index\tsentence\n{i}\tThe river is long {i}', {'columns': 'text=sentence', 'labels': 'none'}, 'text_classification: (assigned) | The river is long 0 | '),
+    ('a.jsonl', '{{"0": "The river is long {i}", "1": "a{d}"}}', {'columns': 'text=0,label=1'}, "text_classification: (assigned) | The river is long 0 | 'a0'"),
     ('a.json', '{"0": {"text": "The river is long", "label": "a"}, "1": {"text": "It is cold", "label": "b"}}', {}, ''),
     ('a.jsonl', '{"lr": 0.1, "loss": 0.5, "top1": 3}\n{"lr": 0.1, "loss": 0.5}\n{"lr": 0.1, "loss": 0.5}', {}, ''),
     ('a.csv', 'label,1x1,1x2,1x3,2x1,2x2,2x3\n{d},0,255,7,0,0,{i}', {'columns': 'target=label'}, 'tabular: (assigned) | 0,0,255,7,0,0,0 | None'),

@@ -155,7 +155,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     component = load_step("evaluate", IMAGE)
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     alone = {"serving_dir": f"{tmp_path}/nothing", "min_change": 0.5}  # there is no baseline
-    output = models.run(step_input(component, tmp_path, inputs, **alone))
+    output = models.evaluate(step_input(component, tmp_path, inputs, **alone))
     eval_split = read_dataset(digits).splits["eval"]
     assert output.parameters["examples"] == eval_split.examples
     assert 0.8 <= output.parameters["score"] <= 1
@@ -184,7 +184,7 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     def evaluated(**values):
         baseline = values.pop("inputs", {})
         inputs = {"dataset": digits, "model": model, **baseline}
-        output = models.run(step_input(component, tmp_path, inputs, **values))
+        output = models.evaluate(step_input(component, tmp_path, inputs, **values))
         return output.parameters["blessed"], output.metadata["metrics"]
 
     assert evaluated(min_score=1.01)[0] is False
@@ -243,7 +243,7 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
     """A split that does not exist is named."""
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(DataError, match=r"split.*'dev'"):
-        models.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
+        models.evaluate(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
 
 
 def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):

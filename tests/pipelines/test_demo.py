@@ -13,7 +13,7 @@ from pipelines.samples import sample_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.exports.lineage import find_lineage, lineage_lines
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from tests.bulk_inferrer import bulk_scores
 from tests.conftest import without_early_lines
 from tests.cpp_loader import CppModel
@@ -97,7 +97,7 @@ def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     dataset = read_dataset(found.uri)
     assert (dataset.task, dataset.examples) == (task, examples)
     score = float(re.search(rf"\n{measure} +(\d\.\d+) on eval\n", done.stdout)[1])
-    evaluation = evaluate(trained(workdir), found.uri, dataset, "eval")
+    evaluation = evaluation_of(trained(workdir), found.uri, dataset, "eval")
     assert score == pytest.approx(evaluation.score, abs=1e-4)
     assert score >= (least or 0)
     blessed = score >= sample_of(task).min_score

@@ -18,7 +18,7 @@ from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.inspection import find_examples, find_shards, inspect
 from recordgen.exports.report.render import render_report
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading import Tuning
 from recordgen.tasks.images.training import stored_images
 from tests.conftest import encoded, exif_of, noise
@@ -140,7 +140,7 @@ def opened(record):
 
 
 def evaluated(output):
-    return evaluate("no model", output, recordgen.read_dataset(output), "train")
+    return evaluation_of("no model", output, recordgen.read_dataset(output), "train")
 
 
 # functions that read images, and fail before they read one

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import Fetcher, PayloadStore
 from recordgen.tables.types import ColumnType
 from recordgen.tasks import Declared
 from tests.conftest import encoded, noise, stored_examples
@@ -191,6 +193,25 @@ def test_two_images_per_row(pairs, make_csv, tmp_path):
     assert again.unchanged
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
+
+
+def test_images_of_several_columns_are_fetched_ahead(make_images, tmp_path, monkeypatch):
+    """A row names them in its columns alone."""
+    far = MemoryFileSystem()
+    for image in make_images(2):
+        far.pipe(f"/two/{image.name}", image.read_bytes())
+    fetchers = []
+
+    def fetcher(store, paths):
+        fetchers.append(Fetcher(paths, store.limit, store.access))
+        return fetchers[-1]
+
+    monkeypatch.setattr(PayloadStore, "fetcher", fetcher)
+    names = sorted(f"memory:/{path}" for path in far.ls("/two", detail=False))
+    frame = pd.DataFrame({"left": names, "right": names[::-1], "kind": ["x", "y"]})
+    schema = {"left": "image", "right": "image", "kind": "label"}
+    recordgen.convert(frame, tmp_path / "out", schema=schema, allow="memory")
+    assert [each.is_far for each in fetchers] == [True] * len(fetchers) != []
 
 
 def test_two_images_of_which_one_is_called_image(make_images, tmp_path):

@@ -13,7 +13,7 @@ from recordgen import cli, tasks
 from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, Registry
 from recordgen.tasks import TASKS
@@ -204,6 +204,6 @@ def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, capsys):
     signature = tf.saved_model.load(model).signatures["serving_default"]
     same = signature(first=tf.constant(["A dog sings."]), second=tf.constant(["A dog sings."]))
     assert 0 < same["score"].numpy()[0] < 2
-    found = evaluate(model, output, recordgen.read_dataset(output), "eval")
+    found = evaluation_of(model, output, recordgen.read_dataset(output), "eval")
     assert (found.measure, found.examples) == ("r2", 15)
     assert found.score > 0.3

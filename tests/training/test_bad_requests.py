@@ -14,7 +14,7 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading.decoding import MOST_PIXELS
 from recordgen.registry import TASKS
 from recordgen.training import save
@@ -162,7 +162,7 @@ def test_a_model_without_answers_has_no_score(examples, tmp_path):
     model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
     save(model, str(tmp_path / "model"), examples)
     with pytest.raises(DataError, match="NaN"):
-        evaluate(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
+        evaluation_of(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
 
 
 def jpeg_size(data):

@@ -13,7 +13,7 @@ import tensorflow as tf
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables.training import (
     DATE,
     ROW_NAME,
@@ -57,7 +57,7 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0, "patience": 0}
     model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
-    found = evaluate(model, output, read_dataset(output), "eval")
+    found = evaluation_of(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
     logged = float(re.search(r"val_accuracy ([0-9.]+)", last)[1])
     assert found.score == pytest.approx(logged, abs=1e-4)

@@ -15,7 +15,7 @@ from pipelines.samples import sample_of
 from recordgen import convert, features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from recordgen.kubeflow.models import evaluate
+from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks import TASKS
 from recordgen.tasks.texts.tags import tag_names
 from recordgen.training import TrainingConfig
@@ -137,7 +137,7 @@ def test_a_model_learns_and_its_score_is_that_of_its_own_answers(trained):
     assert len(losses) == trained.case.settings["epochs"]
     assert losses[-1] < 0.75 * losses[0]
     dataset = read_dataset(trained.output)
-    found = evaluate(trained.model, trained.output, dataset, "eval")
+    found = evaluation_of(trained.model, trained.output, dataset, "eval")
     assert found.score >= trained.case.least
     assert found.unknown == {}
     _, _, scores, truth = trained.answers()
@@ -178,7 +178,7 @@ RENAMED = [task for task, case in CASES.items() if case.renamed[0]]
 def test_labels_are_compared_by_name(task, trained_of, tmp_path):
     """A renamed label, which also changes the numbers of others, is unknown; others keep scores."""
     trained, (old, new) = trained_of(task), CASES[task].renamed
-    known = evaluate(trained.model, trained.output, read_dataset(trained.output), "eval")
+    known = evaluation_of(trained.model, trained.output, read_dataset(trained.output), "eval")
     folder = tmp_path / "renamed"
     made = shutil.ignore_patterns("out", "model", "logs")
     shutil.copytree(trained.source.parent, folder, ignore=made)
@@ -186,7 +186,7 @@ def test_labels_are_compared_by_name(task, trained_of, tmp_path):
         (folder / name).write_text((folder / name).read_text().replace(old, new))
     output = converted(folder / trained.source.name, tmp_path / "out", task)
     other = read_dataset(output)
-    found = evaluate(trained.model, output, other, "eval")
+    found = evaluation_of(trained.model, output, other, "eval")
     [label] = set(other.labels) - set(read_dataset(trained.output).labels)
     [(unknown, count)] = found.unknown.items()
     assert (unknown, count > 0) == (label, True)
@@ -208,7 +208,7 @@ def test_examples_without_labels_have_no_score(task, row, trained_of, tmp_path):
     output = str(tmp_path / "out")
     convert(str(trained.source.with_name("unlabelled.csv")), output, task=task)
     with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluate(trained.model, output, read_dataset(output), "eval")
+        evaluation_of(trained.model, output, read_dataset(output), "eval")
 
 
 REQUESTS = {

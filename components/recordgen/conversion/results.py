@@ -58,6 +58,10 @@ class PartResult:
     is_committed: bool = False
 
 
+def _no_findings() -> Lint:
+    return Lint({}, {}, (), lambda _: iter(()))
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CheckResult(Shown):
     """The result of a check: what a conversion would write.
@@ -79,7 +83,7 @@ class CheckResult(Shown):
     counts: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     detection: Detection | None = None
-    lint: Lint = field(default_factory=lambda: Lint({}, {}, (), lambda _: iter(())))
+    lint: Lint = field(default_factory=_no_findings)
     phases: Mapping[str, float] = field(default_factory=dict)
 
 

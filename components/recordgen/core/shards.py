@@ -36,8 +36,8 @@ from recordgen.core.rows.columns import (
     together,
     values_of,
 )
-from recordgen.core.rows.row import PlannedRow, is_content_uri, requested_uris, with_uri
-from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task
+from recordgen.core.rows.row import PlannedRow, requested_uris, with_uri
+from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task, count_labels
 from recordgen.rejects import Reject
 from recordgen.storage.spool import Spool
 from recordgen.version import __version__
@@ -59,9 +59,6 @@ _BATCHES_FROM_AFAR = 64
 _ROWS_AT_ONCE = 1000
 
 _ANNOTATION = PlannedRow._fields.index("annotation")
-
-# Columns that name payloads.
-_NAMING = ("source", "uri", "annotation")
 
 
 class PlannedRows:
@@ -92,26 +89,40 @@ class PlannedRows:
         for columns in self._in_turn():
             yield columns["annotation"].combine_chunks()
 
-    def identity(self, task: Task) -> bytes | None:
-        """Return a digest of everything in the rows that affects their examples.
+    def identity(self, vocabulary: Vocabulary, task: Task) -> bytes | None:
+        """Return a digest of everything besides the options that affects the rows' examples.
 
         Import files and lines are not part of it: only rejects name them. None if storage cannot
         distinguish a payload from its replacement.
         """
-        said = hashlib.sha256()
+        said, labels = hashlib.sha256(), set[str]()
         for columns in self._in_turn():
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
                 for content in content_of(columns[name]):
                     said.update(content)
             if task.names_payloads:
-                sources, uris, annotations = (values_of(columns[name]) for name in _NAMING)
-                stored = task.stored_uris(uris, annotations)
+                labels.update(count_labels(columns["annotation"], task))
+                stored = self._stored_uris(columns, task)
                 if not _are_versioned(columns, stored):
                     return None
-                places = zip(stored, sources, strict=True)
+                places = zip(stored, values_of(columns["source"]), strict=True)
                 paths = [[storage.resolve(uri, each) for uri in mine] for mine, each in places]
                 said.update(json.dumps(paths).encode())
+        # Of small rows, finding the labels costs more than it saves.
+        names = sorted(labels) if task.names_payloads else vocabulary.names
+        said.update(json.dumps([(name, vocabulary.index(name)) for name in names]).encode())
         return said.digest()
+
+    def _stored_uris(self, columns: Columns, task: Payloads) -> Sequence[Sequence[str]]:
+        return task.stored_uris(values_of(columns["uri"]), values_of(columns["annotation"]))
+
+    def _paths(self, task: Payloads) -> Iterator[str]:
+        """Yield where payloads are in storage."""
+        for columns in self._in_turn():
+            for uris, source in zip(
+                self._stored_uris(columns, task), values_of(columns["source"]), strict=True
+            ):
+                yield from (storage.resolve(uri, source) for uri in uris)
 
     def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[Columns]:
         """Yield the rows in parts: an Arrow array holds at most 2 GB of text."""
@@ -151,9 +162,8 @@ class PlannedRows:
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
             return then(task.make(*started, vocabulary, conversion.payloads))
 
-        named = zip(*(values_of(self.columns[name]) for name in _NAMING[:2]), strict=True)
-        paths = (storage.resolve(uri, source) for source, uri in named if not is_content_uri(uri))
-        with conversion.store.fetcher(paths if task.names_payloads else ()) as fetcher:
+        paths = self._paths(task) if task.names_payloads else ()
+        with conversion.store.fetcher(paths) as fetcher:
             yield from map_in_order(
                 make,
                 map(start, self._batches(threads, task.batch_rows)),
@@ -256,8 +266,8 @@ class ShardTask:
         # images that took too long must get the time that a later run allows.
         payloads = conversion.payloads
         extra = [payloads.needs_looks, payloads.needs_rows, payloads.limit.seconds]
-        known = [__version__, ENCODERS, recorded, place, vocabulary.names, *extra]
-        identity = self.rows.identity(conversion.task)
+        known = [__version__, ENCODERS, recorded, place, *extra]
+        identity = self.rows.identity(vocabulary, conversion.task)
         if identity is None:
             return ""
         return hashlib.sha256(json.dumps(known).encode() + identity).hexdigest()

@@ -33,7 +33,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
-from recordgen.formats.json_values import json_value, mapping
+from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single
 from recordgen.formats.refusal import stop
@@ -175,12 +175,16 @@ def parse_line(
 def parse_object(raw: bytes) -> Mapping[str, Any]:
     """Return the JSON object of a line. Raises: AnnotationError."""
     text = decode_line(raw, "line", "is this a JSONL file?")
+    problem = ""
     try:
-        return mapping(json_value(text.removeprefix("\ufeff")), "the value")
+        found = json_value(text.removeprefix("\ufeff"))
     except ValueError as exc:
-        start = ascii(raw[:80].decode("utf-8", "replace"))
-        message = f"each line must be one JSON object ({exc}): {start}"
-        raise AnnotationError(RejectCode.BAD_LINE, message) from exc
+        found, problem = None, f" ({exc})"
+    if isinstance(found, dict):
+        return found
+    start = ascii(raw[:80].decode("utf-8", "replace"))
+    message = f"each line must be one JSON object{problem}: {start}"
+    raise AnnotationError(RejectCode.BAD_LINE, message)
 
 
 def _readable(raw: bytes) -> Mapping[str, Any]:

@@ -307,11 +307,15 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
 
 
 def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
-    """Return whether a folder has most names of all others, in several forms: thumbnails."""
-    others = set().union(*(each for each in folders if each is not folder))
-    copies = others & folder.keys()
-    forms = {_DIGITS.sub("#", stem) for stem in copies}
-    return len(folders) > 2 and len(forms) > 1 and len(copies) * 2 > len(others)
+    """Return whether a folder has most names of all others, such as thumbnails.
+
+    Each of the others must have names of its own form, since classes are often numbered alike.
+    """
+    others = [each for each in folders if each is not folder]
+    copies = [stem for each in others for stem in each if stem in folder]
+    forms = [{_DIGITS.sub("#", stem) for stem in each} for each in others]
+    have_own = len(set().union(*forms)) == sum(map(len, forms))
+    return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
 
 
 def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:

@@ -173,7 +173,8 @@ class CocoDocument:
     def _add_annotation(self, item: Mapping[str, Any]) -> None:
         found = Annotation.of(item)
         self.used.add(str(found.category))
-        is_shape = any(isinstance(value, list) for value in item.values())  # or one of other tools
+        # Or one of other tools.
+        is_shape = any(isinstance(value, list) and value for value in item.values())
         self.has_shapes = self.has_shapes or is_shape or not _SHAPES.isdisjoint(item)
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:

@@ -250,7 +250,6 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
 
     Raises: NotUnderstoodError: one names an image; what it says would be lost.
     """
-    parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
     has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
         is_list = not has_own and _is_list(name)
@@ -258,7 +257,7 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
         if name in evidence.documents or not is_other:
             continue
         head = listing.head(name)
-        if names_images(head, listing.images) or (is_list and stems_in(head, parts)):
+        if names_images(head, listing.images) or (is_list and _lists_images(head, listing)):
             pairs = _lists_of_pairs(listing, name) if is_list else ""
             raise NotUnderstoodError(
                 f"{listing.root}: {name} names images, too, and the source may have the format "
@@ -272,6 +271,13 @@ def _is_list(name: str) -> bool:
     """Return whether the name of a text says that it lists the files of a split."""
     base = posixpath.basename(name)
     return base.lower().endswith(_LISTS) and split_in_name(base) is not None
+
+
+def _lists_images(head: bytes, listing: Listing) -> bool:
+    """Return whether most lines of a text begin with the name of an image, or of its folder."""
+    parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
+    first = [line.split()[0] for line in head.splitlines() if line.strip()]
+    return sum(bool(stems_in(word, parts)) for word in first) * 2 > len(first)
 
 
 def _lists_of_pairs(listing: Listing, name: str) -> str:

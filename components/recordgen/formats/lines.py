@@ -111,7 +111,8 @@ def _not_decoded(exc: UnicodeDecodeError, where: str, name: str, *, is_given: bo
     byte = exc.object[exc.start]
     source = "encoding=" if is_given else "its byte order mark shows "
     what = f"byte {byte:#04x} is not {name} ({source}{name}; {exc.reason})"
-    return SourceError(f"{where}: {what}; give another --encoding, or save the file as UTF-8")
+    remedy = "give another --encoding, or save" if is_given else "save"
+    return SourceError(f"{where}: {what}; {remedy} the file as UTF-8")
 
 
 def _check_nuls(head: bytes, source: str) -> None:

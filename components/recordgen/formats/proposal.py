@@ -165,7 +165,8 @@ def propose(
         return found
     columns = _Columns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
-    is_record = not header and (any(map(is_media, names)) or all(map(str.isdecimal, names)))
+    are_numbers = not header and all(map(str.isdecimal, names))
+    is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
     if is_record:
         return {}  # an object whose keys are files, or numbers of rows
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]

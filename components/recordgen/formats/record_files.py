@@ -407,8 +407,8 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))
-    if not all(isinstance(record, dict) for record in first):
-        raise _no_rows(path, f"whose items are no objects (got {first[0]!r:.80})")
+    if others := [record for record in first if not isinstance(record, dict)]:
+        raise _no_rows(path, f"with an item that is no object (got {others[0]!r:.80})")
     return _named(chain(first, records))
 
 

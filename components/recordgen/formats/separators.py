@@ -108,7 +108,9 @@ def _check_bytes(first: bytes, where: str) -> None:
         what = "lines must end with LF or CR LF (got CR); save the file as CSV UTF-8"
         raise SourceError(f"{where}: {what}")
     if _JSON.match(first):
-        raise NotUnderstoodError(f"{where}: JSON is read as CSV", options={"format": "jsonl"})
+        raise NotUnderstoodError(
+            f"{where}: this line is JSON, but the file is read as CSV", options={"format": "jsonl"}
+        )
 
 
 def _check_lines(texts: Sequence[str], where: str) -> None:

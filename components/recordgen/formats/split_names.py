@@ -159,4 +159,4 @@ def numbered_split(name: str, values: Set[str]) -> str:
     if not values or not is_numbered:
         return ""
     shown = ", ".join(sorted(values))
-    return f"the column {name!r} numbers splits ({shown}); write TRAIN, VALIDATION or TEST"
+    return f"the column {name!r} says splits by {shown}; write TRAIN, VALIDATION or TEST"

@@ -258,7 +258,7 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
 
 def _keys(head: Head) -> Collection[str]:
     """Return the names of the columns of a file, or the keys of its first object."""
-    return head.objects[0][1].keys() if head.objects else head.rows[0]
+    return head.objects[0][1].keys() if head.objects else next(iter(head.rows), ())
 
 
 def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:

@@ -427,7 +427,9 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
         raise ValueError("a box with a confidence is a prediction; pass the labels")
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         if max(numbers) >= 2:  # the visibility of a keypoint
-            raise ValueError("a point is outside of the image; keypoints need kpt_shape")
+            raise ValueError(
+                "a point is outside of the image; keypoints need kpt_shape in data.yaml"
+            )
         xs, ys = numbers[::2], numbers[1::2]
         polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)

@@ -25,7 +25,7 @@ STEPS = {
     "check": "convert:check",
     "statistics": "statistics:run",
     "train": "models:train",
-    "evaluate": "models:run",
+    "evaluate": "models:evaluate",
     "push": "models:push",
 }
 

@@ -151,19 +151,19 @@ class Evaluation:
         )
 
 
-def run(step: StepInput) -> StepOutput:
+def evaluate(step: StepInput) -> StepOutput:
     """Evaluate the input ``model`` on a split of the input ``dataset``, and a baseline, if any.
 
     The baseline is the model of the input ``baseline``, or the newest one in ``serving_dir``. The
     model is blessed if its score is at least ``min_score``, and better than the baseline's by at
     least ``min_change``, which may be negative.
 
-    Raises: SourceError: there is no dataset; DataError: as :func:`evaluate`.
+    Raises: SourceError: there is no dataset; DataError: as :func:`evaluation_of`.
     """
     values = step.values("split", "serving_dir", "min_score", "min_change")
     root = step.path("dataset")
     dataset, split = read_dataset(root), str(values.get("split", EVAL))
-    found = evaluate(step.path("model"), root, dataset, split)
+    found = evaluation_of(step.path("model"), root, dataset, split)
     logs.said(
         f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples:,} examples "
         f"of {split}"
@@ -182,7 +182,7 @@ def run(step: StepInput) -> StepOutput:
     compared = {}
     is_good = found.score >= values.get("min_score", 0)
     if baseline := step.paths("baseline")[:1] or newest_version(values.get("serving_dir", "")):
-        before = evaluate(baseline[0], root, dataset, split).score
+        before = evaluation_of(baseline[0], root, dataset, split).score
         compared = {"baseline": before, "change": found.score - before}
         is_good = is_good and found.score - before >= values.get("min_change", 0)
         logs.said(f"baseline {baseline[0]}: {found.measure} {before:.4f}")
@@ -194,7 +194,7 @@ def run(step: StepInput) -> StepOutput:
     )
 
 
-def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluation:
+def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluation:
     """Evaluate a SavedModel of :mod:`recordgen.training` on the examples of ``split``.
 
     Labels are compared by their texts, because the model's dataset may number them differently. A

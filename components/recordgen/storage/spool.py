@@ -41,9 +41,11 @@ class Spool:
             if self._file is None:
                 self._file = TemporaryFile(buffering=0)  # noqa: SIM115, closed with the spool
                 finalize(self, self._file.close)
-            rest = memoryview(self._last)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            self._file.seek(self._stored)
+            with memoryview(self._last) as data:
+                written = 0
+                while written < len(data):
+                    written += self._file.write(data[written:])
         except OSError as exc:
             raise StorageError(f"large data need a temporary file: {exc}; set TMPDIR") from exc
         self._stored += len(self._last)

@@ -122,7 +122,7 @@ KEYPOINT = 3
 class Mask(NamedTuple):
     """The pixels of an object."""
 
-    counts: str  # COCO's compressed runs, see masks
+    counts: str  # COCO's compressed runs, see recordgen.subjects.masks
     height: int  # of the picture, in pixels
     width: int  # of the picture, in pixels
 

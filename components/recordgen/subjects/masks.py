@@ -4,7 +4,7 @@
 numbers of classes; :data:`IGNORED` is no class. TensorFlow turns a palette into its colours, so
 masks have none.
 
-The mask of an object has run lengths, as in COCO. Mask count down each column, from left to
+The mask of an object has run lengths, as in COCO. Pixels count down each column, from left to
 right; runs of 0 and 1 alternate, the first is of 0:
 
     0 1        runs 2, 1, 1; as COCO's compressed text "211"

@@ -297,6 +297,7 @@ CHANGES = {
     "an image's time": Change(lambda images, source: images[7].touch(), 1),
     "an image": Change(_replace_image, 1),
     "a label": Change(_relabel("dog"), 1),
+    "a new label": Change(_relabel("zebra"), 1),  # behind all others
     "labels' numbers": Change(_relabel("ant"), None),  # "ant" sorts before all others
     "a split's reason": Change(_name_split, None),
     "a row more": Change(_add_row, None),

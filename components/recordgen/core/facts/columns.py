@@ -416,6 +416,15 @@ def content_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
+def _taken(parts: Iterable[Any], indexes: RowIndices) -> Iterator[Any]:
+    """Yield some texts of several parts, given their ascending indexes in all of them."""
+    start = 0
+    for part in parts:
+        first, last = np.searchsorted(indexes, [start, start + len(part)])
+        yield part.take(pa.array(indexes[first:last] - start))
+        start += len(part)
+
+
 def with_facts(
     rows: Columns, builder: FactsBuilder, noted: Iterable[Any], lines: Iterable[Any], sample: int
 ) -> Columns:
@@ -437,7 +446,7 @@ def with_facts(
     if sample:
         kept, is_sampled = builder.kept(sample)
         places[kept] = np.arange(len(kept))
-        texts = pa.chunked_array([*lines], pa.string()).take(pa.array(kept)).combine_chunks()
+        texts = pa.concat_arrays([texts, *_taken(lines, kept)])
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))

@@ -84,7 +84,7 @@ def check_label(label: str) -> str:
     if label.lower() in _MISSING:
         raise bad_annotation(
             f"the label {label!r} is what pandas or MySQL writes for a missing value; leave the "
-            f"field empty (pandas does, before astype(str)), or give a class of this name another",
+            f"field empty (pandas does, before astype(str)), or rename the class",
         )
     if len(label) > LABEL_LETTERS.most:
         raise bad_annotation(
