@@ -93,6 +93,16 @@ def test_files_of_splits_without_a_header_are_read_together(tmp_path):
     assert result.dataset.rows.read == 2 * (ROWS + 1)
 
 
+def test_a_file_without_labels_is_read_with_the_others(tmp_path):
+    """The column of its texts is proposed for all files, of which the others keep their labels."""
+    files = {"train.csv": ("text,label", "Good {n}.,{c}"), "test.csv": ("id,text", "{n},Fine {n}.")}
+    source = written(tmp_path, files)
+    found = refusal(recordgen.check, source)
+    assert (found.source, found.options) == ("", {"columns": "text=text"})  # all of them
+    [train, test] = recordgen.check(source, **found.options).dataset.splits.values()
+    assert (sum(train.labels.values()), test.unlabelled) == (ROWS, ROWS)
+
+
 def test_a_file_without_rows_beside_others(tmp_path):
     """It hides no proposal for the others."""
     (tmp_path / "a.jsonl").write_text('{"foo": "Good and cheap", "baz": "praise"}\n')

@@ -246,13 +246,17 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     try:
         yield
     except NotUnderstoodError as exc:
+        options, columns = {**exc.options}, exc.options.get("columns", "")
         is_alike = all(_keys(each) == _keys(head) for each in heads)
-        if "header=no" in exc.options.get("columns", ""):
+        if "header=no" in columns:
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
-        is_whole = len(heads) == 1 or (is_alike and "image_root" not in exc.options)
+        has_root, subject = "image_root" in options, columns.partition("=")[2]
+        if not (is_alike or has_root) and all(subject in _keys(each) for each in heads):
+            is_alike = bool(options.pop("labels", ""))  # which other files have
+        is_whole = len(heads) == 1 or (is_alike and not has_root)
         source = exc.source if is_whole else head.path
         raise NotUnderstoodError(
-            exc.reason, shown=exc.shown, options=exc.options, source=source
+            exc.reason, shown=exc.shown, options=options, source=source
         ) from None
 
 
