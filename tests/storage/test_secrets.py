@@ -19,6 +19,7 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen.cli import main
+from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow
@@ -438,6 +439,6 @@ def test_a_shard_stays_itself_however_its_rows_are_signed():
     def identity(signature):
         addresses = f'["https://host/1.png?sig={signature}"]'
         row = PlannedRow(1, "a.csv", 1, "https://host/1.png", None, 9, "v1", False, addresses)
-        return planned([row]).identity(ImageClassification())
+        return planned([row]).identity(Vocabulary("text", ()), ImageClassification())
 
     assert identity("monday") == identity("tuesday")
