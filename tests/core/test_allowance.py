@@ -112,6 +112,19 @@ def test_the_last_part_ends_the_allowance():
     assert state() == before
 
 
+def test_an_interrupt_at_the_end_leaves_no_limits(monkeypatch):
+    """The timer may end while limits are lifted: nobody would lift them later."""
+    set_timer = signal.setitimer
+
+    def late(*arguments):
+        signal.raise_signal(signal.SIGPROF)
+        return set_timer(*arguments)
+
+    with allowance.allowed():
+        monkeypatch.setattr(signal, "setitimer", late)
+    monkeypatch.undo()
+
+
 def test_a_reader_that_another_thread_collects_lifts_the_limits():
     """Nobody finishes it. Only the main thread may set handlers: that stays, without a timer."""
     before, handler = [*map(resource.getrlimit, LIMITS)], signal.getsignal(signal.SIGPROF)

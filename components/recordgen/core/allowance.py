@@ -56,7 +56,11 @@ class _Allowance:
         self._before = {
             kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)
         }
-        self._handler = signal.signal(signal.SIGPROF, self._interrupt)
+        self._handler = signal.getsignal(signal.SIGPROF)
+        self._is_over = False
+
+    def begin(self) -> None:
+        signal.signal(signal.SIGPROF, self._interrupt)
         self.apply()
 
     @property
@@ -88,7 +92,8 @@ class _Allowance:
             resource.setrlimit(kind, (most, hard))
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        raise self._error(f"{self._seconds:,.0f} s of processor time")
+        if not self._is_over:
+            raise self._error(f"{self._seconds:,.0f} s of processor time")
 
     def out_of_memory(self) -> SourceError:
         return self._error(f"{self._memory / 1e9:,.1f} GB of memory")
@@ -101,6 +106,7 @@ class _Allowance:
         )
 
     def close(self) -> None:
+        self._is_over = True  # an interrupt that is on its way would leave the limits
         signal.setitimer(signal.ITIMER_PROF, 0)
         for kind, limits in self._before.items():
             resource.setrlimit(kind, limits)
@@ -121,6 +127,7 @@ def allowed() -> Iterator[None]:
     allowance = _Allowance()
     _current.append(allowance)
     try:
+        allowance.begin()
         yield
     except MemoryError as exc:
         raise allowance.out_of_memory() from exc
@@ -142,8 +149,10 @@ def while_reading(parts: Iterable[_Item], size: int) -> Iterator[_Item]:
 
 def end() -> None:
     """Lift the limits, if there are any."""
-    while _current:
-        _current.pop().close()
+    for allowance in [*_current]:
+        allowance.close()
+        with suppress(ValueError):  # another thread has removed it
+            _current.remove(allowance)
 
 
 def grow(stored: int, unpacked: int) -> None:
