@@ -177,11 +177,7 @@ class TextParser(RowParser):
                 "split,text,label)"
             )
             return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
-        is_full = self._task.labelling != SEVERAL and len(used) == 3
-        # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
-        is_misspelt = _CAPITALS.fullmatch(first) and near_ml_use(first, 0.8)
-        may_have_ml_use = len(used) > 1 and (is_full or is_misspelt or field_kinds.is_file(used[1]))
-        if may_have_ml_use and not has_ml_use:
+        if len(used) > 1 and not has_ml_use and self._may_have_ml_use(used, first):
             try:
                 parse_ml_use(first)
             except ValueError as exc:
@@ -193,6 +189,14 @@ class TextParser(RowParser):
         ml_use, text = first if has_ml_use else "", "".join(subjects[:1])
         path, text = (text, "") if field_kinds.is_file(text) else ("", text)
         return self.to_row(ml_use, path, text, subjects[1:], source, line)
+
+    def _may_have_ml_use(self, used: Sequence[str], first: str) -> bool:
+        """Return whether the first field may be a slip for ML_USE."""
+        if self._task.labelling != SEVERAL and len(used) == 3:
+            return True
+        # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
+        is_near = _CAPITALS.fullmatch(first) is not None and near_ml_use(first, 0.8) is not None
+        return is_near or field_kinds.is_file(used[1])
 
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
