@@ -101,6 +101,10 @@ def test_a_file_without_labels_is_read_with_the_others(tmp_path):
     assert (found.source, found.options) == ("", {"columns": "text=text"})  # all of them
     [train, test] = recordgen.check(source, **found.options).dataset.splits.values()
     assert (sum(train.labels.values()), test.unlabelled) == (ROWS, ROWS)
+    files = {"a.csv": files["test.csv"], "b.csv": ("text,note", "Fine {n}.,x{n}")}
+    (tmp_path / "others").mkdir()
+    options = refusal(recordgen.check, written(tmp_path / "others", files)).options
+    assert options == {"columns": "text=text", "labels": "none"}
 
 
 def test_a_file_without_rows_beside_others(tmp_path):

@@ -919,6 +919,8 @@ def test_each_piece_for_which_there_is_no_room_is_an_error(monkeypatch):
     """The message names the variable that chooses the folder."""
     monkeypatch.setattr(spool, "TemporaryFile", partial(open, "/dev/full", "r+b"))
     full = spool.Spool()
+    caught = []  # tracebacks keep what was being written
     for _ in range(2):
-        with pytest.raises(StorageError, match="TMPDIR"):
+        with pytest.raises(StorageError, match="TMPDIR") as error:
             full.add(bytes(full.in_memory + 1))
+        caught.append(error)

@@ -246,18 +246,19 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     try:
         yield
     except NotUnderstoodError as exc:
-        options, columns = {**exc.options}, exc.options.get("columns", "")
+        columns, has_root = exc.options.get("columns", ""), "image_root" in exc.options
+        options = {**exc.options}
         is_alike = all(_keys(each) == _keys(head) for each in heads)
         if "header=no" in columns:
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
-        has_root, subject = "image_root" in options, columns.partition("=")[2]
-        if not (is_alike or has_root) and all(subject in _keys(each) for each in heads):
-            is_alike = bool(options.pop("labels", ""))  # which other files have
-        is_whole = len(heads) == 1 or (is_alike and not has_root)
-        source = exc.source if is_whole else head.path
-        raise NotUnderstoodError(
-            exc.reason, shown=exc.shown, options=options, source=source
-        ) from None
+        elif "labels" in options and not (is_alike or has_root):
+            # The column of texts, of which other files may have the labels.
+            is_alike = all(columns.partition("=")[2] in _keys(each) for each in heads)
+            if is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
+                del options["labels"]
+        source = exc.source if len(heads) == 1 or (is_alike and not has_root) else head.path
+        problem = NotUnderstoodError(exc.reason, shown=exc.shown, options=options, source=source)
+        raise problem from None
 
 
 def _keys(head: Head) -> Collection[str]:
