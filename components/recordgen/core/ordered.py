@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +37,7 @@ def default_threads(group: str = "/sys/fs/cgroup") -> int:
     return max(2, min(cores or 2, _cores_of_group(group)))
 
 
+@cache  # a run asks for each pool of threads
 def _cores_of_group(folder: str) -> int:
     """Return the cores that a control group (version 2 or 1) has time for, rounded up."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):

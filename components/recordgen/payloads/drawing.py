@@ -257,7 +257,7 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
 def _encoded(image: Image.Image, side: int) -> tuple[bytes, str]:
     image.draft(None, (side, side))
     small = to_8_bit(image)
-    small.thumbnail((side, side), Image.Resampling.LANCZOS)
+    small.thumbnail((side, side), Image.Resampling.HAMMING)  # half of the time of LANCZOS
     out = io.BytesIO()
     if max(small.size) <= _PIXEL_ART_SIDE:
         small.save(out, "PNG", optimize=True, exif=b"", icc_profile=None)

@@ -155,7 +155,8 @@ def mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
     """Return the rows of several parts in one table."""
-    return pa.concat_tables([_SCHEMAS[kind].empty_table(), *parts]).unify_dictionaries()
+    found = list(parts) or [_SCHEMAS[kind].empty_table()]
+    return pa.concat_tables(found).unify_dictionaries()
 
 
 def in_order(columns: Columns) -> Columns:
@@ -170,14 +171,15 @@ def in_order(columns: Columns) -> Columns:
 
 def evenly(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
     """Yield planned rows of several parts in parts of ``rows`` rows; the last has the rest."""
-    waiting = together(PlannedRow, ())
+    waiting: list[Columns] = []
     for part in parts:
-        waiting = together(PlannedRow, [waiting, part])
-        while len(waiting) >= rows:
-            yield waiting.slice(0, rows)
-            waiting = waiting.slice(rows)
-    if len(waiting):
-        yield waiting
+        waiting.append(part)
+        while sum(map(len, waiting)) >= rows:
+            whole = together(PlannedRow, waiting)
+            yield whole.slice(0, rows)
+            waiting = [whole.slice(rows)]
+    if any(map(len, waiting)):
+        yield together(PlannedRow, waiting)
 
 
 def in_planned_order(columns: Columns) -> Columns:
