@@ -175,7 +175,7 @@ def why_unusable(
             f"{len(rejects):,} of {read:,} rows were rejected, more than the allowed "
             f"{most:.2%} ({_by_reason(rejects)}), such as "
             f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
-            f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
+            f"{f'{hint}; ' if hint else ''}fix them or raise --max-reject-fraction",
             rejects=rejects,
             options=options,
         )

@@ -320,7 +320,8 @@ def _check_places(file: ImportFile) -> None:
         reason = "the first column numbers the tokens; give the columns of tokens and tags"
     else:
         return
-    raise NotUnderstoodError(f"{file.path}: {reason}", shown="\n".join(first), options=options)
+    shown = "\n".join(map(" | ".join, rows[:_SHOWN]))
+    raise NotUnderstoodError(f"{file.path}: {reason}", shown=shown, options=options)
 
 
 def _sentences(lines: Iterable[bytes], tag: int) -> Iterator[tuple[int, Sequence[bytes]]]:

@@ -539,7 +539,7 @@ class ConvertOptions:
         if self.stratify != "none" and (self.splits_by_content or self.grouping is not None):
             raise UsageError(
                 f"stratify=label cannot keep groups together: their rows may have several labels; "
-                f"give only one of stratify and group_by, or duplicates=drop for copies (got "
+                f"give only one of --stratify and --group-by, or duplicates=drop for copies (got "
                 f"group_by={self.group_by})"
             )
 

@@ -186,7 +186,7 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
     if others := found[EVAL] - moved:
         raise UsageError(
             f"eval_from={share} needs an empty split eval, but {others:,} other rows name it or "
-            f"were assigned to it; remove eval_from, or assign all rows without a split to train "
+            f"were assigned to it; remove --eval-from, or assign all rows without a split to train "
             f"with split=100"
         )
     if found and not base.shards and not found[share.split] + moved:
