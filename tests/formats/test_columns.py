@@ -3,6 +3,7 @@
 
 import csv
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -406,6 +407,22 @@ def test_a_value_that_python_has_not(times, kind, tmp_path):
         source.write_bytes(source.read_bytes().replace(b"time", b"t\x80me"))
     with pytest.raises(SourceError, match=source.name):
         Reading(source, columns="text=text,label=label")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_decimals_are_numbers(kind, tmp_path):
+    """Decimals, which databases give, are numbers of the kind that their digits show."""
+    numbers = [Decimal(number) for number in range(9)]
+    columns = {
+        "price": pa.array([number / 8 for number in numbers], pa.decimal128(9, 3)),
+        "count": pa.array(numbers, pa.decimal128(9, 0)),
+        "y": pa.array([number / 4 for number in numbers], pa.decimal128(9, 2)),
+    }
+    source = tmp_path / f"a.{kind}"
+    (parquet.write_table if kind == "parquet" else feather.write_feather)(pa.table(columns), source)
+    features = recordgen.check(source, columns="target=y").dataset.features
+    dtypes = {name: spec.dtype for name, spec in features.items()}
+    assert dtypes == {"price": "float32", "count": "int64", "y": "float32"}
 
 
 def test_an_arrow_file_that_announces_too_many_bytes_is_named(tmp_path):

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import Counter
+from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 
@@ -698,6 +699,8 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path):
             "n": [1, 2, 3],
             "gaps": [1.0, None, 3.0],
             "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "price": [Decimal("0.5"), None, Decimal("1E+2")],
+            "decimals": [Decimal(1), None, Decimal("3")],
             "marked": [1, "?", 3],
             "rare": pd.arrays.SparseArray([0, 0, 7]),
             "whole": [1.0, 2.0, 3.0],
@@ -711,14 +714,16 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path):
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
     assert dtypes == {
         "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "float32",
-        "nullable": "int64", "marked": "int64", "rare": "int64",
+        "nullable": "int64", "price": "float32", "decimals": "int64",
+        "marked": "int64", "rare": "int64",
         "whole": "float32", "x": "float32",
         "flag": "bytes", "kind": "bytes", "y": "int64",
     }  # fmt: skip
     found = {item["n"][0]: item for item in stored(tmp_path / "out")}
     assert found[1] == {
         "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1.0], "nullable": [1],
-        "marked": [1], "rare": [0], "whole": [1.0], "x": [pytest.approx(0.1)],
+        "price": [0.5], "decimals": [1], "marked": [1], "rare": [0],
+        "whole": [1.0], "x": [pytest.approx(0.1)],
         "flag": [b"True"], "kind": [b"a"], "y": [1],
     }  # fmt: skip
     assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}

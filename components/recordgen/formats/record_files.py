@@ -393,6 +393,8 @@ def _types(schema: Any) -> dict[str, str]:
     def dtype(kind: Any) -> str:
         if pa.types.is_integer(kind):
             return "int64"
+        if pa.types.is_decimal(kind):
+            return ""  # digits decide
         return "float32" if pa.types.is_floating(kind) else "bytes"
 
     return {field.name: dtype(field.type) for field in schema}
