@@ -218,7 +218,7 @@ def spread(draw):
 
 
 def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path):
-    """Far values of heavy tails are no outliers; one of a normal column is, beyond the threshold."""
+    """Far values of heavy tails are no outliers; one of a normal column is."""
     source = tmp_path / "rows.csv"
     columns = spread(random.Random(1))
     source.write_text(text_of(columns))

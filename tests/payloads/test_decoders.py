@@ -286,7 +286,7 @@ def test_pictures_without_pixels_are_refused_before_opening(name):
 
 
 def test_an_icon_decodes_its_largest_image_only():
-    """An icon is its largest image; the others need no budget."""
+    """An icon is its largest entry; the pixels of the other entries do not count."""
     entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
     at, head, body = 6 + 16 * 3, b"", b""
     for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:

@@ -99,7 +99,7 @@ ALIKE = [
 
 @pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
 def test_labels_that_cannot_be_shown(width, height, label, other):
-    """A label that the font lacks becomes its number; one without room is left out."""
+    """A label that the font lacks becomes its number; one without room is omitted."""
     pictures = [
         drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
         for text in (label, other, "another")

@@ -91,7 +91,7 @@ def test_strips_and_tiles_are_counted_in_both_byte_orders(order, tag):
 
 
 def test_the_sizes_of_an_icons_images_count():
-    """The limits on pixels and parts apply to the images inside an icon."""
+    """The limits on pixels and parts apply to the image that an icon holds."""
     png = encoded(noise(300, 200), "PNG")
     few = payload_settings(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"

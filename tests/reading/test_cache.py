@@ -143,7 +143,7 @@ OTHERS = [
 
 
 def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
-    """A cache file never serves a reading with other options, which gets what it would without."""
+    """A cache file never changes what a reading with other options returns."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
         options = {**SMALL, "scale": "uint8", **other}
