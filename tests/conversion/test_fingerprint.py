@@ -92,7 +92,7 @@ def test_a_missing_import_file_counts(data):
 
 
 def test_the_last_image_of_several_windows_counts(tmp_path):
-    """Each image counts, however many rows come before it."""
+    """A change of any image changes the fingerprint, however many rows precede it."""
     rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     before = fingerprint(tmp_path)
@@ -132,7 +132,7 @@ def test_each_reason_for_no_version_has_its_own_word(tmp_path):
 
 
 def test_every_image_of_a_row_counts(data):
-    """Each image of a row with several counts."""
+    """A change of any image of a row with several changes the fingerprint."""
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
     files = [ImportFile(str(data / "pairs.csv"))]

@@ -36,7 +36,7 @@ READ = [
 
 @pytest.mark.parametrize(("lines", "boxes", "adjusted"), READ)
 def test_boxes(lines, boxes, adjusted, outcome):
-    """Each positive line is a box with its class's name; negatives, gaps and cuts are handled."""
+    """Each line is a box with the name of its class; lines of confidence 0 are skipped."""
     found = outcome(document(*lines, line("b")), "train/a.jpg", "train/b.jpg")
     there = {} if boxes is None else {"train/a.jpg": boxes}
     assert found.task == "object_detection"

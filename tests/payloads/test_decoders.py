@@ -281,7 +281,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_pictures_without_pixels_are_refused_before_opening(name):
-    """A picture with a side of 0 is corrupt."""
+    """A picture with a side of 0 is refused as corrupt before it is opened."""
     assert refusal(EMPTY[name], partial(draw_boxes, boxes=())) == "corrupt"
 
 

@@ -174,7 +174,7 @@ def test_nothing_is_changed_unless_asked(pets):
 
 
 def test_photo_means_a_random_window_mirroring_and_light(pets):
-    """``augment="photo"`` is short for a random crop, mirroring and 10 % of light, bit for bit."""
+    """``augment="photo"`` is a random crop, mirroring, and 10 % of brightness and contrast."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
     by_hand = dict(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))

@@ -84,7 +84,7 @@ def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
-    """A cell holds one box: the second of two with a common centre cell is lost."""
+    """A cell holds one box: one of two with a common centre cell is lost."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     _, _, scores = decoded(cells, 2, (64, 64), 2)

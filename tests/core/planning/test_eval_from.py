@@ -64,7 +64,7 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
 
 
 def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
-    """A dataset without eval suggests ``eval_from``; rows assigned to a named test are a warning."""
+    """A dataset without eval suggests ``eval_from``; assigning rows to a named test warns."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert main(["check", named, "--task=video_classification"]) == 0
     assert "eval_from=train:10" in capsys.readouterr().out
