@@ -199,6 +199,14 @@ def test_cells_that_are_no_text(value):
     assert (reject.line, reject.uri) == (1, "a")
 
 
+@pytest.mark.parametrize("source", [pd.Series(["1.jpg"] * 99), {"uri": ["1.jpg"] * 99}, [], None])
+def test_a_source_of_another_type_is_named_briefly(source):
+    """What is no path and no frame is a UsageError with its type, however much it holds."""
+    with pytest.raises(UsageError, match=type(source).__name__) as caught:
+        recordgen.check(source)
+    assert len(str(caught.value)) < 300
+
+
 def test_texts_as_bytes():
     """Bytes in UTF-8 are the text that they are in any other record; a table needs texts."""
     frame = pd.DataFrame({"image": [b"a.png"], "label": [b"x"]})

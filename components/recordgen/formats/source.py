@@ -51,13 +51,14 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
         return _open_frame(source, FrameImages(SOURCE), options)
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    if (
-        isinstance(paths, Sequence)
-        and paths
-        and all(isinstance(p, str | os.PathLike) for p in paths)
-    ):
+    are_paths = isinstance(paths, Sequence) and all(isinstance(p, str | os.PathLike) for p in paths)
+    if are_paths and paths:
         return open_files(find_import_files([os.fspath(path) for path in paths]), options)
-    raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
+    kind = type(source)
+    raise UsageError(
+        f"source must be a path, several paths or a DataFrame of pandas (got {source!r:.80}, of "
+        f"type {kind.__module__}.{kind.__name__})"
+    )
 
 
 def _open_frame(
