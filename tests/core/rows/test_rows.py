@@ -14,7 +14,10 @@ from recordgen.core.rows.row import (
     content_digest,
     content_uri,
     is_content_uri,
+    is_worth_naming,
+    name_within,
     placing,
+    row_name,
 )
 from recordgen.rejects import Finding, Reject, RejectCode, place_of, reject, to_lines
 from tests.planned import planned
@@ -82,6 +85,37 @@ def test_texts_have_uris(text):
     assert is_content_uri(uri)
     assert content_digest(uri) == hashlib.sha256(data).digest()
     assert not is_content_uri(f"gs://{uri}")
+
+
+@pytest.mark.parametrize("written", ["https://me:pw@host/rex.jpg?token=8f", r"C:\dogs\rex.jpg"])
+def test_an_image_in_a_container_is_named_by_its_row_and_file(written):
+    """The name holds no secret and no folder of another machine."""
+    assert name_within("a.parquet", 3, written) == "a.parquet/3/rex.jpg"
+    assert name_within("a.parquet", 3, "") == "a.parquet/3"
+
+
+# import file, uri, message, whether the uri adds to them
+NAMED = [
+    ("a.csv", "1.jpg", "it is empty", True),
+    ("a.csv", "1.jpg", "1.jpg is empty", False),
+    ("photos/", "1.jpg", "it is empty", False),
+    ("a.csv", content_uri("a"), "it is empty", False),
+]
+
+
+@pytest.mark.parametrize(("source", "uri", "message", "adds"), NAMED)
+def test_a_message_names_a_uri_once(source, uri, message, adds):
+    """A uri is shown beside its message and line if neither says it; a digest says nothing."""
+    assert is_worth_naming(Reject(source, 1, uri, "empty_file", message)) is adds
+
+
+def test_a_row_has_the_name_of_its_payload():
+    """A row without a uri, as of a table, has the name of its annotation."""
+    assert [row_name("1.jpg", "cat"), row_name("", "7,x"), row_name("", None)] == [
+        "1.jpg",
+        "7,x",
+        "",
+    ]
 
 
 # seed, name, place; a change of these would move the rows of every existing dataset
