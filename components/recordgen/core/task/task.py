@@ -49,7 +49,6 @@ class Declaration(ABC):
             :class:`recordgen.access.pairs.Pairing` describes, or None.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
-        sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
     """
 
     name: ClassVar[str]
@@ -59,7 +58,6 @@ class Declaration(ABC):
     pairing: ClassVar[str | None] = None
     trainer: ClassVar[str | None] = None
     measure: ClassVar[str | None] = None
-    sample: ClassVar[str | None] = None
 
     @classmethod
     def declared(cls, what: str) -> Any:

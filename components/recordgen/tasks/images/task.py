@@ -224,7 +224,6 @@ class ImageClassification(LabelledImage):
     labelling = ONE
     trainer = "recordgen.tasks.images.training:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.samples.digits:DIGITS"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
@@ -268,7 +267,6 @@ class ImageMultiLabel(LabelledImage):
     labelling = SEVERAL
     trainer = "recordgen.tasks.images.training:ManyImageLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.samples.digits:DIGIT_GROUPS"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return self.encoded(map(check_label, fields))

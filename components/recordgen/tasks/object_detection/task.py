@@ -128,7 +128,6 @@ class ObjectDetection(ImageTask):
     pairing = "recordgen.tasks.pairing:boxes"
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
-    sample = "pipelines.samples.digits:SCATTERED_DIGITS"
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"

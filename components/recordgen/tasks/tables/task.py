@@ -91,7 +91,6 @@ class Tabular(TableTask):
     csv_parser = "recordgen.formats.table_columns:TableParser"
     reading = "recordgen.tasks.tables.reading:TABLES"
     pairing = "recordgen.tasks.pairing:rows"
-    sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     facts = (ROWS,)
     batch_rows = 8192  # enough for Arrow, and few compared to the lines of a shard
@@ -204,7 +203,6 @@ class Declared(TableTask):
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
     reading = "recordgen.tasks.tables.reading:DECLARED"
     pairing = "recordgen.tasks.pairing:rows"
-    sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
     details_noun = "features"
     batch_rows = 16

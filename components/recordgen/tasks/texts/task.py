@@ -357,7 +357,6 @@ class TextClassification(OneLabel):
     name = "text_classification"
     expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
-    sample = "pipelines.samples.reviews:TOPICS"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         if (one := record.get("classificationAnnotation")) is not None:
@@ -381,7 +380,6 @@ class TextMultiLabel(LabelledText):
     labelling = SEVERAL
     trainer = "recordgen.tasks.texts.training:ManyTextLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.samples.reviews:TOPIC_SETS"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         return self.check_labels(display_names(record, *self.json_keys) + older_labels(record))
@@ -402,7 +400,6 @@ class TextSentiment(OneLabel):
     name = "text_sentiment"
     expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
-    sample = "pipelines.samples.reviews:SENTIMENTS"
 
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
