@@ -34,7 +34,7 @@ from recordgen import storage
 from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
-from recordgen.conversion.texts import events, inspected, summaries
+from recordgen.conversion.texts import summaries, tables
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -173,7 +173,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         **result.dataset.to_json(),
     }
     _show(args, values, summaries.conversion_summary(result))
-    events.converted(result)
+    summaries.log_converted(result)
     return 0
 
 
@@ -192,7 +192,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
     _show(args, summaries.plan_json(staged), summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
-    events.planned(staged, time.monotonic() - started, code)
+    summaries.log_planned(staged, time.monotonic() - started, code)
     return code
 
 
@@ -206,7 +206,7 @@ def _plan_parts(args: argparse.Namespace) -> int:
     where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
     values = {**where, **summaries.plan_json(staged)}
     _show(args, values, summaries.parts_summary(staged))
-    events.planned(staged, time.monotonic() - started, 0)
+    summaries.log_planned(staged, time.monotonic() - started, 0)
     return 0
 
 
@@ -252,7 +252,7 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint.is_bad:
         code = 1
-    events.checked(result, code)
+    summaries.log_checked(result, code)
     return code
 
 
@@ -295,7 +295,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
-    _show(args, [record.to_json() for record in found], inspected.records_table(found))
+    _show(args, [record.to_json() for record in found], tables.records_table(found))
     return 0
 
 
@@ -308,7 +308,7 @@ def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None
     written = [] if args.to is None else found.extract(num, args.to)
     shown = [example.to_json() for example in examples]
     values = {"count": len(found), "examples": shown, "written": written}
-    _show(args, values, inspected.examples_table(examples, len(found)), written)
+    _show(args, values, tables.examples_table(examples, len(found)), written)
     return 0
 
 
@@ -328,7 +328,6 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.conversion.texts.differences import difference_summary
     from recordgen.exports.diff import diff
 
     found = diff(args.old, args.new, by=args.by)
@@ -336,7 +335,7 @@ def _diff(args: argparse.Namespace) -> int:
         with terminal.output():
             sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
-        terminal.show(difference_summary(found))
+        terminal.show(tables.difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return int(any(reasons.get(name, False) for name in args.fail_on.split(",")))
 

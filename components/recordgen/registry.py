@@ -98,9 +98,9 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
 #: The import paths of Recordgen's own exports, in the order in which they are listed.
 OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
-    "croissant": "recordgen.exports.croissant:Croissant",
-    "tfdv": "recordgen.exports.tfdv:Tfdv",
-    "card": "recordgen.exports.card:Card",
+    "croissant": "recordgen.exports.descriptions:Croissant",
+    "tfdv": "recordgen.exports.descriptions:Tfdv",
+    "card": "recordgen.exports.descriptions:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
     "openlineage": "recordgen.exports.openlineage:OpenLineage",
     "index": "recordgen.exports.index:Index",

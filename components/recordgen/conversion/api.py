@@ -19,7 +19,6 @@ from recordgen.conversion.appending import find_existing, task_there
 from recordgen.conversion.committing import Mode, committed, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.texts import events
 from recordgen.conversion.texts.warned import warn_about
 from recordgen.conversion.work import Work, checked, read_outcome, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
@@ -152,7 +151,9 @@ def logged(
     """Log the detection of an opened source if there is a ``progress``; return the source."""
     detection = opened[0].detection
     if progress is not None and detection is not None:
-        events.detected(detection)
+        from recordgen.conversion.texts.summaries import log_detected  # for a progress
+
+        log_detected(detection)
     return opened
 
 

@@ -17,7 +17,7 @@ from recordgen.console import logs
 from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
 from recordgen.conversion.committing import fatal_findings, why_unusable
 from recordgen.conversion.fingerprint import image_fingerprint
-from recordgen.conversion.texts import events
+from recordgen.conversion.texts.summaries import log_checked, log_converted
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers
@@ -54,7 +54,7 @@ def run(step: StepInput) -> StepOutput:
     result = convert_files(files, output, options, new_runner=runner_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
-    events.converted(result)
+    log_converted(result)
     return StepOutput(
         counts_of(result.dataset),
         {
@@ -159,7 +159,7 @@ def check(step: StepInput) -> StepOutput:
         raise with_rejects(error, result.rejects)
     if lint.fatal:
         raise LintError(f"{fatal_findings(lint)}; fix the data, or change fail_on; see {folder}")
-    events.checked(result, exit_code=0)
+    log_checked(result, exit_code=0)
     metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
     del metrics["bytes"]  # nothing was written
     return StepOutput(counts_of(dataset), {"metrics": metrics})

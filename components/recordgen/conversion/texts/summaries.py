@@ -1,17 +1,22 @@
-"""Summaries of all results, as text and as JSON: what commands print, and ``print(result)``."""
+"""Summaries of all results: what commands print and log, and ``print(result)``.
+
+docs/running.md lists the events of the log.
+"""
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from recordgen.console import logs
 from recordgen.console.terminal import aligned, escaped, one_line
-from recordgen.conversion.texts.differences import difference_summary
+from recordgen.conversion.texts.tables import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_worth_naming
-from recordgen.core.runs import counters
+from recordgen.core.runs.counters import EXAMPLES_WRITTEN, SHARD_BYTES, total_counts
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
@@ -46,10 +51,10 @@ _SPLITS_SHOWN = 12
 def conversion_summary(result: ConversionResult) -> str:
     """Return the summary of a conversion."""
     dataset = result.dataset
-    examples = result.counts[counters.EXAMPLES_WRITTEN]
+    examples = result.counts[EXAMPLES_WRITTEN]
     done = "Nothing to do: compared" if result.unchanged else "Converted"
     nouns = nouns_of(dataset)
-    size = dataset.bytes if result.unchanged else result.counts[counters.SHARD_BYTES]
+    size = dataset.bytes if result.unchanged else result.counts[SHARD_BYTES]
     lines = [
         f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
         f"{result.seconds:.1f} s, {_rate(examples, result.seconds)} {nouns}/s",
@@ -382,3 +387,55 @@ SUMMARIES: Mapping[str, Callable[[Any], str]] = {
     "PlanResult": plan_summary,
     "WriteResult": written_summary,
 }
+
+
+# --- events of the log ---------------------------------------------------------------------------
+
+
+def log_detected(detection: Detection) -> None:
+    """Log how the source is read, before the run begins."""
+    task, found = detection.options.task, detection.form
+    shown = [f"reading {task} from {found}"]
+    if detection.found_by_name:
+        root = detection.options.image_root
+        shown.append(f"{detection.found_by_name:,} paths found below {root} by name so far")
+    logs.event("detected", "; ".join([*shown, *map(str, detection.rows)]), detection.to_json())
+
+
+def log_planned(result: PlanResult, seconds: float, exit_code: int) -> None:
+    """Log the result of a plan that took some seconds."""
+    message, counts = f"{result.rows:,} of {result.read:,} rows planned", total_counts(result)
+    fields = {"seconds": round(seconds, 3), "exit_code": exit_code}
+    _log_end(message, counts, result.rejects, result.vocabulary.warnings, fields)
+
+
+def log_converted(result: ConversionResult) -> None:
+    """Log the result of a conversion."""
+    message = f"{result.dataset.examples:,} examples written to {result.output}"
+    _log_check(result, message, 0, output=result.output, digest=result.dataset.digest)
+
+
+def log_checked(result: CheckResult, exit_code: int) -> None:
+    """Log the result of a check."""
+    rows = f"{result.dataset.examples:,} of {result.dataset.rows.read:,} rows are usable"
+    _log_check(result, rows, exit_code)
+
+
+def _log_check(result: CheckResult, message: str, exit_code: int, **more: str) -> None:
+    fields: dict[str, Any] = {"seconds": round(result.seconds, 3), "exit_code": exit_code, **more}
+    if result.phases:
+        fields["phases"] = {name: round(took, 3) for name, took in result.phases.items()}
+    _log_end(message, result.counts, result.rejects, result.dataset.warnings, fields)
+
+
+def _log_end(
+    message: str,
+    counts: Mapping[str, int],
+    rejects: Sequence[Reject],
+    warnings: Sequence[str],
+    fields: Mapping[str, Any],
+) -> None:
+    """Log the warnings of a run, then one line with all counts and further fields."""
+    for text in warnings:
+        logs.event("warning", text, level=logging.WARNING)
+    logs.event("finished", message, {**counts, "rejected": logs.by_code(rejects), **fields})
