@@ -102,7 +102,7 @@ OWN_EXPORTS: Mapping[str, str] = {
     "tfdv": "recordgen.exports.descriptions:Tfdv",
     "card": "recordgen.exports.descriptions:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
-    "openlineage": "recordgen.exports.openlineage:OpenLineage",
+    "openlineage": "recordgen.exports.lineage:OpenLineage",
     "index": "recordgen.exports.index:Index",
     "tfds": "recordgen.exports.tfds:Tfds",
     "parquet": "recordgen.exports.parquet:Parquet",

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.terminal import AUTO, progress_for
-from recordgen.conversion.appending import find_existing, task_there
-from recordgen.conversion.committing import Mode, committed, opened_run
+from recordgen.conversion.committing import Mode, committed, facets_of, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
@@ -30,9 +29,9 @@ from recordgen.core.progress import Phases, Progress
 from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, OutputExistsError, UsageError
-from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
+from recordgen.lineage import conversion_events
 from recordgen.messages.masking import masked
 from recordgen.options import (
     ConvertOptions,
@@ -115,8 +114,11 @@ def open_for(
     """Open the source of a run that writes to ``output``. Raises: UsageError, SourceError."""
     if mode.overwrite and mode.append:
         raise UsageError("overwrite and append exclude each other; choose one")
-    given = task_there(output, options) if mode.append else options
-    opened, decided = logged(open_source(source, given), progress)
+    if mode.append:
+        from recordgen.conversion.appending import task_there
+
+        options = task_there(output, options)
+    opened, decided = logged(open_source(source, options), progress)
     if beam_args:
         from recordgen.beam.runners import need_reachable
 
@@ -190,14 +192,14 @@ def plan(
     Args and Raises: as :func:`convert`; ``append_to`` is the output to append to, if it holds a
     dataset.
     """
-    decoded = make_options(options)
     target = "" if append_to is None else storage.normal(os.fspath(append_to))
-    if target:
-        decoded = task_there(target, decoded)
     shown = progress_for(progress)
-    opened, decoded = logged(open_source(source, decoded), shown)
-    conversion, existing = conversion_of(decoded, opened.files), None
+    mode = Mode(overwrite=False, append=bool(target), resume=False)
+    opened, decided = open_for(source, target, make_options(options), mode, (), shown)
+    conversion, existing = conversion_of(decided, opened.files), None
     if target:
+        from recordgen.conversion.appending import find_existing
+
         existing = find_existing(target, conversion)
         opened.check_folder(existing)
     new_runner = local_runner_for(beam_args, "a dry run")

@@ -17,7 +17,6 @@ from recordgen.core.dataset.manifest import (
     Dataset,
     read_dataset,
 )
-from recordgen.core.facts.columns import Columns, with_kept
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import count_groups, values_of
@@ -180,8 +179,3 @@ def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) 
                 f"{path}: lists {count:,} examples in {shard.file}, but dataset.json "
                 f"{shard.examples:,}; convert all rows again, with --overwrite"
             )
-
-
-def read_group(group: ExistingGroup) -> Columns:
-    """Return the facts of existing examples. Raises: SourceError: they cannot be read."""
-    return with_kept(group.read())

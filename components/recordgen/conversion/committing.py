@@ -13,13 +13,18 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.console.stopping import check_stopped
-from recordgen.conversion.appending import check_can_append, find_existing
 from recordgen.conversion.examining import all_facts
 from recordgen.conversion.results import CheckResult, ConversionResult
 from recordgen.conversion.work import Work, checked, read_outcome
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.lint import Lint, LintFinding
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
+from recordgen.core.dataset.manifest import (
+    EXAMPLES_FILE,
+    FINDINGS_FILE,
+    LINT_FILE,
+    REJECTS_FILE,
+    Dataset,
+)
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.planning.appending import Existing, merge, merge_findings
 from recordgen.core.planning.plan import too_many
@@ -31,6 +36,7 @@ from recordgen.errors import DataError, LintError, NothingToConvertError, TooMan
 from recordgen.exports.export import CONVERTED, Output, described_names, exported, no_files
 from recordgen.formats.image_root import missing_hint
 from recordgen.formats.source import Source
+from recordgen.lineage import Facets
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.retries import unreachable_text
@@ -86,6 +92,13 @@ def side_files(
     }
 
 
+def facets_of(dataset: Dataset) -> Facets:
+    """Return what lineage says of a dataset; only a run that sends events asks for it."""
+    from recordgen.exports.lineage import facets_of
+
+    return facets_of(dataset)
+
+
 class Mode(NamedTuple):
     """What a run does with what its output holds; see :func:`recordgen.convert`."""
 
@@ -102,14 +115,18 @@ def opened_run(
 
     Raises: as :func:`open_run`; UsageError: the source does not suit the existing dataset.
     """
+    existing = None
     if mode.append:
+        from recordgen.conversion.appending import check_can_append, find_existing
+
         check_can_append(conversion.task)
         check_appendable(output)
     described = described_names()
     with open_run(output, **mode._asdict(), in_parts=in_parts, described=described) as run:
         if run.leftovers:
             _log.info("%s: resuming an interrupted run", masked(output))
-        existing = find_existing(output, conversion) if mode.append else None
+        if mode.append:
+            existing = find_existing(output, conversion)
         source.check_folder(existing)
         yield run, existing
 

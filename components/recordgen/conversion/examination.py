@@ -26,7 +26,6 @@ from recordgen.checks.check import (
     checks_of,
 )
 from recordgen.checks.selection import Selection
-from recordgen.conversion.appending import read_group
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.found import Place, write_sorted
@@ -213,7 +212,7 @@ class Stage(Step):
         )
 
     def _facts(self, place: str | ExistingGroup) -> Columns:
-        return self.staging.shard_facts(place) if isinstance(place, str) else read_group(place)
+        return self.staging.shard_facts(place) if isinstance(place, str) else place.facts()
 
     def left(self, batch: int, parts: Iterable[tuple[Key, Columns]]) -> Iterator[tuple[Key, Rows]]:
         """Write rows to one file for the next step, and yield where they are, by key."""

@@ -29,7 +29,6 @@ import pyarrow as pa
 from recordgen.checks import copies
 from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, ExampleFacts
 from recordgen.checks.copies import crowd_remarks
-from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import (
     BATCH,
     FOUND,
@@ -191,7 +190,8 @@ def all_facts(
 
     Raises: SourceError, StorageError: they cannot be read.
     """
-    yield from map(read_group, existing.groups if existing is not None else ())
+    for group in existing.groups if existing is not None else ():
+        yield group.facts()
     yield from map_in_order(
         lambda shard: staging.shard_facts(shard.file),
         shards,

@@ -19,7 +19,13 @@ from recordgen.beam.runners import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
-from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
+from recordgen.conversion.committing import (
+    Mode,
+    committed,
+    facets_of,
+    opened_run,
+    stop_unless_usable,
+)
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
@@ -60,10 +66,10 @@ from recordgen.core.runs.lease import (
 )
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
-from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source
+from recordgen.lineage import conversion_events
 from recordgen.messages import listed
 from recordgen.options import (
     OPTIONS,
