@@ -197,13 +197,32 @@ class Alike(NamedTuple):
 
 @dataclass(eq=False)
 class Stage(Step):
-    """A step of the checks, with the files that it reads and writes."""
+    """A step of the checks, with the files that it reads and writes.
+
+    It examines the messages of some keys, and passes on all others.
+    """
 
     shared: Examination
     staging: Staging = field(init=False)
 
     def __post_init__(self) -> None:
         self.staging = self.shared.staging
+
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield what the messages of a key become."""
+        key, messages = element
+        if self.examines(key[0]):
+            yield from self.examine(*key, list(messages))
+        else:
+            yield from ((key, message) for message in messages)
+
+    def examines(self, name: str) -> bool:
+        """Return whether this step examines the messages of keys with a name."""
+        return name != FOUND[0]
+
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
+        """Yield what the messages of a key become that the step examines."""
+        raise NotImplementedError
 
     def facts(self, batch: Batch) -> ExampleFacts:
         """Return the facts of a batch, in the same order each time."""
