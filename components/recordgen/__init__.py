@@ -111,7 +111,7 @@ def _load(module: str, name: str) -> Any:
 
 
 def _summary(result: Any) -> str:
-    from recordgen.conversion.texts.summaries import text_of
+    from recordgen.conversion.summaries import text_of
 
     return text_of(result)
 

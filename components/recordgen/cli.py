@@ -34,7 +34,7 @@ from recordgen import storage
 from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
-from recordgen.conversion.texts import summaries, tables
+from recordgen.conversion import printed_tables, summaries
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -90,7 +90,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         if isinstance(exc, RemediedError) and args and "source" in args:
             same = [args.source if storage.normal(it) == args.source else it for it in arguments]
             exc.complete(same, args.source)
-        from recordgen.conversion.texts.warned import as_flags  # the help needs none
+        from recordgen.conversion.warned import as_flags  # the help needs none
 
         exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
@@ -295,7 +295,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
-    _show(args, [record.to_json() for record in found], tables.records_table(found))
+    _show(args, [record.to_json() for record in found], printed_tables.records_table(found))
     return 0
 
 
@@ -308,7 +308,7 @@ def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None
     written = [] if args.to is None else found.extract(num, args.to)
     shown = [example.to_json() for example in examples]
     values = {"count": len(found), "examples": shown, "written": written}
-    _show(args, values, tables.examples_table(examples, len(found)), written)
+    _show(args, values, printed_tables.examples_table(examples, len(found)), written)
     return 0
 
 
@@ -335,7 +335,7 @@ def _diff(args: argparse.Namespace) -> int:
         with terminal.output():
             sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
-        terminal.show(tables.difference_summary(found))
+        terminal.show(printed_tables.difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return int(any(reasons.get(name, False) for name in args.fail_on.split(",")))
 

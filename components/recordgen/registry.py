@@ -103,7 +103,7 @@ OWN_EXPORTS: Mapping[str, str] = {
     "card": "recordgen.exports.descriptions:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
     "openlineage": "recordgen.exports.lineage:OpenLineage",
-    "index": "recordgen.exports.index:Index",
+    "index": "recordgen.exports.verifying:Index",
     "tfds": "recordgen.exports.tfds:Tfds",
     "parquet": "recordgen.exports.parquet:Parquet",
     "webdataset": "recordgen.exports.webdataset:WebDataset",

@@ -28,7 +28,7 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
-from recordgen.core.planning.messages import RowBlock
+from recordgen.core.planning.plan import RowBlock
 from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlacedRow, placing
 from recordgen.core.runs.commit import Run

@@ -26,7 +26,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import recordgen
 from recordgen import storage
 from recordgen.conversion.settings import store_of
-from recordgen.conversion.texts.summaries import conversion_summary
+from recordgen.conversion.summaries import conversion_summary
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import (

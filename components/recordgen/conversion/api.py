@@ -18,7 +18,7 @@ from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.committing import Mode, committed, facets_of, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.warned import warn_about
 from recordgen.conversion.work import Work, checked, read_outcome, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
@@ -153,7 +153,7 @@ def logged(
     """Log the detection of an opened source if there is a ``progress``; return the source."""
     detection = opened[0].detection
     if progress is not None and detection is not None:
-        from recordgen.conversion.texts.summaries import log_detected  # for a progress
+        from recordgen.conversion.summaries import log_detected  # for a progress
 
         log_detected(detection)
     return opened
@@ -234,7 +234,7 @@ def convert_files(
 
 def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
     """Return an error whose message names the first rejected rows."""
-    from recordgen.conversion.texts.summaries import first_lines  # only a failed step needs them
+    from recordgen.conversion.summaries import first_lines  # only a failed step needs them
 
     shown = first_lines(rejects, _REJECTS_SHOWN, len(rejects))
     return type(error)("\n  ".join([error.message, *shown]))

@@ -33,7 +33,7 @@ from recordgen.core.flow.graph import bucket_count
 from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.planning.messages import FoundTexts
+from recordgen.core.planning.plan import FoundTexts
 from recordgen.core.rows.columns import mixed, packed
 from recordgen.core.runs.staging import Staging
 

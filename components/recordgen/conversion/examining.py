@@ -49,7 +49,7 @@ from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.planning.messages import FoundTexts
+from recordgen.core.planning.plan import FoundTexts
 from recordgen.core.rows.columns import grouped, mixed
 from recordgen.core.runs.staging import Staging
 from recordgen.measures.likeness import Forest, Indices

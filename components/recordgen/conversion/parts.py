@@ -28,7 +28,7 @@ from recordgen.conversion.committing import (
 )
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.warned import warn_about
 from recordgen.conversion.work import Work, read_plan
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import Shard
@@ -39,7 +39,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.messages import ShardOutline
+from recordgen.core.planning.plan import ShardOutline
 from recordgen.core.progress import Phases, Progress
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs import lease

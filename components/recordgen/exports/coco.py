@@ -13,6 +13,7 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from recordgen.exports.columns import DECIMALS, RLE, shapes_in_pixels
 from recordgen.exports.copying import (
     Copy,
     ImageCopyExport,
@@ -23,15 +24,9 @@ from recordgen.exports.copying import (
 )
 from recordgen.features import IS_CROWD
 from recordgen.lineage import dataset_name
-from recordgen.subjects.details import KEYPOINT, Details
+from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
-
-#: What has the pixels of an object beside ``segmentation``, which COCO uses for both.
-RLE = "rle"
-
-# Of a pixel, in segmentations and keypoints.
-_DECIMALS = 4
 
 
 class Coco(ImageCopyExport):
@@ -96,28 +91,10 @@ def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
     return {
         "category_id": box.number + 1,
         "bbox": [x, y, width, height],
-        "area": round(own, _DECIMALS),
+        "area": round(own, DECIMALS),
         "iscrowd": int(IS_CROWD in details.flags),
         **found,
     }
-
-
-def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
-    """Return the shapes of an object with COCO's words, as far as they are known.
-
-    ``segmentation`` has polygons, :data:`RLE` the pixels of an object without polygons.
-    """
-    found: dict[str, Any] = {}
-    pixels = details.divided(1 / size[0], 1 / size[1])
-    if pixels.polygons:
-        found["segmentation"] = [[round(v, _DECIMALS) for v in each] for each in pixels.polygons]
-    elif (mask := pixels.mask) is not None:
-        found[RLE] = {"size": [mask.height, mask.width], "counts": mask.counts}
-    if pixels.keypoints:
-        numbers = [round(value, _DECIMALS) for value in pixels.keypoints]
-        numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
-        found["keypoints"] = numbers
-    return found
 
 
 def _json(value: Any) -> str:

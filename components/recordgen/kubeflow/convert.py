@@ -17,7 +17,7 @@ from recordgen.console import logs
 from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
 from recordgen.conversion.committing import fatal_findings, why_unusable
 from recordgen.conversion.fingerprint import image_fingerprint
-from recordgen.conversion.texts.summaries import log_checked, log_converted
+from recordgen.conversion.summaries import log_checked, log_converted
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers

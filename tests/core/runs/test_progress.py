@@ -23,7 +23,7 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
-from recordgen.conversion.texts import summaries
+from recordgen.conversion import summaries
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching

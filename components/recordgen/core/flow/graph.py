@@ -53,8 +53,7 @@ from recordgen.core.flow.steps import (
 )
 from recordgen.core.ordered import beside, default_threads
 from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.messages import ReadSummary, SplitsNamed
-from recordgen.core.planning.plan import Base
+from recordgen.core.planning.plan import Base, ReadSummary, SplitsNamed
 from recordgen.core.progress import (
     CHECKS,
     Pace,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.console import logs
 from recordgen.console.terminal import aligned, escaped, one_line
-from recordgen.conversion.texts.tables import difference_summary
+from recordgen.conversion.printed_tables import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_worth_naming
 from recordgen.core.runs.counters import EXAMPLES_WRITTEN, SHARD_BYTES, total_counts
