@@ -125,6 +125,4 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # TFRecorder's order of imports: with pandas first, `import recordgen` provides `df.tensorflow`.
 if "pandas" in sys.modules:
-    from recordgen.conversion.dataframe_accessor import register as _register
-
-    _register(sys.modules["pandas"])
+    importlib.import_module("recordgen.pandas")

@@ -15,7 +15,7 @@ from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, models, statistics
+from recordgen.kubeflow import convert, models
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -340,13 +340,13 @@ def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
     step = step_input(component, tmp_path, inputs, fail_on_anomalies=True)
     splits = list(read_dataset(digits).splits)  # also train
     with pytest.raises(DataError, match=f"{len(splits)} violations"):
-        statistics.run(step)
+        models.statistics(step)
     assert tfdv.load_schema_text(str(tmp_path / "schema/schema.pbtxt")) == schema
     lines = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == splits
     inputs["curated_schema"] = f"{digits}/dataset.json"
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        statistics.run(step_input(component, tmp_path, inputs))
+        models.statistics(step_input(component, tmp_path, inputs))
 
 
 def test_statistics_without_tfx(digits, tmp_path):
@@ -354,7 +354,7 @@ def test_statistics_without_tfx(digits, tmp_path):
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError):
-        statistics.run(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
+        models.statistics(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
 
 
 def test_labels_in_metadata_are_bounded(digits):

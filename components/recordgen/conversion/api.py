@@ -120,7 +120,7 @@ def open_for(
         options = task_there(output, options)
     opened, decided = logged(open_source(source, options), progress)
     if beam_args:
-        from recordgen.beam.runners import need_reachable
+        from recordgen.beam import need_reachable
 
         need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
@@ -129,11 +129,11 @@ def open_for(
 def new_runner_for(beam_args: Sequence[str]) -> NewRunner:
     """Return a function that makes a runner: this process, or Beam's if there are flags for it.
 
-    Raises: UsageError: as :func:`recordgen.beam.runners.runner_factory`.
+    Raises: UsageError: as :func:`recordgen.beam.runner_factory`.
     """
     if not beam_args:
         return LocalRunner
-    from recordgen.beam.runners import runner_factory
+    from recordgen.beam import runner_factory
 
     return runner_factory(beam_args)
 
@@ -141,7 +141,7 @@ def new_runner_for(beam_args: Sequence[str]) -> NewRunner:
 def local_runner_for(beam_args: Sequence[str], what: str) -> NewRunner:
     """Return the same for workers on this machine, which ``what`` needs. Raises: UsageError."""
     if beam_args:
-        from recordgen.beam.runners import need_local_workers
+        from recordgen.beam import need_local_workers
 
         need_local_workers(beam_args, what)
     return new_runner_for(beam_args)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
-from recordgen.beam.runners import runner_factory
+from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects

@@ -23,7 +23,7 @@ STEPS = {
     "fingerprint": "convert:fingerprint",
     "convert": "convert:run",
     "check": "convert:check",
-    "statistics": "statistics:run",
+    "statistics": "models:statistics",
     "train": "models:train",
     "evaluate": "models:evaluate",
     "push": "models:push",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
-from recordgen.beam.runners import need_reachable, runner_factory
+from recordgen.beam import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
 from recordgen.conversion.committing import fatal_findings, why_unusable

@@ -19,8 +19,8 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from recordgen.beam import IN_MEMORY_RUNNER
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.conversion import summaries

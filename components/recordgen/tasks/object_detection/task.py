@@ -105,7 +105,7 @@ class ObjectDetection(ImageTask):
         unit: unit of the boxes in the current import file.
     """
 
-    name = "object_detection"
+    name: ClassVar[str] = "object_detection"
     expected = f"[ML_USE],PATH,[LABEL],[BOX], a box being {_EXPECTED_BOX}"
     # The corners between the two opposite ones have no columns under a header.
     columns: ClassVar = {
