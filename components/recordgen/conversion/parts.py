@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen import storage
 from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
+from recordgen.conversion import committing
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
-from recordgen.conversion.committing import (
-    Mode,
-    committed,
-    facets_of,
-    opened_run,
-    stop_unless_usable,
-)
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.warned import warn_about
@@ -53,17 +47,6 @@ from recordgen.core.runs.commit import (
     take_back,
 )
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.lease import (
-    PlannedParts,
-    check_plan,
-    check_planned,
-    finish_part,
-    finished_parts,
-    naming_end,
-    read_planned,
-    worker_lease,
-    write_planned,
-)
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
 from recordgen.formats.detect import Detection
@@ -93,14 +76,14 @@ def saved(options: ConvertOptions) -> dict[str, Any]:
     return values | {name: getattr(options, name) for name in _DECIDED}
 
 
-def options_of(planned: PlannedParts) -> ConvertOptions:
+def options_of(planned: lease.PlannedParts) -> ConvertOptions:
     """Return the options of a planned run. Raises: RunnerError: they were changed."""
     with decoding("parts.json: options"):
         lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
         return ConvertOptions(**{**planned.options, **lists})
 
 
-def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> Source:
+def source_of(planned: lease.PlannedParts, options: ConvertOptions, examples: int) -> Source:
     """Return what ``dataset.json`` says about the source, and its size: the rows are staged."""
     files = tuple(map(ImportFile, planned.sources))
     detection = Detection(options, keypoints=planned.keypoints)
@@ -113,7 +96,7 @@ def digest_of(existing: Existing | None) -> str:
 
 
 def existing_of(
-    planned: PlannedParts, output: str, staging: Staging, conversion: Conversion
+    planned: lease.PlannedParts, output: str, staging: Staging, conversion: Conversion
 ) -> Existing | None:
     """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
     if planned.base is None:
@@ -139,7 +122,7 @@ def _version(path: str) -> str:
     return ""
 
 
-def check_sources(planned: PlannedParts) -> None:
+def check_sources(planned: lease.PlannedParts) -> None:
     """Check that the import files are as they were planned. Raises: SourceError."""
     there = {path: known for path, known in planned.sources.items() if known}
     for path, now in versions_of(there).items():
@@ -182,7 +165,7 @@ def plan(
     if not isinstance(parts, int) or parts < 1:
         raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
-    mode = Mode(overwrite, append, resume)
+    mode = committing.Mode(overwrite, append, resume)
     opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
     if not opened.files:
         raise UsageError(
@@ -192,14 +175,14 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = versions_of(file.path for file in opened.files)  # before rows are read
-    with opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
+    with committing.opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
         staged = read_plan(run.staging)
         most = conversion.max_reject_fraction
-        stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
-        planned = PlannedParts(
+        committing.stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
+        planned = lease.PlannedParts(
             parts=parts,
             shards=staged.shards,
             options=saved(decided),
@@ -207,7 +190,7 @@ def plan(
             keypoints=opened.keypoints,
             base=digest_of(existing) if append else None,
         )
-        write_planned(run.staging, planned)
+        lease.write_planned(run.staging, planned)
     result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
     warn_about(result)
     return result
@@ -249,18 +232,18 @@ def work(
 
 def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -> PartResult:
     staging = find_planned(output)
-    planned = read_planned(staging)
+    planned = lease.read_planned(staging)
     number = _number(part, planned.parts)
     outlines = []
     if number in planned.filled:
-        check_plan(staging, planned)
+        lease.check_plan(staging, planned)
         outlines = staging.read_outlines(number)
-    is_done = not outlines or number in finished_parts(staging)
+    is_done = not outlines or number in lease.finished_parts(staging)
     if not is_done:
         check_sources(planned)
-        with lease.held(worker_lease(staging, number)), naming_end(output, staging):
+        with lease.held(lease.worker_lease(staging, number)), lease.naming_end(output, staging):
             _write(output, staging, planned, outlines, f"part {number} of {planned.parts}", said)
-            finish_part(staging, number)
+            lease.finish_part(staging, number)
     return PartResult(
         output=output, part=number, parts=planned.parts, shards=len(outlines), was_done=is_done
     )
@@ -269,7 +252,7 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
 def _write(
     output: str,
     staging: Staging,
-    planned: PlannedParts,
+    planned: lease.PlannedParts,
     outlines: Sequence[ShardOutline],
     name: str,
     said: Callable[[str], None] | None,
@@ -278,7 +261,7 @@ def _write(
 
     def elements() -> Iterator[tuple[ShardKey, list[ShardOutline]]]:
         for index, outline in enumerate(outlines, start=1):
-            check_planned(output, staging)
+            lease.check_planned(output, staging)
             if said is not None:
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
@@ -287,7 +270,7 @@ def _write(
     runner = LocalRunner()
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
-    check_planned(output, staging)
+    lease.check_planned(output, staging)
 
 
 def commit(
@@ -311,8 +294,8 @@ def commit(
     if is_published(target):
         return _there(target, {})
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
-        planned = read_planned(staging)
-        check_plan(staging, planned)
+        planned = lease.read_planned(staging)
+        lease.check_plan(staging, planned)
         if is_committed(target, staging):
             counts = total_counts(read_plan(staging), staging.read_results().values())
             result = _there(target, counts)
@@ -338,9 +321,9 @@ def _check_sizes(staging: Staging, shards: Iterable[Shard]) -> None:
 
 
 def _published(
-    output: str, staging: Staging, planned: PlannedParts, phases: Phases
+    output: str, staging: Staging, planned: lease.PlannedParts, phases: Phases
 ) -> ConversionResult:
-    missing = sorted(set(planned.filled) - finished_parts(staging))
+    missing = sorted(set(planned.filled) - lease.finished_parts(staging))
     if missing:
         raise RunnerError(
             f"{output}: {len(missing):,} of {len(planned.filled):,} parts are not written: "
@@ -363,8 +346,8 @@ def _published(
         runner = LocalRunner()
         with work.running(runner):
             work.examine(runner, runner.start("ListShards", files))
-        result = committed(work, run, output)
-        events.emit("COMPLETE", partial(facets_of, result.dataset))
+        result = committing.committed(work, run, output)
+        events.emit("COMPLETE", partial(committing.facets_of, result.dataset))
     return result
 
 

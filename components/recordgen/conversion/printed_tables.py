@@ -15,14 +15,7 @@ from recordgen.rejects import place_of
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
-    from recordgen.exports.diff.differences import (
-        ChangedRow,
-        Compared,
-        Differences,
-        Leak,
-        RowRef,
-        VocabularyChange,
-    )
+    from recordgen.exports.diff import differences
     from recordgen.exports.inspection import ListedExample, Record
 
 _Item = TypeVar("_Item")
@@ -39,7 +32,7 @@ _NAME_CHARACTERS = 100
 _VALUE_CHARACTERS = 60
 
 
-def difference_summary(found: Differences) -> str:
+def difference_summary(found: differences.Differences) -> str:
     """Return the differences as text."""
     kinds = [f"{_kind(kind, found)} {count:,}" for kind, count in found.kinds.items() if count]
     moves = [f"{move.old} → {move.new} {move.rows:,}" for move in found.moves]
@@ -77,11 +70,11 @@ def _block(title: str, lines: Iterable[str]) -> list[str]:
     return [f"{'' if at else title:<10} {one_line(line)}" for at, line in enumerate(lines)]
 
 
-def _side(side: Compared) -> str:
+def _side(side: differences.Compared) -> str:
     return f"{side.path} ({side.examples:,} examples, {side.task}, digest {side.digest[:16]}…)"
 
 
-def _split_table(found: Differences) -> list[str]:
+def _split_table(found: differences.Differences) -> list[str]:
     counts = [
         (name, found.old.splits.get(name, 0), found.new.splits.get(name, 0))
         for name in {**found.old.splits, **found.new.splits}
@@ -90,7 +83,7 @@ def _split_table(found: Differences) -> list[str]:
     return aligned(("split", "old", "new", "change"), rows)
 
 
-def _vocabulary(change: VocabularyChange | None) -> list[str]:
+def _vocabulary(change: differences.VocabularyChange | None) -> list[str]:
     """Return ``1 added (bee); 2 renumbered (cat: 0 → 1, …)``."""
     if change is None:
         return []
@@ -104,7 +97,7 @@ def _some(items: Sequence[str]) -> str:
     return ", ".join(items[:_LABELS_SHOWN]) + (", …" if len(items) > _LABELS_SHOWN else "")
 
 
-def _labels(found: Differences) -> list[str]:
+def _labels(found: differences.Differences) -> list[str]:
     if not found.labels:
         return []
     distances = [
@@ -122,7 +115,7 @@ def _labels(found: Differences) -> list[str]:
     return [first, *([", ".join(changes[:_LABELS_SHOWN])] if changes else [])]
 
 
-def _options(found: Differences) -> list[str]:
+def _options(found: differences.Differences) -> list[str]:
     lines = [
         f"{item.name} {_value(item.old)} → {_value(item.new)}"
         for item in found.options[:_OPTIONS_SHOWN]
@@ -136,14 +129,14 @@ def _value(value: object) -> str:
     return shortened("none" if value is None else str(value), _VALUE_CHARACTERS)
 
 
-def _leak_words(leak: Leak) -> str:
+def _leak_words(leak: differences.Leak) -> str:
     return (
         f"{_name(leak.new)} ({leak.new.split}) has the content of {_name(leak.old)} "
         f"(OLD's {leak.old.split})"
     )
 
 
-def _changed_words(item: ChangedRow, found: Differences) -> str:
+def _changed_words(item: differences.ChangedRow, found: differences.Differences) -> str:
     """Return ``a.jpg: label dog → bee, boxes 3 → 4``."""
     old, new = item.old, item.new
     values = {
@@ -155,22 +148,22 @@ def _changed_words(item: ChangedRow, found: Differences) -> str:
     return f"{_name(new)}: {', '.join(words)}"
 
 
-def _row_words(row: RowRef) -> str:
+def _row_words(row: differences.RowRef) -> str:
     return f"{_name(row)} ({row.split}{f', {_label_words(row)}' if row.labels else ''})"
 
 
-def _kind(kind: str, found: Differences) -> str:
+def _kind(kind: str, found: differences.Differences) -> str:
     """Return the word for a kind of difference, such as boxes instead of annotation."""
     task = TASKS.get(found.new.task)
     return kind if kind != "annotation" or task is None else task.details_noun
 
 
-def _label_words(row: RowRef) -> str:
+def _label_words(row: differences.RowRef) -> str:
     more = f", … {len(row.labels)} labels" if len(row.labels) > _LABELS_SHOWN else ""
     return ", ".join(row.labels[:_LABELS_SHOWN]) + more or "none"
 
 
-def _name(row: RowRef) -> str:
+def _name(row: differences.RowRef) -> str:
     """Return the uri of a row, or its import file and line if its payload has none."""
     has_uri = row.uri and not is_content_uri(row.uri)
     return shortened(row.uri if has_uri else f"{row.source}:{row.line}", _NAME_CHARACTERS)

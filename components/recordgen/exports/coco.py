@@ -13,15 +13,8 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from recordgen.exports import copying
 from recordgen.exports.columns import DECIMALS, RLE, shapes_in_pixels
-from recordgen.exports.copying import (
-    Copy,
-    ImageCopyExport,
-    ImageExample,
-    check_sizes,
-    in_folder,
-    split_word,
-)
 from recordgen.features import IS_CROWD
 from recordgen.lineage import dataset_name
 from recordgen.subjects.details import KEYPOINT
@@ -29,7 +22,7 @@ from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
 
 
-class Coco(ImageCopyExport):
+class Coco(copying.ImageCopyExport):
     """A document of boxes and a folder of images for each split."""
 
     name = "coco"
@@ -39,19 +32,19 @@ class Coco(ImageCopyExport):
         "outlines",
     )
 
-    def check(self, copy: Copy) -> None:
-        check_sizes(copy)
+    def check(self, copy: copying.Copy) -> None:
+        copying.check_sizes(copy)
 
-    def write(self, copy: Copy) -> None:
+    def write(self, copy: copying.Copy) -> None:
         for split in copy.splits:
-            word = split_word(split)
+            word = copying.split_word(split)
             with (
                 copy.writing(f"annotations/instances_{word}.json") as file,
                 TemporaryFile() as annotations,
             ):
                 _write_head(file, copy)
                 ids = count(1)
-                for at, image in enumerate(self.images(copy, split, in_folder(word))):
+                for at, image in enumerate(self.images(copy, split, copying.in_folder(word))):
                     width, height = image.size
                     named = {"file_name": image.name, "width": width, "height": height}
                     _write_item(file, {"id": at + 1, **named}, is_first=at == 0)
@@ -65,7 +58,7 @@ class Coco(ImageCopyExport):
                 file.write(b"\n]\n}\n")
 
 
-def _write_head(file: IO[bytes], copy: Copy) -> None:
+def _write_head(file: IO[bytes], copy: copying.Copy) -> None:
     labels = copy.dataset.labels
     info = {"description": dataset_name(copy.dataset), "version": copy.dataset.digest}
     names = copy.dataset.keypoints.get("names", ())
@@ -80,7 +73,7 @@ def _write_item(file: IO[bytes], item: Mapping[str, Any], *, is_first: bool) -> 
     file.write(f"{'' if is_first else ','}\n{_json(item)}".encode())
 
 
-def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
+def _annotation(image: copying.ImageExample, box: StoredBox) -> Mapping[str, Any]:
     x, y, width, height = box.in_pixels(*image.size)
     details, found = box.details, shapes_in_pixels(box.details, image.size)
     own = width * height if details.area is None else details.area

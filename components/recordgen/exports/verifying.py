@@ -13,16 +13,8 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.access.counting import read_lengths_in
+from recordgen.core.dataset import manifest
 from recordgen.core.dataset.index import Lengths, write_index
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES,
-    INDEX_FILE,
-    SPLIT_PREFIX,
-    Dataset,
-    read_dataset,
-    write_dataset,
-)
 from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import RecordError, StorageError
@@ -47,7 +39,7 @@ class Verified(NamedTuple):
         differences: the files that differ from it; empty if all is as it was committed.
     """
 
-    dataset: Dataset
+    dataset: manifest.Dataset
     differences: Sequence[Difference]
     seconds: float
 
@@ -67,7 +59,7 @@ def is_finished(place: str) -> bool:
     storage is reported by the reader of the import file.
     """
     with suppress(StorageError, OSError):
-        return storage.exists(storage.join(place, DATASET_FILE))
+        return storage.exists(storage.join(place, manifest.DATASET_FILE))
     return False
 
 
@@ -89,14 +81,14 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
         StorageError: storage failed.
     """
     started = time.monotonic()
-    dataset = read_dataset(root)
+    dataset = manifest.read_dataset(root)
     digests = {
         file: hashlib.sha256(text.encode()).hexdigest()
         for file, text in label_files(dataset).items()
     }
     if dataset.index:
         digests[dataset.index["file"]] = dataset.index["sha256"]
-    digested = bytes if dataset.task == EXAMPLES else TASKS[dataset.task].digested
+    digested = bytes if dataset.task == manifest.EXAMPLES else TASKS[dataset.task].digested
     found, said = list[Difference](), started
     for done, shard in enumerate(dataset.shards, start=1):
         if difference := shard_difference(storage.join(root, shard.file), shard, digested):
@@ -108,9 +100,9 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
     return Verified(dataset, found, time.monotonic() - started)
 
 
-def _other_shards(root: str, dataset: Dataset) -> Iterator[Difference]:
+def _other_shards(root: str, dataset: manifest.Dataset) -> Iterator[Difference]:
     known = {shard.file for shard in dataset.shards}
-    for folder in storage.list_folders(root, SPLIT_PREFIX):
+    for folder in storage.list_folders(root, manifest.SPLIT_PREFIX):
         for name, _ in storage.list_dir(storage.join(root, folder)):
             if (file := f"{folder}/{name}") not in known:
                 yield Difference(file, "belongs to no split, but TFX reads all files of the folder")
@@ -148,9 +140,9 @@ class Index(Export):
         def lengths_of(file: str) -> bytes:
             return _lengths(output, file, counts[file]).tobytes()
 
-        path = storage.inside(output.root, INDEX_FILE)
-        write_dataset(output.root, write_index(path, output.dataset, lengths_of))
-        return Exported(files=(path, output.path_of(DATASET_FILE)))
+        path = storage.inside(output.root, manifest.INDEX_FILE)
+        manifest.write_dataset(output.root, write_index(path, output.dataset, lengths_of))
+        return Exported(files=(path, output.path_of(manifest.DATASET_FILE)))
 
 
 def _lengths(output: Output, file: str, count: int) -> Lengths:
@@ -159,9 +151,9 @@ def _lengths(output: Output, file: str, count: int) -> Lengths:
     try:
         found = read_lengths_in(path)
     except FileNotFoundError as exc:
-        raise RecordError(f"{path}: is missing, but {DATASET_FILE} names it") from exc
+        raise RecordError(f"{path}: is missing, but {manifest.DATASET_FILE} names it") from exc
     if len(found) != count:
         raise RecordError(
-            f"{path}: {len(found)} records, but {DATASET_FILE} says {count}; convert again"
+            f"{path}: {len(found)} records, but {manifest.DATASET_FILE} says {count}; convert again"
         )
     return found

@@ -25,20 +25,7 @@ from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.options import without_unset
 from recordgen.tasks import TASKS
-from recordgen.training.config import (
-    EVALUATE,
-    SCORES,
-    TRAINING_OPTIONS,
-    TRUTH,
-    TrainingConfig,
-    check_task,
-)
-from recordgen.training.inputs import (
-    examples_root,
-    read_examples,
-    record_batches,
-    training_arguments,
-)
+from recordgen.training import config, inputs
 from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, check_answers
 from recordgen.training.model_files import read_model_labels
 
@@ -207,7 +194,7 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
-    check_task(dataset.task, root)
+    config.check_task(dataset.task, root)
     if split not in dataset.splits:
         raise _nothing_to_evaluate_on(root, dataset, split)
     load_tensorflow()
@@ -219,11 +206,11 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     shards = dataset.splits[split].shards
-    for batch in record_batches(storage.join(root, shard.file) for shard in shards):
+    for batch in inputs.record_batches(storage.join(root, shard.file) for shard in shards):
         records = tf.constant(batch)
-        scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
+        scores = signatures[config.EVALUATE](examples=records)[config.SCORES].numpy()
         check_answers(scores)
-        truth = signatures[TRUTH](examples=records)
+        truth = signatures[config.TRUTH](examples=records)
         accumulator.add_answers(scores, {name: value.numpy() for name, value in truth.items()})
     if not accumulator.examples:
         raise _nothing_to_evaluate_on(root, dataset, split)
@@ -270,9 +257,9 @@ def train(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.training.run.run`.
     """
-    settings = TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
+    settings = config.TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
     base = step.paths("base_model")
-    given = training_arguments(
+    given = inputs.training_arguments(
         step.paths(*DATASETS),
         settings,
         serving_model_dir=write_place(step.outputs["model"]),
@@ -282,7 +269,7 @@ def train(step: StepInput) -> StepOutput:
     load_tensorflow()
     from recordgen.training.run import run as run_trainer
 
-    dataset = read_examples(examples_root(given.train_files)[0])
+    dataset = inputs.read_examples(inputs.examples_root(given.train_files)[0])
     run_trainer(given)
     return StepOutput(
         metadata={
@@ -300,12 +287,12 @@ def train(step: StepInput) -> StepOutput:
 
 def settings_of(step: StepInput) -> dict[str, Any]:
     """Return the given settings of a training, as keys of a ``custom_config``."""
-    values = step.values(*TRAINING_OPTIONS, "model_name", "hyperparameters")
+    values = step.values(*config.TRAINING_OPTIONS, "model_name", "hyperparameters")
     found = values.pop("hyperparameters", {})
     # The parameter is not named model, because the step has an output of this name.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
-    return {**without_unset(values, TRAINING_OPTIONS), **found}
+    return {**without_unset(values, config.TRAINING_OPTIONS), **found}
 
 
 # --- statistics ----------------------------------------------------------------------------------
