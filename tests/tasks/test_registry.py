@@ -69,12 +69,12 @@ def test_what_a_task_has_not():
 
     class Plain(TASKS["image_classification"]):
         name = "plain"
-        pairing = None
+        sample = None
         trainer = "nowhere.model:Trainer"
         measure = "recordgen.training.measures:NoAccumulator"
 
-    with pytest.raises(UsageError, match=r"plain .*pairing"):
-        Plain.declared("pairing")
+    with pytest.raises(UsageError, match=r"plain .*sample"):
+        Plain.declared("sample")
     for what in ("trainer", "measure"):
         with pytest.raises(UsageError, match=f"{what} .*plain "):
             Plain.declared(what)

@@ -36,16 +36,8 @@ from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import ShardOutline
 from recordgen.core.progress import Phases, Progress
 from recordgen.core.rows.row import ROW_BYTES
+from recordgen.core.runs import commit as runs
 from recordgen.core.runs import lease
-from recordgen.core.runs.commit import (
-    Run,
-    find_leftovers,
-    find_planned,
-    is_committed,
-    is_published,
-    open_planned,
-    take_back,
-)
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
@@ -224,14 +216,14 @@ def work(
     try:
         result = _worked(target, part, said)
     except RunnerError:  # perhaps because a commit removed the plan, before or meanwhile
-        if not is_published(target):
+        if not runs.is_published(target):
             raise
         result = PartResult(output=target, was_done=True, is_committed=True)
     return replace(result, seconds=time.monotonic() - started)
 
 
 def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -> PartResult:
-    staging = find_planned(output)
+    staging = runs.find_planned(output)
     planned = lease.read_planned(staging)
     number = _number(part, planned.parts)
     outlines = []
@@ -266,7 +258,7 @@ def _write(
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
 
-    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    run = runs.Run(staging, runs.find_leftovers(output, staging), in_parts=True)
     runner = LocalRunner()
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
@@ -291,12 +283,12 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    if is_published(target):
+    if runs.is_published(target):
         return _there(target, {})
-    with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
+    with runs.open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = lease.read_planned(staging)
         lease.check_plan(staging, planned)
-        if is_committed(target, staging):
+        if runs.is_committed(target, staging):
             counts = total_counts(read_plan(staging), staging.read_results().values())
             result = _there(target, counts)
         else:
@@ -332,7 +324,7 @@ def _published(
     check_sources(planned)
     options = options_of(planned)
     conversion = conversion_of(options)
-    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    run = runs.Run(staging, runs.find_leftovers(output, staging), in_parts=True)
     results = staging.read_results()
     examples = sum(each.examples for each in results.values())
     source = source_of(planned, options, examples)
@@ -341,7 +333,7 @@ def _published(
     with conversion_events(source.names, output) as events:
         shards = [shard for each in results.values() for shard in each.shards]
         files = [shard.file for shard in shards]
-        take_back(output, staging, files)
+        runs.take_back(output, staging, files)
         _check_sizes(staging, shards)
         runner = LocalRunner()
         with work.running(runner):
