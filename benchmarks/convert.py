@@ -182,7 +182,7 @@ def tfx(paths: list[str], output: str) -> float:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: F401, nor is this
 
-    from recordgen.beam.runners import IN_MEMORY_RUNNER
+    from recordgen.beam import IN_MEMORY_RUNNER
 
     started = time.perf_counter()
     with beam.Pipeline(options=PipelineOptions([f"--runner={IN_MEMORY_RUNNER}"])) as pipeline:

@@ -169,7 +169,7 @@ def parse_settings(args: argparse.Namespace) -> Settings:
             f"{args.curated_schema}: no such file; copy the schema.pbtxt of a dataset you have "
             f"checked"
         )
-    return replace(settings, curated_schema=args.curated_schema, window=args.window)
+    return settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:

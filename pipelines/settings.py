@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from recordgen import storage
@@ -108,7 +108,12 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add("--task", choices=TASKS, help=f"task of the rows and the model; default: {other_task}")
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
-    add("--no-fingerprint-images", action="store_true", help="do not look up every image before")
+    add(
+        "--no-fingerprint-images",
+        dest="fingerprint_images",
+        action="store_false",
+        help="do not look up every image before",
+    )
     add("--seed", type=int, default=0, help="seed of conversion and training")
     stored = replace(OPTIONS["image_size"], name="stored_image_size")  # the training has its own
     for options in ({**OPTIONS, "image_size": stored}, TRAINING_OPTIONS):
@@ -126,17 +131,11 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
     """Return the settings on a command line. Raises: UsageError."""
     options = {name: getattr(args, name) for name in OPTIONS}
     options["image_size"] = args.stored_image_size
-    training = {name: getattr(args, name) for name in TRAINING_OPTIONS}
+    given = {it.name: getattr(args, it.name) for it in fields(Settings) if it.name in args}
     return Settings(
-        input_base=input_base,
-        pattern=pattern,
-        name=args.name,
-        span=args.span,
-        dataset_version=args.dataset_version,
-        fingerprint_images=not args.no_fingerprint_images,
+        **{**given, "input_base": input_base, "pattern": pattern},
         options=make_options({**options, "task": args.task or AUTO}),
-        training=TrainingConfig(**training),
-        min_score=args.min_score,
+        training=TrainingConfig(**{name: getattr(args, name) for name in TRAINING_OPTIONS}),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.settings import Settings, add_pipeline_options, to_settings
 from pipelines.terminal import loading_tfx, run_main
 from recordgen import storage
-from recordgen.beam import runners
+from recordgen.beam import check_dataflow, check_flags
 from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import UsageError
 
@@ -128,8 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = to_settings(args, args.data, args.pattern)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
         if args.beam_args:
-            runners.check_flags(args.beam_args)
-            runners.check_dataflow(args.beam_args)
+            check_flags(args.beam_args)
+            check_dataflow(args.beam_args)
         with loading_tfx():  # so check the arguments first
             job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")

@@ -100,9 +100,8 @@ class Preloaded:
 BEAM_MODULES = (
     "recordgen.conversion.api",
     "recordgen.writing.api",
-    "recordgen.exports.croissant",
+    "recordgen.exports.descriptions",
     "recordgen.exports.report.render",
-    "recordgen.exports.tfdv",
     "apache_beam.runners.portability.fn_api_runner",
 )
 

@@ -8,8 +8,8 @@ from typing import get_type_hints
 import pytest
 
 import recordgen
-from recordgen.conversion.dataframe_accessor import TensorFlowAccessor
 from recordgen.options import OPTIONS, ConvertOptions, OptionValues
+from recordgen.pandas import TensorFlowAccessor
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 from tests.conftest import load_script
 from tests.pages import ROOT

@@ -73,6 +73,15 @@ _MODULES = {
     "types": "tables.types",
 }
 
+# Other tools' functions.
+_FUNCTIONS = {
+    "DataLoader": "torch.utils.data.DataLoader(recordgen.source(…).images(…))",
+    "convert_and_load": "recordgen.convert(source, output), then recordgen.load(output)",
+    "create_tfrecords": "recordgen.convert(source, output)",
+    "image_dataset_from_directory": "recordgen.convert(folder, out), then recordgen.load(out)",
+    "inspect": "recordgen.source(output)[0], or the command recordgen inspect OUTPUT",
+}
+
 __all__ = sorted((*_EXPORTS, "__version__"))
 
 
@@ -80,9 +89,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _load(_MODULES[name], name)
     if name not in _EXPORTS:
-        from recordgen.messages.other_names import our_function  # only for this message
-
-        raise AttributeError(f"module 'recordgen' has no attribute {name!r}{our_function(name)}")
+        ours = f"; write {_FUNCTIONS[name]}" if name in _FUNCTIONS else ""
+        raise AttributeError(f"module 'recordgen' has no attribute {name!r}{ours}")
     value = getattr(_load(_EXPORTS[name], name), name)
     globals()[name] = value
     return value
@@ -103,7 +111,7 @@ def _load(module: str, name: str) -> Any:
 
 
 def _summary(result: Any) -> str:
-    from recordgen.conversion.texts.summaries import text_of
+    from recordgen.conversion.summaries import text_of
 
     return text_of(result)
 
@@ -117,6 +125,4 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # TFRecorder's order of imports: with pandas first, `import recordgen` provides `df.tensorflow`.
 if "pandas" in sys.modules:
-    from recordgen.conversion.dataframe_accessor import register as _register
-
-    _register(sys.modules["pandas"])
+    importlib.import_module("recordgen.pandas")

@@ -28,13 +28,13 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.metadata import distributions
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from recordgen import storage
 from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
-from recordgen.conversion.texts import events, inspected, summaries
+from recordgen.conversion import printed_tables, summaries
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -50,6 +50,13 @@ _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes,leaks", "changes", "leaks", "none")  # the first by default
 _PLACES = {"source", "output", "place", "to", "old", "new"}
 _DATASET = "a converted or written output, or a TFX Examples uri"
+_BEAM_FLAGS = (
+    "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
+    "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
+)
+
+_Run: TypeAlias = Callable[[argparse.Namespace], int]
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001  # it has no public name
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +97,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         if isinstance(exc, RemediedError) and args and "source" in args:
             same = [args.source if storage.normal(it) == args.source else it for it in arguments]
             exc.complete(same, args.source)
-        from recordgen.conversion.texts.warned import as_flags  # the help needs none
+        from recordgen.conversion.warned import as_flags  # the help needs none
 
         exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
@@ -173,7 +180,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         **result.dataset.to_json(),
     }
     _show(args, values, summaries.conversion_summary(result))
-    events.converted(result)
+    summaries.log_converted(result)
     return 0
 
 
@@ -192,7 +199,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
     _show(args, summaries.plan_json(staged), summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
-    events.planned(staged, time.monotonic() - started, code)
+    summaries.log_planned(staged, time.monotonic() - started, code)
     return code
 
 
@@ -206,7 +213,7 @@ def _plan_parts(args: argparse.Namespace) -> int:
     where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
     values = {**where, **summaries.plan_json(staged)}
     _show(args, values, summaries.parts_summary(staged))
-    events.planned(staged, time.monotonic() - started, 0)
+    summaries.log_planned(staged, time.monotonic() - started, 0)
     return 0
 
 
@@ -252,7 +259,7 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint.is_bad:
         code = 1
-    events.checked(result, code)
+    summaries.log_checked(result, code)
     return code
 
 
@@ -295,7 +302,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
-    _show(args, [record.to_json() for record in found], inspected.records_table(found))
+    _show(args, [record.to_json() for record in found], printed_tables.records_table(found))
     return 0
 
 
@@ -308,7 +315,7 @@ def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None
     written = [] if args.to is None else found.extract(num, args.to)
     shown = [example.to_json() for example in examples]
     values = {"count": len(found), "examples": shown, "written": written}
-    _show(args, values, inspected.examples_table(examples, len(found)), written)
+    _show(args, values, printed_tables.examples_table(examples, len(found)), written)
     return 0
 
 
@@ -328,7 +335,6 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.conversion.texts.differences import difference_summary
     from recordgen.exports.diff import diff
 
     found = diff(args.old, args.new, by=args.by)
@@ -336,7 +342,7 @@ def _diff(args: argparse.Namespace) -> int:
         with terminal.output():
             sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
-        terminal.show(difference_summary(found))
+        terminal.show(printed_tables.difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return int(any(reasons.get(name, False) for name in args.fail_on.split(",")))
 
@@ -401,137 +407,104 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    convert = _command(
-        commands, "convert", _convert, "convert import files into split, sharded TFRecords"
-    )
-    _add_conversion(convert)
-    convert.add_argument(
-        "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"
-    )
-    checker = _command(
-        commands, "check", _check, "read and check everything as convert does, write nothing"
-    )
-    checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
+    text = "convert import files into split, sharded TFRecords"
+    add = _conversion(commands, "convert", _convert, text, "[options] SOURCE OUTPUT")
+    add("--dry-run", action="store_true", help="plan from rows and file sizes, write nothing")
+    _add_check(commands)
+    _add_parts(commands)
+    _add_inspect(commands)
+    text = "write the page about a finished dataset, report.html"
+    report = _logging(_command(commands, "report", _export, text))
+    report.set_defaults(name="report")
+    report.add_argument("place", metavar="DATASET", help=_DATASET)
+    text = "path or URL to write (default: report.html in DATASET)"
+    report.add_argument("--output", metavar="FILE", help=text)
+    _add_diff(commands)
+    _add_export(commands)
+    return parser
+
+
+def _add_check(commands: _Commands) -> None:
+    text = "read and check everything as convert does, write nothing"
+    checker = _command(commands, "check", _check, text)
+    checker.usage, checker.epilog = "%(prog)s [options] SOURCE [-- Beam flags]", _BEAM_FLAGS
     _add_source(checker, "; or a finished output, whose files are compared with its dataset.json")
     add_options(checker)
-    parts = commands.add_parser(
-        "parts", help="convert in parts that a scheduler runs: plan, work on each part, commit"
-    )
+    _logging(checker)
+
+
+def _add_parts(commands: _Commands) -> None:
+    text = "convert in parts that a scheduler runs: plan, work on each part, commit"
+    parts = commands.add_parser("parts", help=text)
     steps = parts.add_subparsers(dest="step", required=True, metavar="STEP")
-    planner = _command(steps, "plan", _plan_parts, "read and plan all rows for a number of parts")
-    _add_conversion(planner)
-    planner.usage = "%(prog)s --parts N [options] SOURCE OUTPUT [-- Beam flags]"
-    planner.add_argument(
-        "--parts", type=_natural, required=True, metavar="N", help="number of parts, one a worker"
-    )
-    worker = _command(steps, "work", _work, "write the shards of a part")
-    committer = _command(steps, "commit", _commit, "check and publish the dataset of all parts")
-    for command in (worker, committer):
+    text = "read and plan all rows for a number of parts"
+    add = _conversion(steps, "plan", _plan_parts, text, "--parts N [options] SOURCE OUTPUT")
+    text = "number of parts, one a worker"
+    add("--parts", type=_natural, required=True, metavar="N", help=text)
+    worker = _logging(_command(steps, "work", _work, "write the shards of a part"))
+    text = "check and publish the dataset of all parts"
+    for command in (worker, _logging(_command(steps, "commit", _commit, text))):
         command.add_argument("output", metavar="OUTPUT", help="as in plan, with its options")
-    worker.add_argument(
-        "part",
-        metavar="PART",
-        type=int,
-        nargs="?",
-        help="number of the part, from 0 (default: $JOB_COMPLETION_INDEX)",
-    )
-    for command in (convert, checker, planner):
-        command.epilog = (
-            "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
-            "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
-        )
-    inspect = _command(commands, "inspect", _inspect, "show records and extract their images")
-    inspect.add_argument(
-        "output", metavar="OUTPUT", help="a converted output, TFX Examples uri, or TFRecord files"
-    )
-    inspect.add_argument("--split", help="only this split (default: train, or the first)")
+    text = "number of the part, from 0 (default: $JOB_COMPLETION_INDEX)"
+    worker.add_argument("part", metavar="PART", type=int, nargs="?", help=text)
+
+
+def _add_inspect(commands: _Commands) -> None:
+    text = "show records and extract their images"
+    add = _command(commands, "inspect", _inspect, text).add_argument
+    text = "a converted output, TFX Examples uri, or TFRecord files"
+    add("output", metavar="OUTPUT", help=text)
+    add("--split", help="only this split (default: train, or the first)")
     for name, what, text in (
         ("label", "LABEL", "with this label"),
         ("code", "CODE", "with a finding of this code, such as LEAK"),
         ("source", "FILE", "of this import file"),
     ):
-        inspect.add_argument(
-            f"--{name}", metavar=what, help=f"list the examples {text}, with their findings"
-        )
-    inspect.add_argument(
-        "--num",
-        type=_natural,
-        metavar="N",
-        help="records to show (default: 5; examples in a list: 20, with --json all of them)",
+        add(f"--{name}", metavar=what, help=f"list the examples {text}, with their findings")
+    text = "records to show (default: 5; examples in a list: 20, with --json all of them)"
+    add("--num", type=_natural, metavar="N", help=text)
+    text = (
+        "write the shown images to this folder, byte for byte; images with boxes or a mask are "
+        "re-encoded with these drawn on them"
     )
-    inspect.add_argument(
-        "--to",
-        metavar="DIR",
-        help="write the shown images to this folder, byte for byte; images with boxes or "
-        "a mask are re-encoded with these drawn on them",
-    )
-    report = _command(
-        commands, "report", _export, "write the page about a finished dataset, report.html"
-    )
-    report.add_argument("place", metavar="DATASET", help=_DATASET)
-    report.set_defaults(name="report")
-    report.add_argument(
-        "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
-    )
-    diff = _command(commands, "diff", _diff, "compare two datasets: rows, splits, leaks, labels")
+    add("--to", metavar="DIR", help=text)
+
+
+def _add_diff(commands: _Commands) -> None:
+    text = "compare two datasets: rows, splits, leaks, labels"
+    add = _command(commands, "diff", _diff, text).add_argument
+    text = "an output of convert, its dataset.json, or a TFX Examples uri"
     for name in ("old", "new"):
-        diff.add_argument(
-            name,
-            metavar=name.upper(),
-            help="an output of convert, its dataset.json, or a TFX Examples uri",
-        )
-    diff.add_argument(
-        "--by",
-        choices=("uri", "content"),
-        default="uri",
-        help="match rows by the uri of their payload, or by its content, if a copy renamed it "
-        "(default: uri)",
+        add(name, metavar=name.upper(), help=text)
+    text = (
+        "match rows by the uri of their payload, or by its content, if a copy renamed it "
+        "(default: uri)"
     )
-    diff.add_argument(
-        "--fail-on",
-        choices=_FAIL_ON,
-        default=_FAIL_ON[0],
-        metavar="WHAT",
-        help="exit with 1 on changes (of rows, splits or numbers of labels), on leaks, on both, "
-        "separated by a comma, or on none (default: changes,leaks)",
+    add("--by", choices=("uri", "content"), default="uri", help=text)
+    text = (
+        "exit with 1 on changes (of rows, splits or numbers of labels), on leaks, on both, "
+        "separated by a comma, or on none (default: changes,leaks)"
     )
-    about = "describe a dataset to people or another tool, or copy it (--to) for another trainer"
-    export = _command(commands, "export", _export, about)
-    for command in (convert, checker, planner, worker, committer, report, export):
-        _add_logging(command)
-    export.add_argument(
-        "name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s"
+    add("--fail-on", choices=_FAIL_ON, default=_FAIL_ON[0], metavar="WHAT", help=text)
+
+
+def _add_export(commands: _Commands) -> None:
+    text = "describe a dataset to people or another tool, or copy it (--to) for another trainer"
+    add = _logging(_command(commands, "export", _export, text)).add_argument
+    add("name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s")
+    text = (
+        f"{_DATASET}; lineage also takes a SavedModel, a folder of its versions, or a TFX Model uri"
     )
-    export.add_argument(
-        "place",
-        metavar="DATASET",
-        help="a converted or written output, or a TFX Examples uri; lineage also takes a "
-        "SavedModel, a folder of its versions, or a TFX Model uri",
-    )
-    export.add_argument(
-        "--output", metavar="FILE", help="path or URL to write (default: a file in DATASET)"
-    )
-    export.add_argument(
-        "--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …"
-    )
-    export.add_argument("--split", metavar="NAME", help="copy only this split (default: all)")
-    export.add_argument(
-        "--lossy", action="store_true", help="leave out the images that the copy cannot hold"
-    )
-    export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
-    export.add_argument(
-        "--allow",
-        metavar=OPTIONS["allow"].metavar,
-        action=_Joined,
-        default=(),
-        help="lineage: open the dataset also there, if lineage.json names it; as in convert",
-    )
-    export.add_argument(
-        "--verify",
-        action="store_true",
-        help="lineage: read the shards, too; exit 1 unless the same records are there",
-    )
-    return parser
+    add("place", metavar="DATASET", help=text)
+    add("--output", metavar="FILE", help="path or URL to write (default: a file in DATASET)")
+    add("--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …")
+    add("--split", metavar="NAME", help="copy only this split (default: all)")
+    add("--lossy", action="store_true", help="leave out the images that the copy cannot hold")
+    add("--overwrite", action="store_true", help="card: replace an existing card")
+    text = "lineage: open the dataset also there, if lineage.json names it; as in convert"
+    add("--allow", metavar=OPTIONS["allow"].metavar, action=_Joined, default=(), help=text)
+    text = "lineage: read the shards, too; exit 1 unless the same records are there"
+    add("--verify", action="store_true", help=text)
 
 
 def _address() -> str:
@@ -542,43 +515,34 @@ def _address() -> str:
     return f"documentation: {address or 'README.md and docs/ in the repository'}"
 
 
-def _add_conversion(command: argparse.ArgumentParser) -> None:
-    command.usage = "%(prog)s [options] SOURCE OUTPUT [-- Beam flags]"
+def _conversion(
+    commands: _Commands, name: str, run: _Run, text: str, usage: str
+) -> Callable[..., argparse.Action]:
+    """Add a command that converts; return the function that adds further arguments."""
+    command = _logging(_command(commands, name, run, text))
+    command.usage, command.epilog = f"%(prog)s {usage} [-- Beam flags]", _BEAM_FLAGS
     _add_source(command)
     command.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
     add_options(command)
     there = command.add_mutually_exclusive_group()
-    there.add_argument(
-        "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
-    )
-    there.add_argument(
-        "--append",
-        action="store_true",
-        help="add new examples to the dataset in OUTPUT; its shards are not changed",
-    )
-    command.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep the finished shards of an interrupted run, write the rest",
-    )
+    text = "replace the dataset that is in OUTPUT"
+    there.add_argument("--overwrite", action="store_true", help=text)
+    text = "add new examples to the dataset in OUTPUT; its shards are not changed"
+    there.add_argument("--append", action="store_true", help=text)
+    text = "keep the finished shards of an interrupted run, write the rest"
+    command.add_argument("--resume", action="store_true", help=text)
+    return command.add_argument
 
 
-def _add_logging(command: argparse.ArgumentParser) -> None:
+def _logging(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Add the arguments of a command that works for a while; return the command."""
     command.add_argument("-q", "--quiet", action="store_true", help="print only errors")
-    command.add_argument(
-        "--log-format",
-        choices=logs.FORMATS,
-        default="text",
-        help="progress and errors on stderr as lines of text or of JSON (default: text)",
-    )
+    text = "progress and errors on stderr as lines of text or of JSON (default: text)"
+    command.add_argument("--log-format", choices=logs.FORMATS, default="text", help=text)
+    return command
 
 
-def _command(
-    commands: argparse._SubParsersAction[_Parser],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    text: str,
-) -> argparse.ArgumentParser:
+def _command(commands: _Commands, name: str, run: _Run, text: str) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     command.set_defaults(run=run, parser=command)
     command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")

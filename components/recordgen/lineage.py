@@ -26,7 +26,7 @@ import os
 import platform
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -156,6 +156,11 @@ def run_events(job: str, inputs: Sequence[str], output: str) -> Iterator[RunEven
     finally:
         if client is not None:  # transports may send in the background
             client.close(_CLOSE_SECONDS)
+
+
+def conversion_events(source: Sequence[str], output: str) -> AbstractContextManager[RunEvents]:
+    """Return the events of a conversion of import files, as they were given."""
+    return run_events(f"recordgen.convert.{source_name(source) or 'rows'}", source, output)
 
 
 def source_name(source: Sequence[str]) -> str:

@@ -98,12 +98,12 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
 #: The import paths of Recordgen's own exports, in the order in which they are listed.
 OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
-    "croissant": "recordgen.exports.croissant:Croissant",
-    "tfdv": "recordgen.exports.tfdv:Tfdv",
-    "card": "recordgen.exports.card:Card",
+    "croissant": "recordgen.exports.descriptions:Croissant",
+    "tfdv": "recordgen.exports.descriptions:Tfdv",
+    "card": "recordgen.exports.descriptions:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
-    "openlineage": "recordgen.exports.openlineage:OpenLineage",
-    "index": "recordgen.exports.index:Index",
+    "openlineage": "recordgen.exports.lineage:OpenLineage",
+    "index": "recordgen.exports.verifying:Index",
     "tfds": "recordgen.exports.tfds:Tfds",
     "parquet": "recordgen.exports.parquet:Parquet",
     "webdataset": "recordgen.exports.webdataset:WebDataset",

@@ -1,4 +1,4 @@
-"""The data of the demos: each task names its :class:`Sample`, as its ``sample``."""
+"""The data of the demos: ``samples.yaml`` lists them, and modules of this package write them."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import yaml
 from PIL import Image
 
 from recordgen import storage
-from recordgen.tasks import TASKS
+from recordgen.registry import TASKS, imported
 from recordgen.training import TrainingConfig
+
+#: The splits of ten examples, one after another, of most samples.
+USES = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Data for a task, and the settings of the demo's pipeline.
-
-    Attributes:
-        name: the name of the demo's pipeline.
-        data: a description of the data in a few words.
-        write: writes a number of examples (None: all) to a folder; returns the path to import. It
-            keeps complete files, and so their times, so that TFX's cache holds.
-        min_score: the lowest score of a model that is good enough.
-        options: options of the conversion, apart from the task.
-    """
+    """Data for a task, and the settings of the demo's pipeline, see ``samples.yaml``."""
 
     name: str
     data: str
     write: Callable[[str, int | None], str]
     training: TrainingConfig
     min_score: float
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any]
 
 
 def sample_of(task: str) -> Sample:
     """Return the sample of a task. Raises: UsageError if the task is unknown or has none."""
-    return TASKS[task].declared("sample")
+    samples = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
+    if task not in samples:  # another package's
+        return TASKS[task].declared("sample")
+    listed = {"options": {}, **samples[task]}
+    write = imported(f"pipelines.samples.{listed['write']}")
+    training = TrainingConfig.from_custom_config(listed["training"])
+    return Sample(**{**listed, "write": write, "training": training})
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipelines.samples import Sample, write_image, write_lines
-from recordgen.training import TrainingConfig
+from pipelines.samples import write_image, write_lines
 
 SEGMENTS = 900
 _STEPS = {"down": (1, 0), "left": (0, -1), "right": (0, 1), "up": (-1, 0)}  # rows, columns
@@ -82,12 +81,3 @@ def write_clips(folder: str, segments: int | None = None) -> str:
         write_lines(os.path.join(folder, f"{listed}.csv"), lines)
     names = [f"{listed.upper()},{listed}.csv" for listed in lists]
     return write_lines(os.path.join(folder, "clips.csv"), names)
-
-
-CLIPS = Sample(
-    name="clips",
-    data="animated GIFs of a moving square",
-    write=write_clips,
-    training=TrainingConfig(image_size=(24, 24), batch_size=16, epochs=5, learning_rate=3e-3),
-    min_score=0.9,
-)

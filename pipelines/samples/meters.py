@@ -6,18 +6,15 @@ the usual sum, and on a note about unusual events; none of these is enough by it
 
 from __future__ import annotations
 
-import json
 import os
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-from pipelines.samples import Sample, write_csv
+from pipelines.samples import USES, write_csv
 from pipelines.samples.digits import write_scan
-from recordgen.training import TrainingConfig
 
-_COLUMNS = {"split": "split", "day": "image", "night": "image", "usual": "int"}
-_COLUMNS |= {"note": "text", "verdict": "label"}
+_COLUMNS = ("split", "day", "night", "usual", "note", "verdict")
 
 # Expected differences from the usual sum, and notes for them.
 NOTES = (
@@ -37,7 +34,7 @@ def write_meters(folder: str, readings: int | None = None) -> str:
     digits = load_digits()
     random = np.random.default_rng(0)
     shuffled = random.permutation(len(digits.target))
-    rows: list[tuple[object, ...]] = [tuple(_COLUMNS)]
+    rows: list[tuple[object, ...]] = [_COLUMNS]
     for number in range(2000 if readings is None else readings):
         apart = 0
         while abs(apart) <= 2:  # too close to the expected sum to be more or less
@@ -46,19 +43,8 @@ def write_meters(folder: str, readings: int | None = None) -> str:
             more, notes = NOTES[random.integers(len(NOTES))]
             apart = int(digits.target[day]) + int(digits.target[night]) - usual - more
         note = str(random.choice(notes)).format(random.choice(_TIMES))
-        use = ("TRAIN", "VALIDATION", "TEST")[max(0, number % 10 - 7)]
         images = [f"images/{scan:04d}.png" for scan in (day, night)]
-        rows.append((use, *images, usual, note, "more" if apart > 0 else "less"))
+        rows.append((USES[number % 10], *images, usual, note, "more" if apart > 0 else "less"))
         for name, scan in zip(images, (day, night), strict=True):
             write_scan(os.path.join(folder, name), digits.images[scan])
     return write_csv(os.path.join(folder, "meters.csv"), rows)
-
-
-METERS = Sample(
-    name="meters",
-    data="made-up readings of two meters, in scanned digits, with a number and a note",
-    write=write_meters,
-    training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
-    min_score=0.95,
-    options={"schema": json.dumps(_COLUMNS)},
-)

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from pipelines.samples import Sample, write_csv
-from recordgen.training import TrainingConfig
+from pipelines.samples import write_csv
 
 _WORDS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 _TOPICS: dict[str, list[str]] = _WORDS["topics"]  # the subjects of sentences, by label
@@ -69,12 +68,6 @@ def _write(folder: str, texts: int | None, *, most_topics: int, label: _Label) -
     return write_csv(os.path.join(folder, "reviews.csv"), rows)
 
 
-def _sample(name: str, data: str, most_topics: int, label: _Label, min_score: float) -> Sample:
-    write = partial(_write, most_topics=most_topics, label=label)
-    training = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
-    return Sample(name, data, write, training, min_score)
-
-
-TOPICS = _sample("reviews", "made-up reviews", 1, _topic, 0.85)
-TOPIC_SETS = _sample("review-topics", "made-up reviews of one to three topics", 3, _all_topics, 0.9)
-SENTIMENTS = _sample("review-sentiments", "made-up reviews from 0 to 4", 2, _grade, 0.85)
+write_topics = partial(_write, most_topics=1, label=_topic)
+write_topic_sets = partial(_write, most_topics=3, label=_all_topics)
+write_sentiments = partial(_write, most_topics=2, label=_grade)

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from pipelines.samples import Sample, write_csv, write_image
-from recordgen.training import TrainingConfig
+from pipelines.samples import USES, write_csv, write_image
 
 _SIDE = 48
 _CIRCLE, _SQUARE, _EDGE = 1, 2, 255
@@ -27,12 +26,11 @@ def write_shapes(folder: str, images: int | None = None) -> str:
     """
     rows = []
     for number in range(400 if images is None else images):
-        use = ("TRAIN", "VALIDATION", "TEST")[max(0, number % 10 - 7)]
         image, mask = f"images/{number:04d}.png", f"masks/{number:04d}.png"
         pixels, classes = _drawn(np.random.default_rng(number))
         write_image(os.path.join(folder, image), Image.fromarray(pixels), "PNG")
         write_image(os.path.join(folder, mask), Image.fromarray(classes), "PNG")
-        rows.append((use, image, mask))
+        rows.append((USES[number % 10], image, mask))
     return write_csv(os.path.join(folder, "shapes.csv"), rows)
 
 
@@ -50,12 +48,3 @@ def _drawn(random: np.random.Generator) -> tuple[npt.NDArray[np.uint8], Mask]:
         pixels[distance < radius] = random.integers(130, 230, 3)
     noise = random.integers(-20, 20, pixels.shape)
     return (pixels + noise).clip(0, 255).astype(np.uint8), mask
-
-
-SHAPES = Sample(
-    name="shapes",
-    data="drawn circles and squares, with masks",
-    write=write_shapes,
-    training=TrainingConfig(image_size=(48, 48), batch_size=16, epochs=8, learning_rate=3e-3),
-    min_score=0.8,
-)

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from pipelines.samples import Sample, write_lines
+from pipelines.samples import write_lines
 from recordgen.formats.automl_jsonl import LABELS_KEY, ML_USE_KEY
 from recordgen.tasks.texts.tags import Span
-from recordgen.training import TrainingConfig
 
 _WORDS: dict[str, list[str]] = json.loads(
     Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
@@ -70,13 +69,3 @@ def write_travels(folder: str, count: int | None = None) -> str:
             line[LABELS_KEY] = {ML_USE_KEY: ("training", "validation", "test")[number % 10]}
         lines.append(json.dumps(line, ensure_ascii=False))
     return write_lines(os.path.join(folder, "travels.jsonl"), lines)
-
-
-TRAVELS = Sample(
-    name="travels",
-    data="sentences on travels, with persons, cities and dates",
-    write=write_travels,
-    training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
-    options={"split": "100"},
-    min_score=0.9,
-)

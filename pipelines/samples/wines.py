@@ -6,8 +6,7 @@ import os
 
 from sklearn.datasets import load_wine
 
-from pipelines.samples import Sample, write_csv
-from recordgen.training import TrainingConfig
+from pipelines.samples import write_csv
 
 # The splits of ten wines; the table is sorted by cultivar, so each split gets all cultivars.
 _ML_USE = ("TRAIN",) * 6 + ("VALIDATE", "TEST") * 2
@@ -32,13 +31,3 @@ def write_wines(folder: str, rows: int | None = None) -> str:
         use = _ML_USE[number // step % len(_ML_USE)]
         lines.append([use, *values, _CULTIVARS[data.target[number]]])
     return write_csv(os.path.join(folder, "wines.csv"), lines)
-
-
-WINES = Sample(
-    name="wines",
-    data="a table of wines",
-    write=write_wines,
-    training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
-    min_score=0.9,
-    options={"columns": "target=cultivar"},
-)

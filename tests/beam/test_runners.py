@@ -21,14 +21,14 @@ from gcsfs.core import GCSFileSystem
 
 import recordgen
 from recordgen import storage
+from recordgen.beam import beam_flags, pipeline_factory, runner_factory
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.conversion.examination import Stage
 from recordgen.core.flow import graph
 from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
-from recordgen.core.planning.messages import RowBlock
+from recordgen.core.planning.plan import RowBlock
 from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlacedRow, placing
 from recordgen.core.runs.commit import Run
@@ -303,7 +303,7 @@ def test_missing_or_wrong_flags_are_an_error_before_anything_is_done(flags, word
 
 def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypatch):
     """No scheduler or job server answers there."""
-    monkeypatch.setattr("recordgen.beam.runners.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("recordgen.beam.CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
         ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],

@@ -11,7 +11,7 @@ import recordgen
 from recordgen import parts
 from recordgen.cli import main
 from recordgen.conversion.results import ConversionResult
-from recordgen.conversion.texts.summaries import SUMMARIES
+from recordgen.conversion.summaries import SUMMARIES
 from recordgen.messages import Shown
 
 CLASSES = ("cat", "<b>&\x1b[2J")

@@ -9,7 +9,7 @@ import yaml
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.exports import Output
-from recordgen.exports.card import Card
+from recordgen.exports.descriptions import Card
 from tests.golden import ROOT, SAMPLES
 
 # The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.

@@ -7,16 +7,9 @@ from itertools import count as counting
 import pytest
 
 import recordgen
-from recordgen import storage
+from recordgen import errors, storage
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import COPY_FILE as MARK
-from recordgen.errors import (
-    MissingPackageError,
-    OutputExistsError,
-    RecordError,
-    SplitNotFoundError,
-    UsageError,
-)
 from recordgen.exports import export as exporting
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
@@ -87,7 +80,7 @@ def test_one_split_is_copied_alone(detection, tmp_path):
     assert main(["export", "coco", str(detection), "--to", to, "--split", "validation"]) == 0
     names = {path.split("/")[0] for path in tree_bytes(tmp_path / "to")}
     assert names == {MARK, "annotations", "val"}
-    with pytest.raises(SplitNotFoundError, match="'cat'"):
+    with pytest.raises(errors.SplitNotFoundError, match="'cat'"):
         export("coco", detection, tmp_path / "other", split="cat")
 
 
@@ -100,11 +93,11 @@ def test_another_copy_is_kept(detection, classes, tmp_path):
         ("automl", classes, {"split": "train"}),
         ("coco", detection, {"split": "train"}),
     ):
-        with pytest.raises(OutputExistsError, match=str(tmp_path / "to")):
+        with pytest.raises(errors.OutputExistsError, match=str(tmp_path / "to")):
             export(name, out, tmp_path / "to", **options)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
-    with pytest.raises(OutputExistsError, match=str(tmp_path / "mine")):
+    with pytest.raises(errors.OutputExistsError, match=str(tmp_path / "mine")):
         export("coco", detection, tmp_path / "mine")
     assert tree_bytes(tmp_path / "to") == before
 
@@ -117,7 +110,7 @@ def test_where_copies_cannot_be(detection, to, fact):
     """A copy needs a folder, which is not in the dataset."""
     if to is not None and "://" not in to:
         to = str(detection / to)
-    with pytest.raises(UsageError, match=fact.format(out=detection)):
+    with pytest.raises(errors.UsageError, match=fact.format(out=detection)):
         EXPORTS["coco"]().export(str(detection), exporting.ExportOptions(to=to))
     assert not (detection / MARK).exists()
 
@@ -152,7 +145,7 @@ def test_what_a_format_cannot_hold(name, kind, fields, options, fact, tmp_path):
     """It is said before the first byte, and what is wrong."""
     out = converted(tmp_path, images(tmp_path, kind, fields), **options)
     before = tree_bytes(tmp_path)
-    with pytest.raises(UsageError, match=fact):
+    with pytest.raises(errors.UsageError, match=fact):
         export(name, out, None if name == "tfds" else tmp_path / "to")
     assert tree_bytes(tmp_path) == before
 
@@ -172,7 +165,7 @@ def test_lossy_leaves_out_what_a_format_cannot_hold(name, kind, fields, tmp_path
 def test_bytes_that_json_cannot_have(tmp_path):
     """They are an error before the first byte."""
     recordgen.write([{"x": 1, "blob": b"\xff"}], tmp_path / "out")
-    with pytest.raises(UsageError, match="'blob'"):
+    with pytest.raises(errors.UsageError, match="'blob'"):
         export("webdataset", tmp_path / "out", tmp_path / "to")
     assert not (tmp_path / "to").exists()
 
@@ -188,7 +181,7 @@ def test_boxes_need_sizes(tmp_path, detection):
             (path / each.name).symlink_to(each)
     (path / "dataset.json").write_text(json.dumps(values))
     for name in ("coco", "parquet", "webdataset"):
-        with pytest.raises(UsageError, match="'eval'"):
+        with pytest.raises(errors.UsageError, match="'eval'"):
             export(name, path, tmp_path / name)
         export(name, path, tmp_path / name, split="train")
 
@@ -223,7 +216,7 @@ def test_a_damaged_shard_names_itself(tmp_path):
     data = bytearray(shard.read_bytes())
     data[40] ^= 1
     shard.write_bytes(data)
-    with pytest.raises(RecordError, match=shard.name):
+    with pytest.raises(errors.RecordError, match=shard.name):
         export("folder", out, tmp_path / "to")
     assert json.loads((tmp_path / "to" / MARK).read_text())["finished"] is False
 
@@ -231,7 +224,7 @@ def test_a_damaged_shard_names_itself(tmp_path):
 def test_arrayrecord_names_its_package(classes, tmp_path, monkeypatch):
     """A missing library is an error before the first byte."""
     monkeypatch.setitem(__import__("sys").modules, "array_record.python", None)
-    with pytest.raises(MissingPackageError, match="pip install array_record"):
+    with pytest.raises(errors.MissingPackageError, match="pip install array_record"):
         export("arrayrecord", classes, tmp_path / "to")
     assert not (tmp_path / "to").exists()
 

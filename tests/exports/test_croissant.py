@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.exports import Output
-from recordgen.exports.croissant import Croissant
+from recordgen.exports.descriptions import Croissant
 from tests.conftest import encoded, noise
 from tests.exports.conftest import KINDS
 

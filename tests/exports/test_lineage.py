@@ -10,19 +10,12 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from recordgen import convert, write
+from recordgen import convert, lineage, write
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.models import copy_model
-from recordgen.lineage import (
-    LINEAGE_FILE,
-    DatasetLineage,
-    ModelLineage,
-    software_here,
-    write_lineage,
-)
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 
@@ -47,8 +40,8 @@ def model(output, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "saved_model.pb").write_bytes(b"x")
-    dataset = DatasetLineage.of(os.path.relpath(output), read_dataset(str(output)))
-    write_lineage(str(folder), ModelLineage(dataset, "train", {"epochs": 3}))
+    dataset = lineage.DatasetLineage.of(os.path.relpath(output), read_dataset(str(output)))
+    lineage.write_lineage(str(folder), lineage.ModelLineage(dataset, "train", {"epochs": 3}))
     return folder
 
 
@@ -95,19 +88,19 @@ def test_verified_files(model, output, capsys):
 def test_software_is_what_runs_here():
     """Versions of libraries; commit and image only if a variable names them."""
     said = {"GITHUB_SHA": "3f0c", "RECORDGEN_COMMIT": "", "RECORDGEN_IMAGE": "example/train:2"}
-    found = software_here(said)
+    found = lineage.software_here(said)
     assert found["python"] == platform.python_version()
     assert (found["commit"], found["image"]) == ("3f0c", "example/train:2")
     assert found["numpy"] == np.__version__
-    assert not {"commit", "image"} & software_here({}).keys()
+    assert not {"commit", "image"} & lineage.software_here({}).keys()
 
 
 def test_a_pushed_model_keeps_it(model, tmp_path):
     """Lineage is found in a server's newest version, and in TFX's artifact."""
     for version in ("99", "100"):
         copy_model(str(model), str(tmp_path / "serving" / version))
-    (tmp_path / "serving/100" / LINEAGE_FILE).write_text(
-        (model / LINEAGE_FILE).read_text().replace('"epochs": 3', '"epochs": 4')
+    (tmp_path / "serving/100" / lineage.LINEAGE_FILE).write_text(
+        (model / lineage.LINEAGE_FILE).read_text().replace('"epochs": 3', '"epochs": 4')
     )
     found = find_lineage(tmp_path / "serving")
     assert found.place == str(tmp_path / "serving/100")
@@ -140,7 +133,7 @@ def test_an_output_leads_to_its_import_files(output, tmp_path):
 @pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
 def test_a_damaged_lineage_names_its_file(model, text):
     """So does a folder that has neither a model nor a dataset."""
-    (model / LINEAGE_FILE).write_text(text)
+    (model / lineage.LINEAGE_FILE).write_text(text)
     with pytest.raises(SourceError, match=r"lineage\.json: .*recordgen-lineage/1"):
         find_lineage(model)
     with pytest.raises(SourceError, match=r"dataset\.json.* assets\.extra/lineage"):
@@ -157,10 +150,10 @@ def test_a_foreign_model_causes_no_requests(model, output, capsys):
 
     with serving(answer) as server:
         for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
-            text = (model / LINEAGE_FILE).read_text()
+            text = (model / lineage.LINEAGE_FILE).read_text()
             values = json.loads(text)
             values["dataset"]["uri"] = place
-            (model / LINEAGE_FILE).write_text(json.dumps(values))
+            (model / lineage.LINEAGE_FILE).write_text(json.dumps(values))
             found = find_lineage(model)
             assert (found.state, asked) == ("unchecked", [])
             assert "--allow http " in found.refusal

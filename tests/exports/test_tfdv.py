@@ -7,7 +7,7 @@ import pytest
 from recordgen import convert, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
-from recordgen.exports.tfdv import schema_text
+from recordgen.exports.descriptions import schema_text
 from recordgen.features import statistics_features
 from tests.exports.conftest import KINDS
 from tests.golden import ROOT

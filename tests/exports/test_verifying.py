@@ -15,8 +15,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import RecordError, SourceError
 from recordgen.exports import ExportOptions
-from recordgen.exports.index import Index
-from recordgen.exports.verifying import verify
+from recordgen.exports.verifying import Index, verify
 from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"

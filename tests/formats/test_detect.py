@@ -8,7 +8,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.conversion.texts.summaries import detection_lines
+from recordgen.conversion.summaries import detection_lines
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.conversion.texts.summaries import check_summary
+from recordgen.conversion.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError

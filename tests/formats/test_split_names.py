@@ -9,7 +9,7 @@ import pytest
 
 import recordgen
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.texts.summaries import detection_lines
+from recordgen.conversion.summaries import detection_lines
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile

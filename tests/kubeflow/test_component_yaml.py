@@ -21,17 +21,9 @@ from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.convert import check, run, to_options
 from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
+from tests import steps
 from tests.conftest import encoded, noise, run_python
 from tests.preloaded import WITH_BEAM
-from tests.steps import (
-    OTHER_VALUES,
-    call,
-    command_of,
-    content,
-    executor_input,
-    specification,
-    step_input,
-)
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
@@ -85,7 +77,7 @@ def test_defaults_are_those_of_convert(step):
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
-    assert set(defaults) == set(OTHER_VALUES) == set(OPTIONS)
+    assert set(defaults) == set(steps.OTHER_VALUES) == set(OPTIONS)
     assert make_options(without_unset(defaults, OPTIONS)) == ConvertOptions()
 
 
@@ -95,12 +87,12 @@ def test_every_input_and_output_is_typed_and_described(step):
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
     kinds = {bool: "Boolean", int: "Integer", float: "Float", str: "String", list: "List"}
-    values = {**OTHER_VALUES, **STEP_INPUTS, "source": ""}
+    values = {**steps.OTHER_VALUES, **STEP_INPUTS, "source": ""}
     types = {name: given.type for name, given in step.component_spec.inputs.items()}
     del values["previous"]
     assert types.pop("previous").startswith("system.Dataset")
     assert types == {name: kinds[type(value)] for name, value in values.items()}
-    [definition] = specification(step)["components"].values()
+    [definition] = steps.specification(step)["components"].values()
     outputs = definition["outputDefinitions"]
     found = {name: item["parameterType"] for name, item in outputs["parameters"].items()}
     assert found == OUTPUT_PARAMETERS
@@ -117,7 +109,7 @@ def test_compiled_files_describe_every_input_and_name_the_image(name, files):
     """Steps, inputs and outputs have descriptions, some of which kfp drops when it reads a file."""
     loaded = components.load_component_from_file(str(files[name]))
     assert loaded.description == STEPS[name]["description"]
-    compiled = content(files[name])
+    compiled = steps.content(files[name])
     for definition in (compiled["root"], *compiled["components"].values()):
         for side in ("inputDefinitions", "outputDefinitions"):
             for items in definition.get(side, {}).values():
@@ -134,7 +126,7 @@ def test_an_input_that_went_is_ignored_at_its_default(name, files, tmp_path, cap
     if name == "statistics" and find_spec("tensorflow_data_validation") is None:
         pytest.skip("TFDV is not installed on this leg")
     compiled = components.load_component_from_file(str(files[name]))
-    [definition] = specification(compiled)["components"].values()
+    [definition] = steps.specification(compiled)["components"].values()
     needed = {
         kind: [name for name, item in items.items() if not {"isOptional", "defaultValue"} & {*item}]
         for kind, items in definition["inputDefinitions"].items()
@@ -143,9 +135,9 @@ def test_an_input_that_went_is_ignored_at_its_default(name, files, tmp_path, cap
         dict.fromkeys(needed.get(kind, ()), f"{tmp_path}/nowhere")
         for kind in ("artifacts", "parameters")
     )
-    invocation = executor_input(compiled, str(tmp_path), tmp_path, artifacts, values)
+    invocation = steps.executor_input(compiled, str(tmp_path), tmp_path, artifacts, values)
     passed = invocation["inputs"]["parameterValues"]
-    _, _, _, *words, defaults, flag, _ = command_of(compiled)
+    _, _, _, *words, defaults, flag, _ = steps.command_of(compiled)
     assert {**json.loads(defaults), **values} == passed
     defaults = json.dumps({**json.loads(defaults), "went": [5]})
     for value, code in (([5.0], 1), ([6.0], 2)):
@@ -162,15 +154,15 @@ def test_image_is_of_this_version():
 
 # --- as a backend runs it ---------------------------------------------------------------------
 
-converted = partial(call, run=WITH_BEAM.run)
+converted = partial(steps.call, run=WITH_BEAM.run)
 
 
-@pytest.mark.parametrize("name", OTHER_VALUES)
+@pytest.mark.parametrize("name", steps.OTHER_VALUES)
 def test_every_input_arrives(name, step, tmp_path):
     """The conversion gets each option as the call gave it, and the defaults of the others."""
     also = {"image_size": "8x8"} if name == "resize" else {}  # which acts on a size alone
-    given = {name: OTHER_VALUES[name], **also}
-    parameters = step_input(step, tmp_path, source="a.csv", **given).parameters
+    given = {name: steps.OTHER_VALUES[name], **also}
+    parameters = steps.step_input(step, tmp_path, source="a.csv", **given).parameters
     options = to_options({key: value for key, value in parameters.items() if key in OPTIONS})
     assert options == replace(make_options(given), confined=True)
 
@@ -178,7 +170,7 @@ def test_every_input_arrives(name, step, tmp_path):
 def test_counts_are_parameters_and_artifacts_have_metadata(step, rows, make_csv, tmp_path):
     """Counts, metadata and report agree with the dataset, of which its version is no part."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
-    done = call(step, tmp_path, source=source, max_reject_fraction=0.5, dataset_version="v7")
+    done = steps.call(step, tmp_path, source=source, max_reject_fraction=0.5, dataset_version="v7")
     assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
     dataset = read_dataset(done.uris["dataset"])
     warnings = sum(dataset.lint.values())
@@ -213,7 +205,7 @@ def test_an_artifact_is_read_as_a_file_or_folder(artifact_step, rows, make_csv, 
 
 def test_other_artifacts_are_refused(artifact_step, tmp_path):
     """An artifact without an import file is an error."""
-    given = step_input(artifact_step, tmp_path, {"source": f"{tmp_path}/nothing"})
+    given = steps.step_input(artifact_step, tmp_path, {"source": f"{tmp_path}/nothing"})
     with pytest.raises(SourceError):
         run(given)
 
@@ -248,7 +240,7 @@ def test_bad_data_fails_the_step(step, make_csv, tmp_path):
 )
 def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
     """The error names the input and its value."""
-    found = step_input(step, tmp_path, source=make_csv(rows), **given)
+    found = steps.step_input(step, tmp_path, source=make_csv(rows), **given)
     with pytest.raises(UsageError, match=re.escape(message)):
         run(found)
 
@@ -275,7 +267,7 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
     assert second.done.returncode == 0, second.done.stderr
     labels = read_dataset(second.uris["dataset"]).labels
     assert labels == (*read_dataset(first).labels, "ape")
-    given = step_input(step, tmp_path, {"previous": first}, source=source, vocabulary=first)
+    given = steps.step_input(step, tmp_path, {"previous": first}, source=source, vocabulary=first)
     with pytest.raises(UsageError, match="vocabulary"):
         run(given)
 
@@ -287,7 +279,9 @@ def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
     """Findings and rejects are written, and no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     output = check(
-        step_input(load_step("check"), tmp_path / "task", source=source, max_reject_fraction=0.5)
+        steps.step_input(
+            load_step("check"), tmp_path / "task", source=source, max_reject_fraction=0.5
+        )
     )
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
     assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
@@ -303,10 +297,10 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
     """So does a finding that ``fail_on`` names."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match="11"):
-        check(step_input(load_step("check"), tmp_path / "task", source=source))
+        check(steps.step_input(load_step("check"), tmp_path / "task", source=source))
     values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
     with pytest.raises(LintError, match=r"fail_on.*FEW_EXAMPLES"):
-        check(step_input(load_step("check"), tmp_path / "task", **values))
+        check(steps.step_input(load_step("check"), tmp_path / "task", **values))
 
 
 def test_steps_load_no_kfp():

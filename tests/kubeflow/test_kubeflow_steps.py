@@ -15,16 +15,7 @@ from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, models, statistics
-from recordgen.kubeflow.execution import (
-    Artifact,
-    StepInput,
-    StepOutput,
-    launcher_path,
-    place_of,
-    read_place,
-    write_place,
-)
+from recordgen.kubeflow import convert, execution, models
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
@@ -75,18 +66,18 @@ def trained(digits, tmp_path_factory):
 )
 def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto):
     """``auto`` decides by the scheme; the others always do the same."""
-    artifact = Artifact("", uri)
-    assert launcher_path(uri) == place_of(artifact, "path") == path
-    assert place_of(artifact, "auto") == auto
-    assert place_of(artifact, "uri") == uri
+    artifact = execution.Artifact("", uri)
+    assert execution.launcher_path(uri) == execution.place_of(artifact, "path") == path
+    assert execution.place_of(artifact, "auto") == auto
+    assert execution.place_of(artifact, "uri") == uri
 
 
 def test_what_is_read_is_where_it_is(tmp_path):
     """An artifact without a copy is read at its uri."""
     (tmp_path / "there").mkdir()
     for uri in (f"{tmp_path}/there", "gs://bucket/not/copied"):
-        assert read_place(Artifact("", uri)) == uri
-    assert write_place(Artifact("", f"{tmp_path}/a/b/c")) == f"{tmp_path}/a/b/c"
+        assert execution.read_place(execution.Artifact("", uri)) == uri
+    assert execution.write_place(execution.Artifact("", f"{tmp_path}/a/b/c")) == f"{tmp_path}/a/b/c"
     assert (tmp_path / "a/b").is_dir()
 
 
@@ -113,10 +104,10 @@ def test_inputs_keep_their_types():
             "outputs": {"outputFile": "o"},
         }
     )
-    step = StepInput.parse(text)
+    step = execution.StepInput.parse(text)
     assert step.parameters == {"a": 7, "b": 0.5, "c": [1, {"x": 2}], "e": True}
     assert isinstance(step.parameters["a"], int)
-    assert step.artifacts == {"f": (Artifact("1", "u", {"m": 1}),)}
+    assert step.artifacts == {"f": (execution.Artifact("1", "u", {"m": 1}),)}
     assert (step.path("f"), step.paths("g", "f", "h")) == ("u", ["u"])
     assert (step.outputs, step.output_file) == ({}, "o")
 
@@ -124,8 +115,10 @@ def test_inputs_keep_their_types():
 def test_only_what_is_asked_for_is_handed_back(tmp_path):
     """Components of older versions get no unknown outputs."""
     file = tmp_path / "a/executor_output.json"
-    step = StepInput({}, {}, {"o": Artifact("1", "u")}, frozenset({"a"}), str(file))
-    StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
+    step = execution.StepInput(
+        {}, {}, {"o": execution.Artifact("1", "u")}, frozenset({"a"}), str(file)
+    )
+    execution.StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
     assert json.loads(file.read_text()) == {
         "parameterValues": {"a": 1},
         "artifacts": {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}},
@@ -340,13 +333,13 @@ def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
     step = step_input(component, tmp_path, inputs, fail_on_anomalies=True)
     splits = list(read_dataset(digits).splits)  # also train
     with pytest.raises(DataError, match=f"{len(splits)} violations"):
-        statistics.run(step)
+        models.statistics(step)
     assert tfdv.load_schema_text(str(tmp_path / "schema/schema.pbtxt")) == schema
     lines = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == splits
     inputs["curated_schema"] = f"{digits}/dataset.json"
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        statistics.run(step_input(component, tmp_path, inputs))
+        models.statistics(step_input(component, tmp_path, inputs))
 
 
 def test_statistics_without_tfx(digits, tmp_path):
@@ -354,7 +347,7 @@ def test_statistics_without_tfx(digits, tmp_path):
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError):
-        statistics.run(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
+        models.statistics(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
 
 
 def test_labels_in_metadata_are_bounded(digits):

@@ -16,19 +16,8 @@ from PIL import Image
 from pipelines import vertex
 from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.manifest import read_dataset
+from tests import vertex_runner
 from tests.clusters import dataflow, emulated, environment, object_store
-from tests.vertex_runner import (
-    Attempt,
-    Service,
-    StepFailed,
-    executor_input,
-    in_buckets,
-    in_one_container,
-    natively,
-    preloaded,
-    resolve,
-    steps,
-)
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +40,7 @@ def compile_job(buckets, *arguments):
     path = buckets / "job.json"
     buckets.mkdir(exist_ok=True)
     assert vertex.main([*SETTINGS, "--output", str(path), *arguments]) == 0
-    return in_buckets(json.loads(path.read_text()), buckets)
+    return vertex_runner.in_buckets(json.loads(path.read_text()), buckets)
 
 
 @pytest.fixture
@@ -64,7 +53,7 @@ def buckets(tmp_path):
 @pytest.fixture
 def service():
     """Steps are processes of this machine."""
-    return Service(preloaded(environment()))
+    return vertex_runner.Service(vertex_runner.preloaded(environment()))
 
 
 def examples(runs):
@@ -119,7 +108,7 @@ def test_a_span_may_be_a_folder(service, buckets):
 def test_a_missing_span_ends_the_driver(service, buckets):
     """The last line of the log names the folder and the parameter."""
     job = compile_job(buckets, "--span", "9")
-    with pytest.raises(StepFailed) as failure:
+    with pytest.raises(vertex_runner.StepFailed) as failure:
         service.run(job)
     assert failure.value.task == EXAMPLE_GEN
     line = failure.value.log.strip().splitlines()[-1]
@@ -143,11 +132,15 @@ def test_dataflow_does_the_work(tmp_path):
     spec, given = job["pipelineSpec"], job["runtimeConfig"]["parameterValues"]
     task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
     uri = "gs://bucket/root/1"
-    call = executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri)
+    call = vertex_runner.executor_input(
+        EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri
+    )
     call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
     call["outputs"]["outputFile"] = str(tmp_path / "executor_output.json")
     container = spec["deploymentSpec"]["executors"][f"{EXAMPLE_GEN}_executor"]["container"]
-    words = [resolve(word, call) for word in (*container["command"], *container["args"])]
+    words = [
+        vertex_runner.resolve(word, call) for word in (*container["command"], *container["args"])
+    ]
 
     data = Path(write_digits(str(tmp_path / "data"), 20)).parent
     with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
@@ -155,8 +148,8 @@ def test_dataflow_does_the_work(tmp_path):
         for file in (data / "digits.csv", *data.glob("images/*")):
             bucket.pipe(f"bucket/data/span-1/{file.relative_to(data)}", file.read_bytes())
         more = ("--no_auth", f"--dataflow_endpoint={endpoint}")
-        start = natively(environment(**emulated(store)))
-        done = start(Attempt(EXAMPLE_GEN, container["image"], (*words, *more)))
+        start = vertex_runner.natively(environment(**emulated(store)))
+        done = start(vertex_runner.Attempt(EXAMPLE_GEN, container["image"], (*words, *more)))
         assert done.returncode == 0, done.stderr
         written = json.loads(bucket.cat_file("bucket/root/1/examples/dataset.json"))
     output = json.loads((tmp_path / "executor_output.json").read_text())
@@ -174,7 +167,7 @@ def test_dataflow_does_the_work(tmp_path):
 @pytest.fixture(scope="module")
 def one_container(engine, tmp_path_factory):
     """The steps share a container that has loaded TFX, which would take ten seconds in each."""
-    with in_one_container(engine, tmp_path_factory.getbasetemp()) as start:
+    with vertex_runner.in_one_container(engine, tmp_path_factory.getbasetemp()) as start:
         yield start
 
 
@@ -183,7 +176,7 @@ def whole(one_container, tmp_path_factory):
     """The pipeline's first run: buckets, job, service and result."""
     buckets = tmp_path_factory.mktemp("buckets")
     write_digits(str(buckets / "bucket/data/span-1"), DIGITS)
-    job, service = compile_job(buckets), Service(one_container)
+    job, service = compile_job(buckets), vertex_runner.Service(one_container)
     return buckets, job, service, service.run(job)
 
 
@@ -191,7 +184,7 @@ def whole(one_container, tmp_path_factory):
 def test_every_step_runs(whole):
     """From the import file to the pushed model, all artifacts agree with the dataset."""
     buckets, _, _, runs = whole
-    assert set(steps(runs, cached=False)) == STEPS
+    assert set(vertex_runner.steps(runs, cached=False)) == STEPS
     found = examples(runs)
     dataset = read_dataset(runs[EXAMPLE_GEN].artifacts["examples"]["uri"])
     assert (found["span"], found["examples"], found["rejects"]) == (1, DIGITS, 0)
@@ -217,10 +210,12 @@ def test_every_step_runs(whole):
 def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
     """Only a new span makes the steps work again."""
     buckets, job, service, _ = whole
-    service = replace(service, start=preloaded(environment()))  # with the cache of the first run
-    assert set(steps(service.run(job), cached=True)) == STEPS
+    service = replace(
+        service, start=vertex_runner.preloaded(environment())
+    )  # with the cache of the first run
+    assert set(vertex_runner.steps(service.run(job), cached=True)) == STEPS
     write_digits(str(buckets / "bucket/data/span-2"), 200)
     runs = service.run(job, until="StatisticsGen")
-    assert steps(runs, cached=True) == []
+    assert vertex_runner.steps(runs, cached=True) == []
     assert (examples(runs)["span"], examples(runs)["examples"]) == (2, 200)
     assert runs["StatisticsGen"].artifacts["statistics"]["metadata"]["span"] == 2

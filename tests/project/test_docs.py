@@ -399,14 +399,14 @@ def arguments_of(page, start):
 
 def test_dataflow_takes_the_flags():
     """Those of the page pass the checks before a job is sent."""
-    from recordgen.beam import runners
+    from recordgen.beam import check_dataflow, check_flags
 
     for words in arguments_of("docs/runners.md", "recordgen convert gs://"):
         split = words.index("--")
         parsed = cli.build_parser().parse_args(words[1:split])
         assert parsed.command == "convert"
-        runners.check_flags(words[split + 1 :])
-        runners.check_dataflow(words[split + 1 :])
+        check_flags(words[split + 1 :])
+        check_dataflow(words[split + 1 :])
 
 
 @pytest.mark.skipif(not WITH_TFX_HERE, reason="needs TFX")

@@ -19,7 +19,6 @@ LIGHT = [
     ("recordgen.core.dataset.manifest", HEAVY),
     ("recordgen.formats", HEAVY),
     ("recordgen.tasks", (*HEAVY, "pyarrow")),
-    ("recordgen.core.planning.plan", HEAVY),
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
     ("recordgen.exports.diff", ("tensorflow", "apache_beam", "tfx", "kfp")),
@@ -61,7 +60,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import recordgen
-from recordgen.beam.runners import runner_factory
+from recordgen.beam import runner_factory
 from recordgen.cli import main
 
 for command in sys.stdin.read().splitlines():

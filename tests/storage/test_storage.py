@@ -26,7 +26,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import recordgen
 from recordgen import storage
 from recordgen.conversion.settings import store_of
-from recordgen.conversion.texts.summaries import conversion_summary
+from recordgen.conversion.summaries import conversion_summary
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import (
@@ -43,9 +43,9 @@ from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.requests import listed_infos, worth_listing
 from recordgen.storage import RequestContext, local, retries, spool
+from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
-from recordgen.storage.terms import may_retry
 from tests.clusters import free_port
 from tests.conftest import encoded, noise
 from tests.servers import cut, drip, self_signed, serving

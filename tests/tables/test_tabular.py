@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.planning.messages import BucketFile, cut, encode_bucket, planned_rows
-from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
+from recordgen.core.planning import plan as planning
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of, together
@@ -633,15 +632,15 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shard
         assert summary.counts.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
         assert summary.rows == {group: len(expected[group.split]) for group in found}
         for group, lines in found.items():
-            content, blocks = encode_bucket({group: lines})
-            cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
-            splits = {group.split: SplitPlan(shards, {None: cut_group})}
-            plan = Plan(splits, Vocabulary("text", ()), RowCounts())
+            content, blocks = planning.encode_bucket({group: lines})
+            cut_group = planning.GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
+            splits = {group.split: planning.SplitPlan(shards, {None: cut_group})}
+            plan = planning.Plan(splits, Vocabulary("text", ()), RowCounts())
             again = []
             before = 0
-            for outline in cut(plan, [BucketFile(bucket, "0", blocks)]):
+            for outline in planning.cut(plan, [planning.BucketFile(bucket, "0", blocks)]):
                 ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
-                mine = together(PlannedRow, planned_rows(outline, ranges))
+                mine = together(PlannedRow, planning.planned_rows(outline, ranges))
                 # A shard has the lines whose first byte is in its byte range.
                 ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
                 assert not len(mine) or ends[0] <= before < ends[1]

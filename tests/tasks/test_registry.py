@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
+from pipelines.samples import sample_of
 from recordgen import cli, tasks
 from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
@@ -41,7 +42,7 @@ def test_a_task_is_declared_in_one_place(name):
     assert issubclass(task.declared("trainer"), TaskTrainer)
     assert {*task.files(())} < {*LABEL_FILES}  # a later run must know them without importing tasks
     assert task.declared("measure")(2).needs
-    assert callable(task.declared("sample").write)
+    assert callable(sample_of(name).write)
 
 
 def test_the_page_of_formats_lists_all_tasks():
@@ -66,17 +67,17 @@ def test_names_are_known_without_loading_a_task():
 def test_what_a_task_has_not():
     """A missing or broken declaration is an error that names the task."""
 
-    class NoSample(TASKS["image_classification"]):
+    class Plain(TASKS["image_classification"]):
         name = "plain"
         sample = None
         trainer = "nowhere.model:Trainer"
         measure = "recordgen.training.measures:NoAccumulator"
 
     with pytest.raises(UsageError, match=r"plain .*sample"):
-        NoSample.declared("sample")
+        Plain.declared("sample")
     for what in ("trainer", "measure"):
         with pytest.raises(UsageError, match=f"{what} .*plain "):
-            NoSample.declared(what)
+            Plain.declared(what)
 
 
 # --- tasks of other packages ------------------------------------------------------------------

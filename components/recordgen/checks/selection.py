@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from recordgen.core.dataset.lint import ERROR, WARNING
-from recordgen.core.facts import MEASURES, ROWS
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.registry import CHECKS
 
@@ -31,16 +30,6 @@ class Selection:
     def needs(self) -> frozenset[str]:
         """The facts that the selected checks need, see :mod:`recordgen.core.facts`."""
         return frozenset(fact for code in self.codes for fact in CHECKS[code].needs)
-
-    @property
-    def needs_looks(self) -> bool:
-        """Whether a check examines each image or text."""
-        return MEASURES in self.needs
-
-    @property
-    def needs_rows(self) -> bool:
-        """Whether a check reads rows of tables."""
-        return ROWS in self.needs
 
     @classmethod
     @lru_cache(maxsize=16)

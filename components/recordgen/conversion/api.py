@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.terminal import AUTO, progress_for
-from recordgen.conversion.appending import find_existing, task_there
-from recordgen.conversion.committing import Mode, committed, opened_run
+from recordgen.conversion.committing import Mode, committed, facets_of, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.texts import events
-from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.warned import warn_about
 from recordgen.conversion.work import Work, checked, read_outcome, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
@@ -31,9 +29,9 @@ from recordgen.core.progress import Phases, Progress
 from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, OutputExistsError, UsageError
-from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
+from recordgen.lineage import conversion_events
 from recordgen.messages.masking import masked
 from recordgen.options import (
     ConvertOptions,
@@ -116,10 +114,13 @@ def open_for(
     """Open the source of a run that writes to ``output``. Raises: UsageError, SourceError."""
     if mode.overwrite and mode.append:
         raise UsageError("overwrite and append exclude each other; choose one")
-    given = task_there(output, options) if mode.append else options
-    opened, decided = logged(open_source(source, given), progress)
+    if mode.append:
+        from recordgen.conversion.appending import task_there
+
+        options = task_there(output, options)
+    opened, decided = logged(open_source(source, options), progress)
     if beam_args:
-        from recordgen.beam.runners import need_reachable
+        from recordgen.beam import need_reachable
 
         need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
@@ -128,11 +129,11 @@ def open_for(
 def new_runner_for(beam_args: Sequence[str]) -> NewRunner:
     """Return a function that makes a runner: this process, or Beam's if there are flags for it.
 
-    Raises: UsageError: as :func:`recordgen.beam.runners.runner_factory`.
+    Raises: UsageError: as :func:`recordgen.beam.runner_factory`.
     """
     if not beam_args:
         return LocalRunner
-    from recordgen.beam.runners import runner_factory
+    from recordgen.beam import runner_factory
 
     return runner_factory(beam_args)
 
@@ -140,7 +141,7 @@ def new_runner_for(beam_args: Sequence[str]) -> NewRunner:
 def local_runner_for(beam_args: Sequence[str], what: str) -> NewRunner:
     """Return the same for workers on this machine, which ``what`` needs. Raises: UsageError."""
     if beam_args:
-        from recordgen.beam.runners import need_local_workers
+        from recordgen.beam import need_local_workers
 
         need_local_workers(beam_args, what)
     return new_runner_for(beam_args)
@@ -152,7 +153,9 @@ def logged(
     """Log the detection of an opened source if there is a ``progress``; return the source."""
     detection = opened[0].detection
     if progress is not None and detection is not None:
-        events.detected(detection)
+        from recordgen.conversion.summaries import log_detected  # for a progress
+
+        log_detected(detection)
     return opened
 
 
@@ -189,14 +192,14 @@ def plan(
     Args and Raises: as :func:`convert`; ``append_to`` is the output to append to, if it holds a
     dataset.
     """
-    decoded = make_options(options)
     target = "" if append_to is None else storage.normal(os.fspath(append_to))
-    if target:
-        decoded = task_there(target, decoded)
     shown = progress_for(progress)
-    opened, decoded = logged(open_source(source, decoded), shown)
-    conversion, existing = conversion_of(decoded, opened.files), None
+    mode = Mode(overwrite=False, append=bool(target), resume=False)
+    opened, decided = open_for(source, target, make_options(options), mode, (), shown)
+    conversion, existing = conversion_of(decided, opened.files), None
     if target:
+        from recordgen.conversion.appending import find_existing
+
         existing = find_existing(target, conversion)
         opened.check_folder(existing)
     new_runner = local_runner_for(beam_args, "a dry run")
@@ -231,7 +234,7 @@ def convert_files(
 
 def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
     """Return an error whose message names the first rejected rows."""
-    from recordgen.conversion.texts.summaries import first_lines  # only a failed step needs them
+    from recordgen.conversion.summaries import first_lines  # only a failed step needs them
 
     shown = first_lines(rejects, _REJECTS_SHOWN, len(rejects))
     return type(error)("\n  ".join([error.message, *shown]))

@@ -10,14 +10,7 @@ from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES_FILE,
-    REJECTS_FILE,
-    Dataset,
-    read_dataset,
-)
-from recordgen.core.facts.columns import Columns, with_kept
+from recordgen.core.dataset import manifest
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import count_groups, values_of
@@ -52,7 +45,7 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     """
     check_can_append(conversion.task)
     splits = conversion.splits
-    if not storage.exists(storage.join(output, DATASET_FILE)):
+    if not storage.exists(storage.join(output, manifest.DATASET_FILE)):
         return None
     if splits.decides_together and not splits.by_looks:
         given = "stratify" if splits.stratifies else "duplicates"
@@ -61,7 +54,7 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
             f"change the splits of existing rows; remove {given}, or convert all rows again, with "
             f"--overwrite"
         )
-    dataset = read_dataset(output)
+    dataset = manifest.read_dataset(output)
     if dataset.task not in TASKS:
         raise UsageError(
             f"{output}: holds examples written from Python; only datasets that convert wrote can "
@@ -84,15 +77,15 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
             f"give those there, or convert all rows again, with --overwrite"
         )
     _check_shards(output, dataset)
-    path = storage.join(output, EXAMPLES_FILE)
+    path = storage.join(output, manifest.EXAMPLES_FILE)
     start = _start_of(dataset, output)
     groups = tuple(group._replace(start=start) for group in _groups(path))
-    rejects = read_rejects(storage.join(output, REJECTS_FILE))
+    rejects = read_rejects(storage.join(output, manifest.REJECTS_FILE))
     _check_listed(path, groups, dataset)
     return Existing(dataset, groups, rejects, output, start)
 
 
-def _start_of(dataset: Dataset, output: str) -> str:
+def _start_of(dataset: manifest.Dataset, output: str) -> str:
     """Return the folder where relative import files start; empty if they are not there."""
     if not dataset.source_folder:
         return ""
@@ -116,9 +109,9 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
 
     Raises: SourceError: its ``dataset.json`` cannot be read.
     """
-    if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
+    if options.task != AUTO or not storage.exists(storage.join(output, manifest.DATASET_FILE)):
         return options
-    there = read_dataset(output)
+    there = manifest.read_dataset(output)
     if there.task not in TASKS:
         return options
     return replace(options, task=there.task, schema=there.options.get("schema", ""))
@@ -135,7 +128,7 @@ def read_rejects(path: str) -> tuple[Reject, ...]:
         raise RecordError(f"{path}: damaged list of rejects: {exc}; remove it to append") from exc
 
 
-def _check_shards(output: str, dataset: Dataset) -> None:
+def _check_shards(output: str, dataset: manifest.Dataset) -> None:
     """Check that all shards are there and have their size. Raises: RecordError, StorageError."""
     paths = [storage.join(output, shard.file) for shard in dataset.shards]
     sizes = map_in_order(_size, paths, threads=STORAGE_THREADS)
@@ -169,7 +162,7 @@ def _groups(path: str) -> tuple[ExistingGroup, ...]:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
-def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> None:
+def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: manifest.Dataset) -> None:
     """Check that all examples of a dataset are listed. Raises: SourceError."""
     listed: Counter[str] = Counter()
     for group in groups:
@@ -180,8 +173,3 @@ def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) 
                 f"{path}: lists {count:,} examples in {shard.file}, but dataset.json "
                 f"{shard.examples:,}; convert all rows again, with --overwrite"
             )
-
-
-def read_group(group: ExistingGroup) -> Columns:
-    """Return the facts of existing examples. Raises: SourceError: they cannot be read."""
-    return with_kept(group.read())

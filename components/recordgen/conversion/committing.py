@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.console.stopping import check_stopped
-from recordgen.conversion.appending import check_can_append, find_existing
 from recordgen.conversion.examining import all_facts
 from recordgen.conversion.results import CheckResult, ConversionResult
 from recordgen.conversion.work import Work, checked, read_outcome
 from recordgen.core.conversion import Conversion
+from recordgen.core.dataset import manifest
 from recordgen.core.dataset.lint import Lint, LintFinding
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.planning.appending import Existing, merge, merge_findings
 from recordgen.core.planning.plan import too_many
@@ -31,6 +30,7 @@ from recordgen.errors import DataError, LintError, NothingToConvertError, TooMan
 from recordgen.exports.export import CONVERTED, Output, described_names, exported, no_files
 from recordgen.formats.image_root import missing_hint
 from recordgen.formats.source import Source
+from recordgen.lineage import Facets
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.retries import unreachable_text
@@ -79,11 +79,18 @@ def side_files(
         **no_files(),
         **{name: [text.encode()] for name, text in labels.items()},
         **exported(output, CONVERTED),
-        REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
-        FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
-        LINT_FILE: (line.encode() for line in output.lint.lines()),
-        EXAMPLES_FILE: to_parquet(output.facts()),
+        manifest.REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
+        manifest.FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
+        manifest.LINT_FILE: (line.encode() for line in output.lint.lines()),
+        manifest.EXAMPLES_FILE: to_parquet(output.facts()),
     }
+
+
+def facets_of(dataset: manifest.Dataset) -> Facets:
+    """Return what lineage says of a dataset; only a run that sends events asks for it."""
+    from recordgen.exports.lineage import facets_of
+
+    return facets_of(dataset)
 
 
 class Mode(NamedTuple):
@@ -102,14 +109,18 @@ def opened_run(
 
     Raises: as :func:`open_run`; UsageError: the source does not suit the existing dataset.
     """
+    existing = None
     if mode.append:
+        from recordgen.conversion.appending import check_can_append, find_existing
+
         check_can_append(conversion.task)
         check_appendable(output)
     described = described_names()
     with open_run(output, **mode._asdict(), in_parts=in_parts, described=described) as run:
         if run.leftovers:
             _log.info("%s: resuming an interrupted run", masked(output))
-        existing = find_existing(output, conversion) if mode.append else None
+        if mode.append:
+            existing = find_existing(output, conversion)
         source.check_folder(existing)
         yield run, existing
 
@@ -156,7 +167,7 @@ def stop_unless_usable(
     usable = staged.existing + examples
     error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
     if error is not None:
-        path = leave_failed(output, REJECTS_FILE, to_lines(rejects)) if rejects else None
+        path = leave_failed(output, manifest.REJECTS_FILE, to_lines(rejects)) if rejects else None
         raise type(error)(error.message, rejects=rejects, rejects_file=path, options=error.options)
 
 
@@ -205,7 +216,7 @@ def _by_reason(rejects: Sequence[Reject]) -> str:
 def stop_on_findings(lint: Lint, output: str) -> None:
     """Raise LintError if ``fail_on`` names a code of the findings, after writing the findings."""
     if lint.fatal:
-        path = leave_failed(output, LINT_FILE, lint.lines())
+        path = leave_failed(output, manifest.LINT_FILE, lint.lines())
         raise LintError(
             f"{fatal_findings(lint)}; nothing was committed: fix the data, or remove the code from "
             f"fail_on and run it again with --resume; see {path}"

@@ -26,7 +26,6 @@ from recordgen.checks.check import (
     checks_of,
 )
 from recordgen.checks.selection import Selection
-from recordgen.conversion.appending import read_group
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.found import Place, write_sorted
@@ -34,7 +33,7 @@ from recordgen.core.flow.graph import bucket_count
 from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.planning.messages import FoundTexts
+from recordgen.core.planning.plan import FoundTexts
 from recordgen.core.rows.columns import mixed, packed
 from recordgen.core.runs.staging import Staging
 
@@ -198,13 +197,32 @@ class Alike(NamedTuple):
 
 @dataclass(eq=False)
 class Stage(Step):
-    """A step of the checks, with the files that it reads and writes."""
+    """A step of the checks, with the files that it reads and writes.
+
+    It examines the messages of some keys, and passes on all others.
+    """
 
     shared: Examination
     staging: Staging = field(init=False)
 
     def __post_init__(self) -> None:
         self.staging = self.shared.staging
+
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield what the messages of a key become."""
+        key, messages = element
+        if self.examines(key[0]):
+            yield from self.examine(*key, list(messages))
+        else:
+            yield from ((key, message) for message in messages)
+
+    def examines(self, name: str) -> bool:
+        """Return whether this step examines the messages of keys with a name."""
+        return name != FOUND[0]
+
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
+        """Yield what the messages of a key become that the step examines."""
+        raise NotImplementedError
 
     def facts(self, batch: Batch) -> ExampleFacts:
         """Return the facts of a batch, in the same order each time."""
@@ -213,7 +231,7 @@ class Stage(Step):
         )
 
     def _facts(self, place: str | ExistingGroup) -> Columns:
-        return self.staging.shard_facts(place) if isinstance(place, str) else read_group(place)
+        return self.staging.shard_facts(place) if isinstance(place, str) else place.facts()
 
     def left(self, batch: int, parts: Iterable[tuple[Key, Columns]]) -> Iterator[tuple[Key, Rows]]:
         """Write rows to one file for the next step, and yield where they are, by key."""

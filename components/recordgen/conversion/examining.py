@@ -29,7 +29,6 @@ import pyarrow as pa
 from recordgen.checks import copies
 from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, ExampleFacts
 from recordgen.checks.copies import crowd_remarks
-from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import (
     BATCH,
     FOUND,
@@ -50,7 +49,7 @@ from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.planning.messages import FoundTexts
+from recordgen.core.planning.plan import FoundTexts
 from recordgen.core.rows.columns import grouped, mixed
 from recordgen.core.runs.staging import Staging
 from recordgen.measures.likeness import Forest, Indices
@@ -81,13 +80,13 @@ class UniteGroups(Stage):
     Memory holds the rows of some buckets; a file has four bytes for each example.
     """
 
-    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
-        """Yield which rows of each batch others are like; pass on other messages."""
-        key, messages = element[0], list(element[1])
-        if not key[0].startswith(UNITE):
-            yield from ((key, message) for message in messages)
-            return
-        name = key[0].removeprefix(UNITE)
+    def examines(self, name: str) -> bool:
+        """Return whether a key has the groups of all buckets."""
+        return name.startswith(UNITE)
+
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
+        """Yield which rows of each batch others are like."""
+        name = name.removeprefix(UNITE)
         yield from self._remarks(name, [each for each in messages if isinstance(each, Crowd)])
         found = [each for each in messages if isinstance(each, Rows)]
         if not found:
@@ -169,7 +168,7 @@ def examine(
     assign = Each(partial(_assigned, batches=shared.batches), shared.staging)
     return (
         shards.through("AssignBatches", assign)
-        .grouped("GatherBatches")  # (batch, Batch)
+        .grouped("GatherBatches")  # (batch, [Batch])
         .through("NoteKeys", NoteKeys(shared))
         .grouped("GatherKeys")  # (key, [Rows | Batch])
         .through("JoinKeys", JoinKeys(shared))
@@ -191,7 +190,8 @@ def all_facts(
 
     Raises: SourceError, StorageError: they cannot be read.
     """
-    yield from map(read_group, existing.groups if existing is not None else ())
+    for group in existing.groups if existing is not None else ():
+        yield group.facts()
     yield from map_in_order(
         lambda shard: staging.shard_facts(shard.file),
         shards,
@@ -203,12 +203,12 @@ def all_facts(
 
 def _assigned(
     place: str | ExistingGroup, batches: int
-) -> Iterator[tuple[int, str | ExistingGroup]]:
+) -> Iterator[tuple[Key, str | ExistingGroup]]:
     """Assign a shard or a group to a batch: the shards of a split to one after the other."""
     folder, number = (
         (posixpath.dirname(place), shard_place(place)[1]) if isinstance(place, str) else place[:2]
     )
-    yield (zlib.crc32(folder.encode()) + number) % batches, place
+    yield (BATCH, (zlib.crc32(folder.encode()) + number) % batches), place
 
 
 class NoteKeys(Stage):
@@ -217,10 +217,10 @@ class NoteKeys(Stage):
     In: (batch, Batch). Out: (key, Rows), and (batch, Batch).
     """
 
-    def process(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
+    def examine(self, name: str, number: int, batch: list[Any]) -> Iterator[Message]:
         """Yield the batch, and its keys by bucket."""
-        number, batch, shared = element[0], list(element[1]), self.shared
-        yield (BATCH, number), batch
+        shared = self.shared
+        yield (name, number), batch
         if not shared.groups():
             return
         facts = self.facts(batch)
@@ -251,12 +251,12 @@ class JoinKeys(Stage):
     In: (key, [Rows | Batch]). Out: (batch, Alike | Batch), (group, Rows | Crowd).
     """
 
-    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
-        """Yield which rows of each batch others are like, or pass on what other steps need."""
-        (name, number), messages = element[0], list(element[1])
-        if name == BATCH or name.startswith(UNITE):
-            yield from (((name, number), message) for message in messages)
-            return
+    def examines(self, name: str) -> bool:
+        """Return whether a key has those of a bucket."""
+        return name != BATCH and not name.startswith(UNITE)
+
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
+        """Yield which rows of each batch others are like, and which may be nearly the same."""
         if name.startswith(NEAR):
             _, group, division = name.split(" ")
             yield from self._alike(group, int(division), messages)
@@ -322,12 +322,9 @@ class ExamineBatches(Stage):
     In: (batch, [Alike | Batch]). Out: (group and bucket, Rows) | (FOUND, FoundFile | …).
     """
 
-    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
         """Yield files of findings, and rows for the groups that they belong to."""
-        (_, number), messages, shared = element[0], list(element[1]), self.shared
-        if element[0] == FOUND:
-            yield from ((FOUND, message) for message in messages)
-            return
+        shared = self.shared
         [batch] = (each for each in messages if isinstance(each, list))
         alike = sorted(
             (each for each in messages if isinstance(each, Alike)), key=lambda each: each.group
@@ -356,15 +353,11 @@ class ExamineGroups(Stage):
     In: (group and bucket, [Rows]) | (FOUND, […]). Out: (FOUND, FoundFile | FoundTexts).
     """
 
-    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
-        """Yield files of findings, and pass on those of single examples."""
-        (name, bucket), messages = element[0], element[1]
-        if element[0] == FOUND:
-            yield from ((FOUND, message) for message in messages)
-            return
+    def examine(self, name: str, number: int, messages: list[Any]) -> Iterator[Message]:
+        """Yield files of findings."""
         group = self.shared.group(name)
         parts = sorted(messages, key=lambda part: part.batch)
         facts = ExampleFacts(self.read(parts))
         examined = self.shared.examined(facts)
         is_whole = group.scope == KEPT
-        yield from self.found(f"{name}-{bucket}", group.checks, examined, is_whole=is_whole)
+        yield from self.found(f"{name}-{number}", group.checks, examined, is_whole=is_whole)

@@ -15,14 +15,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
-from recordgen.beam.runners import runner_factory
+from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
+from recordgen.conversion import committing
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
-from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.warned import warn_about
 from recordgen.conversion.work import Work, read_plan
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import Shard
@@ -33,37 +33,18 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.messages import ShardOutline
+from recordgen.core.planning.plan import ShardOutline
 from recordgen.core.progress import Phases, Progress
 from recordgen.core.rows.row import ROW_BYTES
+from recordgen.core.runs import commit as runs
 from recordgen.core.runs import lease
-from recordgen.core.runs.commit import (
-    Run,
-    find_leftovers,
-    find_planned,
-    is_committed,
-    is_published,
-    open_planned,
-    take_back,
-)
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.lease import (
-    PlannedParts,
-    check_plan,
-    check_planned,
-    finish_part,
-    finished_parts,
-    naming_end,
-    read_planned,
-    worker_lease,
-    write_planned,
-)
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
-from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source
+from recordgen.lineage import conversion_events
 from recordgen.messages import listed
 from recordgen.options import (
     OPTIONS,
@@ -87,14 +68,14 @@ def saved(options: ConvertOptions) -> dict[str, Any]:
     return values | {name: getattr(options, name) for name in _DECIDED}
 
 
-def options_of(planned: PlannedParts) -> ConvertOptions:
+def options_of(planned: lease.PlannedParts) -> ConvertOptions:
     """Return the options of a planned run. Raises: RunnerError: they were changed."""
     with decoding("parts.json: options"):
         lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
         return ConvertOptions(**{**planned.options, **lists})
 
 
-def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> Source:
+def source_of(planned: lease.PlannedParts, options: ConvertOptions, examples: int) -> Source:
     """Return what ``dataset.json`` says about the source, and its size: the rows are staged."""
     files = tuple(map(ImportFile, planned.sources))
     detection = Detection(options, keypoints=planned.keypoints)
@@ -107,7 +88,7 @@ def digest_of(existing: Existing | None) -> str:
 
 
 def existing_of(
-    planned: PlannedParts, output: str, staging: Staging, conversion: Conversion
+    planned: lease.PlannedParts, output: str, staging: Staging, conversion: Conversion
 ) -> Existing | None:
     """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
     if planned.base is None:
@@ -133,7 +114,7 @@ def _version(path: str) -> str:
     return ""
 
 
-def check_sources(planned: PlannedParts) -> None:
+def check_sources(planned: lease.PlannedParts) -> None:
     """Check that the import files are as they were planned. Raises: SourceError."""
     there = {path: known for path, known in planned.sources.items() if known}
     for path, now in versions_of(there).items():
@@ -176,7 +157,7 @@ def plan(
     if not isinstance(parts, int) or parts < 1:
         raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
-    mode = Mode(overwrite, append, resume)
+    mode = committing.Mode(overwrite, append, resume)
     opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
     if not opened.files:
         raise UsageError(
@@ -186,14 +167,14 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = versions_of(file.path for file in opened.files)  # before rows are read
-    with opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
+    with committing.opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
         staged = read_plan(run.staging)
         most = conversion.max_reject_fraction
-        stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
-        planned = PlannedParts(
+        committing.stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
+        planned = lease.PlannedParts(
             parts=parts,
             shards=staged.shards,
             options=saved(decided),
@@ -201,7 +182,7 @@ def plan(
             keypoints=opened.keypoints,
             base=digest_of(existing) if append else None,
         )
-        write_planned(run.staging, planned)
+        lease.write_planned(run.staging, planned)
     result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
     warn_about(result)
     return result
@@ -235,26 +216,26 @@ def work(
     try:
         result = _worked(target, part, said)
     except RunnerError:  # perhaps because a commit removed the plan, before or meanwhile
-        if not is_published(target):
+        if not runs.is_published(target):
             raise
         result = PartResult(output=target, was_done=True, is_committed=True)
     return replace(result, seconds=time.monotonic() - started)
 
 
 def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -> PartResult:
-    staging = find_planned(output)
-    planned = read_planned(staging)
+    staging = runs.find_planned(output)
+    planned = lease.read_planned(staging)
     number = _number(part, planned.parts)
     outlines = []
     if number in planned.filled:
-        check_plan(staging, planned)
+        lease.check_plan(staging, planned)
         outlines = staging.read_outlines(number)
-    is_done = not outlines or number in finished_parts(staging)
+    is_done = not outlines or number in lease.finished_parts(staging)
     if not is_done:
         check_sources(planned)
-        with lease.held(worker_lease(staging, number)), naming_end(output, staging):
+        with lease.held(lease.worker_lease(staging, number)), lease.naming_end(output, staging):
             _write(output, staging, planned, outlines, f"part {number} of {planned.parts}", said)
-            finish_part(staging, number)
+            lease.finish_part(staging, number)
     return PartResult(
         output=output, part=number, parts=planned.parts, shards=len(outlines), was_done=is_done
     )
@@ -263,7 +244,7 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
 def _write(
     output: str,
     staging: Staging,
-    planned: PlannedParts,
+    planned: lease.PlannedParts,
     outlines: Sequence[ShardOutline],
     name: str,
     said: Callable[[str], None] | None,
@@ -272,16 +253,16 @@ def _write(
 
     def elements() -> Iterator[tuple[ShardKey, list[ShardOutline]]]:
         for index, outline in enumerate(outlines, start=1):
-            check_planned(output, staging)
+            lease.check_planned(output, staging)
             if said is not None:
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
 
-    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    run = runs.Run(staging, runs.find_leftovers(output, staging), in_parts=True)
     runner = LocalRunner()
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
-    check_planned(output, staging)
+    lease.check_planned(output, staging)
 
 
 def commit(
@@ -302,12 +283,12 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    if is_published(target):
+    if runs.is_published(target):
         return _there(target, {})
-    with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
-        planned = read_planned(staging)
-        check_plan(staging, planned)
-        if is_committed(target, staging):
+    with runs.open_planned(target) as staging, Phases(progress_for(progress)) as phases:
+        planned = lease.read_planned(staging)
+        lease.check_plan(staging, planned)
+        if runs.is_committed(target, staging):
             counts = total_counts(read_plan(staging), staging.read_results().values())
             result = _there(target, counts)
         else:
@@ -332,9 +313,9 @@ def _check_sizes(staging: Staging, shards: Iterable[Shard]) -> None:
 
 
 def _published(
-    output: str, staging: Staging, planned: PlannedParts, phases: Phases
+    output: str, staging: Staging, planned: lease.PlannedParts, phases: Phases
 ) -> ConversionResult:
-    missing = sorted(set(planned.filled) - finished_parts(staging))
+    missing = sorted(set(planned.filled) - lease.finished_parts(staging))
     if missing:
         raise RunnerError(
             f"{output}: {len(missing):,} of {len(planned.filled):,} parts are not written: "
@@ -343,7 +324,7 @@ def _published(
     check_sources(planned)
     options = options_of(planned)
     conversion = conversion_of(options)
-    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    run = runs.Run(staging, runs.find_leftovers(output, staging), in_parts=True)
     results = staging.read_results()
     examples = sum(each.examples for each in results.values())
     source = source_of(planned, options, examples)
@@ -352,13 +333,13 @@ def _published(
     with conversion_events(source.names, output) as events:
         shards = [shard for each in results.values() for shard in each.shards]
         files = [shard.file for shard in shards]
-        take_back(output, staging, files)
+        runs.take_back(output, staging, files)
         _check_sizes(staging, shards)
         runner = LocalRunner()
         with work.running(runner):
             work.examine(runner, runner.start("ListShards", files))
-        result = committed(work, run, output)
-        events.emit("COMPLETE", partial(facets_of, result.dataset))
+        result = committing.committed(work, run, output)
+        events.emit("COMPLETE", partial(committing.facets_of, result.dataset))
     return result
 
 

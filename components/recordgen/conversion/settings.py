@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS, LabelForms
+from recordgen.core.facts import MEASURES, ROWS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.task import ONE, SEVERAL, Task
 from recordgen.formats.format import Format
@@ -126,8 +127,8 @@ def payloads_of(options: ConvertOptions) -> PayloadSettings:
         image_size=options.image_size,
         resize=options.resize,
         encode=options.encode,
-        needs_looks=options.selection.needs_looks,
-        needs_rows=options.selection.needs_rows,
+        needs_looks=MEASURES in options.selection.needs,
+        needs_rows=ROWS in options.selection.needs,
         text_encoding="" if has_rows else options.encoding,
     )
 

@@ -18,7 +18,7 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.texts import events
+from recordgen.conversion.summaries import log_converted
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs.counters import dataset_numbers
@@ -73,7 +73,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             options = replace(options, vocabulary=newest(previous).uri)
         result = convert_files(parameters.files, examples.uri, options, new_runner=self.new_runner)
         describe(examples, result.dataset, parameters)
-        events.converted(result)
+        log_converted(result)
 
     def new_runner(self) -> LocalRunner | BeamRunner:
         """Return this process as a runner in place of Beam's own runners on this machine."""

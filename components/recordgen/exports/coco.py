@@ -13,28 +13,16 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.exports.copying import (
-    Copy,
-    ImageCopyExport,
-    ImageExample,
-    check_sizes,
-    in_folder,
-    split_word,
-)
+from recordgen.exports import copying
+from recordgen.exports.columns import DECIMALS, RLE, shapes_in_pixels
 from recordgen.features import IS_CROWD
 from recordgen.lineage import dataset_name
-from recordgen.subjects.details import KEYPOINT, Details
+from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection
 
-#: What has the pixels of an object beside ``segmentation``, which COCO uses for both.
-RLE = "rle"
 
-# Of a pixel, in segmentations and keypoints.
-_DECIMALS = 4
-
-
-class Coco(ImageCopyExport):
+class Coco(copying.ImageCopyExport):
     """A document of boxes and a folder of images for each split."""
 
     name = "coco"
@@ -44,19 +32,19 @@ class Coco(ImageCopyExport):
         "outlines",
     )
 
-    def check(self, copy: Copy) -> None:
-        check_sizes(copy)
+    def check(self, copy: copying.Copy) -> None:
+        copying.check_sizes(copy)
 
-    def write(self, copy: Copy) -> None:
+    def write(self, copy: copying.Copy) -> None:
         for split in copy.splits:
-            word = split_word(split)
+            word = copying.split_word(split)
             with (
                 copy.writing(f"annotations/instances_{word}.json") as file,
                 TemporaryFile() as annotations,
             ):
                 _write_head(file, copy)
                 ids = count(1)
-                for at, image in enumerate(self.images(copy, split, in_folder(word))):
+                for at, image in enumerate(self.images(copy, split, copying.in_folder(word))):
                     width, height = image.size
                     named = {"file_name": image.name, "width": width, "height": height}
                     _write_item(file, {"id": at + 1, **named}, is_first=at == 0)
@@ -70,7 +58,7 @@ class Coco(ImageCopyExport):
                 file.write(b"\n]\n}\n")
 
 
-def _write_head(file: IO[bytes], copy: Copy) -> None:
+def _write_head(file: IO[bytes], copy: copying.Copy) -> None:
     labels = copy.dataset.labels
     info = {"description": dataset_name(copy.dataset), "version": copy.dataset.digest}
     names = copy.dataset.keypoints.get("names", ())
@@ -85,7 +73,7 @@ def _write_item(file: IO[bytes], item: Mapping[str, Any], *, is_first: bool) -> 
     file.write(f"{'' if is_first else ','}\n{_json(item)}".encode())
 
 
-def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
+def _annotation(image: copying.ImageExample, box: StoredBox) -> Mapping[str, Any]:
     x, y, width, height = box.in_pixels(*image.size)
     details, found = box.details, shapes_in_pixels(box.details, image.size)
     own = width * height if details.area is None else details.area
@@ -96,28 +84,10 @@ def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
     return {
         "category_id": box.number + 1,
         "bbox": [x, y, width, height],
-        "area": round(own, _DECIMALS),
+        "area": round(own, DECIMALS),
         "iscrowd": int(IS_CROWD in details.flags),
         **found,
     }
-
-
-def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
-    """Return the shapes of an object with COCO's words, as far as they are known.
-
-    ``segmentation`` has polygons, :data:`RLE` the pixels of an object without polygons.
-    """
-    found: dict[str, Any] = {}
-    pixels = details.divided(1 / size[0], 1 / size[1])
-    if pixels.polygons:
-        found["segmentation"] = [[round(v, _DECIMALS) for v in each] for each in pixels.polygons]
-    elif (mask := pixels.mask) is not None:
-        found[RLE] = {"size": [mask.height, mask.width], "counts": mask.counts}
-    if pixels.keypoints:
-        numbers = [round(value, _DECIMALS) for value in pixels.keypoints]
-        numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
-        found["keypoints"] = numbers
-    return found
 
 
 def _json(value: Any) -> str:

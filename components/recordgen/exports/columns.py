@@ -23,11 +23,10 @@ from recordgen import features, storage
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import UsageError
-from recordgen.exports.coco import RLE, shapes_in_pixels
 from recordgen.exports.copying import file_name
 from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
 from recordgen.payloads.stored import stored_image
-from recordgen.subjects.details import Details
+from recordgen.subjects.details import KEYPOINT, Details
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.tables.columns import label_features, table_of
 from recordgen.tasks import TASKS
@@ -36,6 +35,12 @@ from recordgen.tasks import TASKS
 Values = Mapping[str, Sequence[Any]]
 
 IMAGE = {"_type": "Image"}
+
+#: What has the pixels of an object beside ``segmentation``, which COCO uses for both.
+RLE = "rle"
+
+#: Of a pixel, in segmentations and keypoints.
+DECIMALS = 4
 
 _TAGS_FILE = "tags.txt"
 _ENTITIES = {
@@ -210,6 +215,24 @@ def _objects(known: Sequence[str], values: Values) -> Sequence[Mapping[str, Any]
         }
         for box in stored_boxes(values)
     ]
+
+
+def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
+    """Return the shapes of an object with COCO's words, as far as they are known.
+
+    ``segmentation`` has polygons, :data:`RLE` the pixels of an object without polygons.
+    """
+    found: dict[str, Any] = {}
+    pixels = details.divided(1 / size[0], 1 / size[1])
+    if pixels.polygons:
+        found["segmentation"] = [[round(v, DECIMALS) for v in each] for each in pixels.polygons]
+    elif (mask := pixels.mask) is not None:
+        found[RLE] = {"size": [mask.height, mask.width], "counts": mask.counts}
+    if pixels.keypoints:
+        numbers = [round(value, DECIMALS) for value in pixels.keypoints]
+        numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
+        found["keypoints"] = numbers
+    return found
 
 
 def _known_of(details: Details, words: Sequence[str], size: tuple[int, int]) -> Mapping[str, Any]:

@@ -25,14 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import features, storage
+from recordgen.core.dataset import manifest
 from recordgen.core.dataset.lint import LintFinding
-from recordgen.core.dataset.manifest import (
-    EXAMPLES_FILE,
-    LINT_FILE,
-    SPLIT_PREFIX,
-    read_dataset,
-    split_dir,
-)
 from recordgen.core.dataset.splits import TRAIN, find_split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
@@ -153,7 +147,7 @@ def find_examples(
     output = Output.open(place)
     table = _read(output)
     findings: dict[tuple[str, int], list[LintFinding]] = defaultdict(list)
-    for item in read_lines(output.path_of(LINT_FILE), LintFinding):
+    for item in read_lines(output.path_of(manifest.LINT_FILE), LintFinding):
         findings[item.source, item.line].append(item)
     fits: _Mask = np.ones(len(table), np.bool_)
     if split is not None:
@@ -210,7 +204,7 @@ def _read(output: Output) -> Any:
 
     Labels are lists of strings; null if the task has none or the row gives none.
     """
-    path = output.path_of(EXAMPLES_FILE)
+    path = output.path_of(manifest.EXAMPLES_FILE)
     found = output.examples((*_PLACE, "annotation"))
     if found is None:
         raise UsageError(
@@ -299,17 +293,17 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
 
     Raises: SourceError: there are none; SplitNotFoundError: there is no such split.
     """
-    folders = storage.list_folders(output, SPLIT_PREFIX)
+    folders = storage.list_folders(output, manifest.SPLIT_PREFIX)
     if not folders:
         if files := storage.list_files(output):
             return files
         raise SourceError(
-            f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here; give an output of "
-            f"recordgen convert or recordgen.write, or files of records"
+            f"{output}: no {manifest.SPLIT_PREFIX}* folders and no TFRecord files here; give an "
+            f"output of recordgen convert or recordgen.write, or files of records"
         )
-    names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
+    names = [name.removeprefix(manifest.SPLIT_PREFIX) for name in folders]
     chosen = split or (TRAIN if TRAIN in names else names[0])
-    folder = storage.join(output, split_dir(find_split(output, chosen, names)))
+    folder = storage.join(output, manifest.split_dir(find_split(output, chosen, names)))
     return [
         storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
     ]
@@ -336,9 +330,9 @@ def _list_features(files: Sequence[str]) -> frozenset[str]:
     """Return the features that stay lists even if a record has one value."""
     folder = posixpath.dirname(next(iter(files), ""))
     specs: Mapping[str, FeatureSpec] = {}
-    if posixpath.basename(folder).startswith(SPLIT_PREFIX):
+    if posixpath.basename(folder).startswith(manifest.SPLIT_PREFIX):
         with suppress(SourceError):  # other tools' records have no dataset.json
-            dataset = read_dataset(posixpath.dirname(folder))
+            dataset = manifest.read_dataset(posixpath.dirname(folder))
             specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
             specs = {**specs, **dataset.features}
     several = (name for name, spec in specs.items() if spec.shape is None)

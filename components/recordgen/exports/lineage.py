@@ -1,4 +1,4 @@
-"""The way back from a model or a dataset to its import files, as text and as JSON.
+"""The way back from a model or a dataset to its import files, and OpenLineage's events.
 
     model serving/17  ─▶  dataset work/digits  ─▶  1,797 rows of digits.csv
 
@@ -8,26 +8,23 @@ Each model has its lineage inside, see :mod:`recordgen.lineage`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
-from recordgen import storage
+from recordgen import lineage, storage
+from recordgen.core.dataset import manifest
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    parsed_json,
-    read_dataset,
-    written_elsewhere,
-)
-from recordgen.errors import DataError, SourceError
-from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.core.task.annotation import stored_features
+from recordgen.errors import DataError, SourceError, StorageError, UsageError
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
 from recordgen.exports.templates import environment
 from recordgen.exports.verifying import Difference
 from recordgen.exports.verifying import verify as verify_files
-from recordgen.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
+from recordgen.tables.columns import label_features
 
 #: Where TFX's Trainer puts the model inside its artifact.
 TFX_FOLDER = "Format-Serving"
@@ -53,8 +50,8 @@ class Traced:
     """
 
     place: str
-    dataset: DatasetLineage
-    model: ModelLineage | None
+    dataset: lineage.DatasetLineage
+    model: lineage.ModelLineage | None
     state: str
     refusal: str = ""
     differences: Sequence[Difference] | None = None
@@ -104,19 +101,19 @@ def find_lineage(
     """
     access = make_options({"allow": allow}).access
     root = storage.normal(os.fspath(place)).rstrip("/")
-    if storage.exists(storage.join(root, DATASET_FILE)):
-        dataset = DatasetLineage.of(root, read_dataset(root))
+    if storage.exists(storage.join(root, manifest.DATASET_FILE)):
+        dataset = lineage.DatasetLineage.of(root, manifest.read_dataset(root))
         found = Traced(root, dataset, None, SAME)
         return _verified(found) if verify else found
     for folder in _models(root):
-        path = storage.join(folder, LINEAGE_FILE)
+        path = storage.join(folder, lineage.LINEAGE_FILE)
         if storage.exists(path):
             model = _read_model(path)
             found = Traced(folder, model.dataset, model, *_state(model.dataset, path, access))
             return _verified(found) if verify else found
     raise SourceError(
-        f"{root}: no {DATASET_FILE} and no {LINEAGE_FILE} here; give a dataset, or a SavedModel "
-        f"that recordgen.training has saved"
+        f"{root}: no {manifest.DATASET_FILE} and no {lineage.LINEAGE_FILE} here; give a dataset, "
+        f"or a SavedModel that recordgen.training has saved"
     )
 
 
@@ -150,34 +147,120 @@ def _models(root: str) -> Iterator[str]:
         yield storage.join(root, name)
 
 
-def _read_model(path: str) -> ModelLineage:
+def _read_model(path: str) -> lineage.ModelLineage:
     data = None
     try:
-        data = parsed_json(storage.read_bytes(path))
-        return ModelLineage.from_json(data)
+        data = manifest.parsed_json(storage.read_bytes(path))
+        return lineage.ModelLineage.from_json(data)
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (KeyError, TypeError, ValueError) as exc:
         raise SourceError(
-            f"{path}: not a {FORMAT} lineage: {exc}; {written_elsewhere(data)}retrain the model"
+            f"{path}: not a {lineage.FORMAT} lineage: {exc}; {manifest.written_elsewhere(data)}"
+            f"retrain the model"
         ) from exc
 
 
-def _places(dataset: DatasetLineage) -> tuple[str, ...]:
+def _places(dataset: lineage.DatasetLineage) -> tuple[str, ...]:
     return (dataset.uri,) if isinstance(dataset.uri, str) else dataset.uri
 
 
-def _state(dataset: DatasetLineage, named_by: str, access: Access) -> tuple[str, str]:
+def _state(dataset: lineage.DatasetLineage, named_by: str, access: Access) -> tuple[str, str]:
     """Return the state of a dataset, and why it is unknown; see :class:`Traced`."""
     roots = [storage.normal(root) for root in _places(dataset)]
     for root in roots:
         if (refusal := access.refusal(root, named_by)) is not None:
-            return "unchecked", f"{LINEAGE_FILE} may reach what an import file may: {refusal}"
+            return (
+                "unchecked",
+                f"{lineage.LINEAGE_FILE} may reach what an import file may: {refusal}",
+            )
     context = storage.RequestContext(RowUrlPolicy(access, named_by))
     try:
-        there = join_datasets([(root, read_dataset(root, context)) for root in roots])
+        there = join_datasets([(root, manifest.read_dataset(root, context)) for root in roots])
         return (SAME if there.digest == dataset.digest else "changed"), ""
     except SourceError:
         return "missing", ""
     except DataError:
         return "changed", ""
+
+
+# --- events of OpenLineage -----------------------------------------------------------------------
+
+
+class OpenLineage(Export):
+    """Sends the events of a finished dataset, for a conversion that sent none."""
+
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Send START and COMPLETE.
+
+        Raises:
+            UsageError: OpenLineage's settings give no destination.
+            SourceError: there is no finished dataset.
+            StorageError: the service does not take the events.
+        """
+        output = Output.open(place)
+        if not lineage.is_configured():
+            raise UsageError(
+                f"OpenLineage's settings give no destination: set {lineage.SETTINGS[0]}, or write "
+                f"{lineage.CONFIG_FILE}"
+            )
+        with lineage.conversion_events(output.dataset.source, output.root) as events:
+            if not events.emit("COMPLETE", partial(facets_of, output.dataset)):
+                raise StorageError("OpenLineage took no event; --debug shows the reason")
+        return Exported(text=f"sent {output.dataset.digest}", values={"sent": True})
+
+
+def facets_of(dataset: manifest.Dataset) -> lineage.Facets:
+    """Return version, schema, counts and data quality of a dataset."""
+    from openlineage.client import facet_v2 as facets
+
+    made: dict[str, Any] = {"producer": lineage.PRODUCER}
+    counts: dict[str, Any] = {
+        "rowCount": dataset.examples,
+        "fileCount": sum(len(split.shards) for split in dataset.splits.values()),
+    }
+    columns = [
+        facets.schema_dataset.SchemaDatasetFacetFields(
+            name=name, type=spec.dtype if spec.shape == () else f"array<{spec.dtype}>"
+        )
+        for name, spec in stored_features(dataset).items()
+    ]
+    quality = facets.data_quality_metrics_dataset
+    metrics = {
+        name: quality.ColumnMetrics(**values) for name, values in column_metrics(dataset).items()
+    }
+    described = {
+        "version": facets.dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=dataset.digest, **made
+        ),
+        "schema": facets.schema_dataset.SchemaDatasetFacet(fields=columns, **made),
+        "storage": facets.storage_dataset.StorageDatasetFacet(
+            storageLayer="filesystem", fileFormat="tfrecord", **made
+        ),
+        "dataQualityMetrics": quality.DataQualityMetricsDatasetFacet(
+            columnMetrics=metrics, bytes=dataset.bytes, **counts, **made
+        ),
+    }
+    statistics = facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        size=dataset.bytes, **counts, **made
+    )
+    return lineage.Facets(described, {"outputStatistics": statistics})
+
+
+def column_metrics(dataset: manifest.Dataset) -> Mapping[str, Mapping[str, int]]:
+    """Return the counts of the label column: values, gaps, different values.
+
+    ``{"image/class/text": {"count": 9, "nullCount": 1, "distinctCount": 2}}``
+    """
+    column, _ = label_features(dataset)
+    if column is None or not dataset.labels:
+        return {}
+    unlabelled = sum(split.unlabelled for split in dataset.splits.values())
+    used = {label for split in dataset.splits.values() for label, n in split.labels.items() if n}
+    return {
+        column: {
+            "count": dataset.examples - unlabelled,
+            "nullCount": unlabelled,
+            "distinctCount": len(used),
+        }
+    }

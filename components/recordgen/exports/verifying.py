@@ -1,4 +1,7 @@
-"""``recordgen check OUT``: whether a finished dataset's files are those that were committed."""
+"""Files of a finished dataset: ``recordgen check OUT`` compares them with those committed.
+
+``recordgen export index OUT`` writes ``records.npy`` of outputs without one, or changed ones.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES,
-    SPLIT_PREFIX,
-    Dataset,
-    read_dataset,
-)
+from recordgen.access.counting import read_lengths_in
+from recordgen.core.dataset import manifest
+from recordgen.core.dataset.index import Lengths, write_index
 from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
-from recordgen.errors import StorageError
+from recordgen.errors import RecordError, StorageError
+from recordgen.exports.export import Export, Exported, ExportOptions, Output
 from recordgen.registry import TASKS
 
 _SAY_SECONDS = 5
@@ -39,7 +39,7 @@ class Verified(NamedTuple):
         differences: the files that differ from it; empty if all is as it was committed.
     """
 
-    dataset: Dataset
+    dataset: manifest.Dataset
     differences: Sequence[Difference]
     seconds: float
 
@@ -59,7 +59,7 @@ def is_finished(place: str) -> bool:
     storage is reported by the reader of the import file.
     """
     with suppress(StorageError, OSError):
-        return storage.exists(storage.join(place, DATASET_FILE))
+        return storage.exists(storage.join(place, manifest.DATASET_FILE))
     return False
 
 
@@ -81,14 +81,14 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
         StorageError: storage failed.
     """
     started = time.monotonic()
-    dataset = read_dataset(root)
+    dataset = manifest.read_dataset(root)
     digests = {
         file: hashlib.sha256(text.encode()).hexdigest()
         for file, text in label_files(dataset).items()
     }
     if dataset.index:
         digests[dataset.index["file"]] = dataset.index["sha256"]
-    digested = bytes if dataset.task == EXAMPLES else TASKS[dataset.task].digested
+    digested = bytes if dataset.task == manifest.EXAMPLES else TASKS[dataset.task].digested
     found, said = list[Difference](), started
     for done, shard in enumerate(dataset.shards, start=1):
         if difference := shard_difference(storage.join(root, shard.file), shard, digested):
@@ -100,9 +100,9 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
     return Verified(dataset, found, time.monotonic() - started)
 
 
-def _other_shards(root: str, dataset: Dataset) -> Iterator[Difference]:
+def _other_shards(root: str, dataset: manifest.Dataset) -> Iterator[Difference]:
     known = {shard.file for shard in dataset.shards}
-    for folder in storage.list_folders(root, SPLIT_PREFIX):
+    for folder in storage.list_folders(root, manifest.SPLIT_PREFIX):
         for name, _ in storage.list_dir(storage.join(root, folder)):
             if (file := f"{folder}/{name}") not in known:
                 yield Difference(file, "belongs to no split, but TFX reads all files of the folder")
@@ -118,3 +118,42 @@ def _changed_files(root: str, digests: Mapping[str, str]) -> Iterator[Difference
         else:
             if hashlib.sha256(content).hexdigest() != digest:
                 yield Difference(file, "was changed")
+
+
+# --- records.npy ----------------------------------------------------------------------------------
+
+
+class Index(Export):
+    """``records.npy``."""
+
+    def export(self, place: str, options: ExportOptions) -> Exported:
+        """Read the lengths of all records, write them, and name them in ``dataset.json``.
+
+        Raises:
+            SourceError: there is no finished dataset.
+            RecordError: a shard is damaged.
+            StorageError: storage failed.
+        """
+        output = Output.open(place)
+        counts = {shard.file: shard.examples for shard in output.dataset.shards}
+
+        def lengths_of(file: str) -> bytes:
+            return _lengths(output, file, counts[file]).tobytes()
+
+        path = storage.inside(output.root, manifest.INDEX_FILE)
+        manifest.write_dataset(output.root, write_index(path, output.dataset, lengths_of))
+        return Exported(files=(path, output.path_of(manifest.DATASET_FILE)))
+
+
+def _lengths(output: Output, file: str, count: int) -> Lengths:
+    """Return the lengths of the records of a shard, as they are in the file."""
+    path = output.path_of(file)
+    try:
+        found = read_lengths_in(path)
+    except FileNotFoundError as exc:
+        raise RecordError(f"{path}: is missing, but {manifest.DATASET_FILE} names it") from exc
+    if len(found) != count:
+        raise RecordError(
+            f"{path}: {len(found)} records, but {manifest.DATASET_FILE} says {count}; convert again"
+        )
+    return found

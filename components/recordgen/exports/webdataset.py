@@ -21,16 +21,8 @@ from itertools import chain
 from typing import IO, Any
 
 from recordgen.errors import RecordError, UsageError
+from recordgen.exports import copying
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import (
-    PARTS,
-    Copy,
-    ShardCopyExport,
-    Stored,
-    check_sizes,
-    image_formats,
-    split_word,
-)
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.tables.columns import image_suffix, table_of
@@ -44,13 +36,13 @@ _NUMBERED = ("label", "labels")
 _HELD_BYTES = 64 << 20
 
 
-class WebDataset(ShardCopyExport):
+class WebDataset(copying.ShardCopyExport):
     """A tar for each shard."""
 
     name = "webdataset"
-    keeps = PARTS
+    keeps = copying.PARTS
 
-    def check(self, copy: Copy) -> None:
+    def check(self, copy: copying.Copy) -> None:
         columns = columns_of(copy.dataset)
         for column in columns:
             if _has_bytes(column.feature):
@@ -64,8 +56,8 @@ class WebDataset(ShardCopyExport):
                 f"{self.name} names the files of images by their columns, and two of "
                 f"{', '.join(images):.200} have one name there; use export parquet"
             )
-        check_sizes(copy)
-        if len(formats := image_formats(copy.output, copy.splits)) > 1:
+        copying.check_sizes(copy)
+        if len(formats := copying.image_formats(copy.output, copy.splits)) > 1:
             _log.warning(
                 "%s: images have the formats %s, and Hugging Face's reader takes one; "
                 "convert with --encode png or --encode jpeg for it",
@@ -74,9 +66,11 @@ class WebDataset(ShardCopyExport):
             )
 
     def shard_name(self, split: str, at: int, count: int) -> str:
-        return f"{split_word(split)}-{at:06d}.tar"
+        return f"{copying.split_word(split)}-{at:06d}.tar"
 
-    def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
+    def write_shard(
+        self, copy: copying.Copy, file: IO[bytes], examples: Iterator[copying.Stored]
+    ) -> None:
         columns = columns_of(copy.dataset)
         images = {column.name: column for column in columns if column.feature == IMAGE}
         others = [column for column in columns if column.name not in images]
@@ -94,7 +88,7 @@ class WebDataset(ShardCopyExport):
         self,
         images: Mapping[str, Column],
         others: Sequence[Column],
-        examples: Iterator[Stored],
+        examples: Iterator[copying.Stored],
         *,
         is_table: bool,
         are_labelled: bool,
@@ -120,7 +114,7 @@ class WebDataset(ShardCopyExport):
             lists = set[str]().union(*(_filled(name, value) for name, value in found.items()))
             yield b"".join(chain.from_iterable(pieces)), lists
 
-    def write(self, copy: Copy) -> None:
+    def write(self, copy: copying.Copy) -> None:
         super().write(copy)
         copy.write_labels()
 

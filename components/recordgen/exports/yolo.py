@@ -15,13 +15,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
-from recordgen.exports.copying import (
-    OBJECT_FEATURES,
-    Copy,
-    ImageCopyExport,
-    ImageExample,
-    split_word,
-)
+from recordgen.exports import copying
 from recordgen.exports.templates import environment
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox
@@ -34,7 +28,7 @@ _DECIMALS = 8
 _SAME = 1e-4
 
 
-class Yolo(ImageCopyExport):
+class Yolo(copying.ImageCopyExport):
     """Labels beside images, and the names of classes in ``data.yaml``."""
 
     name = "yolo"
@@ -43,22 +37,22 @@ class Yolo(ImageCopyExport):
     only_splits = (TRAIN, EVAL, TEST)
     refused_formats = ("gif",)  # Ultralytics skips them
 
-    def losses(self, copy: Copy) -> Mapping[str, int]:
+    def losses(self, copy: copying.Copy) -> Mapping[str, int]:
         """Count the outlines of the images whose objects have not one polygon each, too."""
         lost, count = super().losses(copy), 0
-        if not {*OBJECT_FEATURES["outlines"]} & {*copy.dataset.objects}:
+        if not {*copying.OBJECT_FEATURES["outlines"]} & {*copy.dataset.objects}:
             return lost
-        uncounted = Copy(copy.output, copy.splits, copy.to)
+        uncounted = copying.Copy(copy.output, copy.splits, copy.to)
         for example in chain.from_iterable(map(uncounted.split_examples, copy.splits)):
-            boxes = ImageExample(example.where, "", b"", example.values()).objects
+            boxes = copying.ImageExample(example.where, "", b"", example.values()).objects
             if copy.dataset.keypoints or not _are_polygons(boxes):
                 count += sum(bool(it.details.polygons or it.details.mask) for it in boxes)
         return {**lost, "outlines": count} if count else lost
 
-    def write(self, copy: Copy) -> None:
+    def write(self, copy: copying.Copy) -> None:
         keypoints = KEYPOINT * len(copy.dataset.keypoints.get("names", ()))
 
-        def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
+        def files_of(word: str, image: copying.ImageExample) -> dict[str, bytes]:
             boxes = image.objects
             if keypoints or not _are_polygons(boxes):
                 text = "".join(_line(box, keypoints) for box in boxes)
@@ -73,7 +67,7 @@ class Yolo(ImageCopyExport):
         self.write_images(copy, files_of)
         config = environment().get_template("yolo.yaml")
         known = {"keypoints": copy.dataset.keypoints, "labels": copy.dataset.labels}
-        words = [*map(split_word, copy.splits)]
+        words = [*map(copying.split_word, copy.splits)]
         storage.write_text(
             copy.path("data.yaml"), config.render(words=words, numbers=KEYPOINT, **known)
         )

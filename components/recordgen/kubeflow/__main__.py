@@ -23,7 +23,7 @@ STEPS = {
     "fingerprint": "convert:fingerprint",
     "convert": "convert:run",
     "check": "convert:check",
-    "statistics": "statistics:run",
+    "statistics": "models:statistics",
     "train": "models:train",
     "evaluate": "models:evaluate",
     "push": "models:push",
@@ -36,13 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m recordgen.kubeflow",
         description="Run one step of a pipeline in the container, for component.yaml.",
     )
-    parser.add_argument("step", choices=STEPS)
-    parser.add_argument(
-        "--executor-input", required=True, metavar="JSON", help="the backend's value of {{$}}"
-    )
-    parser.add_argument(
-        "--defaults", default="{}", metavar="JSON", help="defaults of the compiled step's inputs"
-    )
+    add = parser.add_argument
+    add("step", choices=STEPS)
+    add("--executor-input", required=True, metavar="JSON", help="the backend's value of {{$}}")
+    text = "defaults of the compiled step's inputs"
+    add("--defaults", default="{}", metavar="JSON", help=text)
     args = parser.parse_args(argv)
     _set_up_logs()
     quiet_libraries()

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
-from recordgen.beam.runners import need_reachable, runner_factory
+from recordgen.beam import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
 from recordgen.conversion.committing import fatal_findings, why_unusable
 from recordgen.conversion.fingerprint import image_fingerprint
-from recordgen.conversion.texts import events
+from recordgen.conversion.summaries import log_checked, log_converted
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers
@@ -36,11 +36,10 @@ def run(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
     """
+    # The version of the data is only part of the cache key.
     values = step.values(*OPTIONS, "source", "transfer", "beam_args", "dataset_version")
-    transfer = values.pop("transfer", "auto")
-    beam_args = values.pop("beam_args", ())
-    values.pop("dataset_version", None)  # only part of the cache key
-    source = values.pop("source", None) or _import_files(step.artifacts, transfer)
+    transfer, beam_args = values.get("transfer", "auto"), values.get("beam_args", ())
+    source = values.get("source") or _import_files(step.artifacts, transfer)
     for previous in step.artifacts.get("previous", ()):
         if values.get("vocabulary"):
             raise UsageError("previous already numbers the labels; omit vocabulary")
@@ -54,7 +53,7 @@ def run(step: StepInput) -> StepOutput:
     result = convert_files(files, output, options, new_runner=runner_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
-    events.converted(result)
+    log_converted(result)
     return StepOutput(
         counts_of(result.dataset),
         {
@@ -65,8 +64,12 @@ def run(step: StepInput) -> StepOutput:
 
 
 def to_options(values: Mapping[str, Any]) -> ConvertOptions:
-    """Decode a step's parameters; rows only reach allowed files. Raises: UsageError."""
-    return replace(make_options(without_unset(values, OPTIONS)), confined=True)
+    """Decode the options among a step's parameters; rows only reach allowed files.
+
+    Raises: UsageError.
+    """
+    given = {name: value for name, value in values.items() if name in OPTIONS}
+    return replace(make_options(without_unset(given, OPTIONS)), confined=True)
 
 
 def counts_of(dataset: Dataset) -> dict[str, int | str]:
@@ -142,8 +145,7 @@ def check(step: StepInput) -> StepOutput:
         RecordgenError: as :func:`recordgen.check`.
     """
     values = step.values(*OPTIONS, "source", "beam_args")
-    beam_args = values.pop("beam_args", ())
-    source = values.pop("source")
+    source, beam_args = values["source"], values.get("beam_args", ())
     logs.started("check", source)
     options = to_options(values)
     progress = logs.ProgressLog()
@@ -159,7 +161,7 @@ def check(step: StepInput) -> StepOutput:
         raise with_rejects(error, result.rejects)
     if lint.fatal:
         raise LintError(f"{fatal_findings(lint)}; fix the data, or change fail_on; see {folder}")
-    events.checked(result, exit_code=0)
+    log_checked(result, exit_code=0)
     metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
     del metrics["bytes"]  # nothing was written
     return StepOutput(counts_of(dataset), {"metrics": metrics})
@@ -171,7 +173,7 @@ def fingerprint(step: StepInput) -> StepOutput:
     Raises: RecordgenError: as :func:`recordgen.conversion.fingerprint.image_fingerprint`.
     """
     values = step.values(*OPTIONS, "source")
-    files = find_import_files(values.pop("source"))
+    files = find_import_files(values["source"])
     found = image_fingerprint(files, to_options(values))
     logs.said(found)
     return StepOutput({"fingerprint": found})

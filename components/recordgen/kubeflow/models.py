@@ -1,5 +1,6 @@
-"""The steps about models: ``train``, ``evaluate`` and ``push``.
+"""The steps behind a conversion: ``statistics``, ``train``, ``evaluate`` and ``push``.
 
+``statistics``: describe a dataset's splits with TensorFlow Data Validation.
 ``train``: datasets' ``train`` splits → a SavedModel, as the Trainer of TFX pipelines does.
 ``evaluate``: compare a SavedModel's answers with one split of a dataset. ``push``: serve it.
 """
@@ -13,31 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recordgen import storage
+from recordgen import features, storage
 from recordgen.console import logs
 from recordgen.console.quiet import load_tensorflow
-from recordgen.core.dataset.manifest import Dataset, read_dataset
-from recordgen.core.dataset.splits import EVAL
+from recordgen.core.dataset.manifest import Dataset, read_dataset, split_dir
+from recordgen.core.dataset.splits import EVAL, TRAIN
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.options import without_unset
 from recordgen.tasks import TASKS
-from recordgen.training.config import (
-    EVALUATE,
-    SCORES,
-    TRAINING_OPTIONS,
-    TRUTH,
-    TrainingConfig,
-    check_task,
-)
-from recordgen.training.inputs import (
-    examples_root,
-    read_examples,
-    record_batches,
-    training_arguments,
-)
+from recordgen.training import config, inputs
 from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, check_answers
 from recordgen.training.model_files import read_model_labels
 
@@ -206,7 +194,7 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
-    check_task(dataset.task, root)
+    config.check_task(dataset.task, root)
     if split not in dataset.splits:
         raise _nothing_to_evaluate_on(root, dataset, split)
     load_tensorflow()
@@ -218,11 +206,11 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     shards = dataset.splits[split].shards
-    for batch in record_batches(storage.join(root, shard.file) for shard in shards):
+    for batch in inputs.record_batches(storage.join(root, shard.file) for shard in shards):
         records = tf.constant(batch)
-        scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
+        scores = signatures[config.EVALUATE](examples=records)[config.SCORES].numpy()
         check_answers(scores)
-        truth = signatures[TRUTH](examples=records)
+        truth = signatures[config.TRUTH](examples=records)
         accumulator.add_answers(scores, {name: value.numpy() for name, value in truth.items()})
     if not accumulator.examples:
         raise _nothing_to_evaluate_on(root, dataset, split)
@@ -269,9 +257,9 @@ def train(step: StepInput) -> StepOutput:
 
     Raises: RecordgenError: as :func:`recordgen.training.run.run`.
     """
-    settings = TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
+    settings = config.TrainingConfig.from_custom_config(settings_of(step)).to_custom_config()
     base = step.paths("base_model")
-    given = training_arguments(
+    given = inputs.training_arguments(
         step.paths(*DATASETS),
         settings,
         serving_model_dir=write_place(step.outputs["model"]),
@@ -281,7 +269,7 @@ def train(step: StepInput) -> StepOutput:
     load_tensorflow()
     from recordgen.training.run import run as run_trainer
 
-    dataset = read_examples(examples_root(given.train_files)[0])
+    dataset = inputs.read_examples(inputs.examples_root(given.train_files)[0])
     run_trainer(given)
     return StepOutput(
         metadata={
@@ -299,9 +287,110 @@ def train(step: StepInput) -> StepOutput:
 
 def settings_of(step: StepInput) -> dict[str, Any]:
     """Return the given settings of a training, as keys of a ``custom_config``."""
-    values = step.values(*TRAINING_OPTIONS, "model_name", "hyperparameters")
+    values = step.values(*config.TRAINING_OPTIONS, "model_name", "hyperparameters")
     found = values.pop("hyperparameters", {})
     # The parameter is not named model, because the step has an output of this name.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
-    return {**without_unset(values, TRAINING_OPTIONS), **found}
+    return {**without_unset(values, config.TRAINING_OPTIONS), **found}
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+# The names that TFX's StatisticsGen and SchemaGen use.
+STATISTICS_FILE = "FeatureStats.pb"
+SCHEMA_FILE = "schema.pbtxt"
+ANOMALIES_FILE = "anomalies.txt"
+
+
+def statistics(step: StepInput) -> StepOutput:
+    """Describe the input ``dataset``.
+
+    Write ``statistics``: ``Split-train/FeatureStats.pb`` and so on; ``schema``: ``schema.pbtxt``,
+    a copy of the input ``curated_schema``, or inferred from ``train``; ``anomalies``:
+    ``anomalies.txt``, one line for each violation of the schema in a split, of an inferred one in
+    the other splits. The number of violations is an output parameter.
+
+    Raises:
+        SourceError: there is no dataset, or the schema cannot be read.
+        DataError: the dataset has no split ``train`` to infer a schema from, or there are anomalies
+            and ``fail_on_anomalies`` is set.
+        UsageError: the image was built without TFX.
+    """
+    tfdv = _tfdv()
+    from google.protobuf import text_format
+
+    fails = step.values("fail_on_anomalies").get("fail_on_anomalies")
+    root, curated = step.path("dataset"), step.paths("curated_schema")
+    dataset = read_dataset(root)
+    if TRAIN not in dataset.splits and not curated:
+        raise DataError(f"{root}: there is no split train to infer a schema from")
+    given = _read_schema(curated[0]) if curated else None
+    folder = write_place(step.outputs["statistics"])
+    found = {split: _described(tfdv, root, split, dataset) for split in dataset.splits}
+    for split, described in found.items():
+        path = storage.join(folder, split_dir(split), STATISTICS_FILE)
+        with storage.replacing(path) as file:
+            file.write(described.SerializeToString(deterministic=True))
+        logs.said(f"statistics of {dataset.splits[split].examples:,} examples of {split}")
+
+    schema = given or tfdv.infer_schema(found.pop(TRAIN))
+    path = storage.join(write_place(step.outputs["schema"]), SCHEMA_FILE)
+    storage.write_text(path, text_format.MessageToString(schema))
+    anomalies = [
+        f"{split}: {name}: {info.description}"
+        for split, described in found.items()
+        for name, info in sorted(tfdv.validate_statistics(described, schema).anomaly_info.items())
+    ]
+    for line in anomalies:
+        logs.said(line)
+    path = storage.join(write_place(step.outputs["anomalies"]), ANOMALIES_FILE)
+    storage.write_text(path, "".join(f"{line}\n" for line in anomalies))
+    if anomalies and fails:
+        raise DataError(
+            f"{root}: {len(anomalies)} violations of the schema, such as {anomalies[0]}; see {path}"
+        )
+    return StepOutput({"anomaly_count": len(anomalies)})
+
+
+def _read_schema(path: str) -> Any:
+    """Read a schema, or the one in a folder, such as an output of this step or of SchemaGen."""
+    from google.protobuf import text_format
+    from tensorflow_metadata.proto.v0 import schema_pb2
+
+    file = storage.join(path, SCHEMA_FILE)
+    file = file if storage.exists(file) else path
+    try:
+        return text_format.Parse(storage.read_text(file), schema_pb2.Schema())
+    except (OSError, ValueError, text_format.ParseError) as exc:
+        raise SourceError(
+            f"{path}: neither a TensorFlow Metadata schema nor a folder with {SCHEMA_FILE}: {exc}"
+        ) from exc
+
+
+def _described(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from recordgen.beam import beam_flags
+
+    return tfdv.generate_statistics_from_tfrecord(
+        storage.join(root, split_dir(split), "*"),
+        # Statistics of image bytes and unique names cost time and memory, and are useless.
+        stats_options=tfdv.StatsOptions(
+            feature_allowlist=features.statistics_features(dataset.task, dataset.features)
+        ),
+        pipeline_options=PipelineOptions(beam_flags(())),
+    )
+
+
+def _tfdv() -> Any:
+    load_tensorflow()
+    try:
+        import tensorflow_data_validation as tfdv
+    except ImportError as exc:
+        raise UsageError(
+            f"statistics needs TensorFlow Data Validation, which is not installed here ({exc}); "
+            f"use an image built with TFX, or omit this step"
+        ) from exc
+    return tfdv

@@ -42,8 +42,8 @@ from recordgen.core.image_settings import (
     Limits,
 )
 from recordgen.errors import UsageError, check_names, check_one_of
+from recordgen.messages import takes
 from recordgen.messages.masking import without_secrets
-from recordgen.messages.signatures import takes
 from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Schema, Table

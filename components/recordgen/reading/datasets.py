@@ -13,7 +13,7 @@ from recordgen.access.counting import remembered
 from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
-from recordgen.messages.signatures import Depends, takes
+from recordgen.messages import Depends, takes
 from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of

@@ -13,8 +13,7 @@ from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.messages import listed
-from recordgen.messages.signatures import takes
+from recordgen.messages import listed, takes
 from recordgen.reading.decoding import as_written
 from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.foreign import check_first, first_records, with_lists

@@ -17,6 +17,11 @@ from typing import IO, Protocol, cast
 
 from recordgen.errors import SourceError, StorageError, UsageError, install
 from recordgen.storage import local
+from recordgen.storage.access import ANY_REQUEST as ANY_REQUEST
+from recordgen.storage.access import FileInfo as FileInfo
+from recordgen.storage.access import RequestContext as RequestContext
+from recordgen.storage.access import only_storage_errors
+from recordgen.storage.access import without_retries as without_retries
 from recordgen.storage.local import OPEN_FLAGS as OPEN_FLAGS
 from recordgen.storage.local import read_at as read_at
 from recordgen.storage.paths import OBJECT_STORES
@@ -41,11 +46,6 @@ from recordgen.storage.paths import path_fault as path_fault
 from recordgen.storage.paths import real as real
 from recordgen.storage.paths import resolve as resolve
 from recordgen.storage.paths import slip_hint as slip_hint
-from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST
-from recordgen.storage.terms import FileInfo as FileInfo
-from recordgen.storage.terms import RequestContext as RequestContext
-from recordgen.storage.terms import only_storage_errors
-from recordgen.storage.terms import without_retries as without_retries
 
 _NO_ACCESS = "cannot access"
 

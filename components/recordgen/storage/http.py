@@ -31,9 +31,9 @@ from yarl import URL
 
 from recordgen.errors import NotAllowedError, ResponseError
 from recordgen.rejects import RejectCode
+from recordgen.storage.access import FileInfo, RequestContext, UrlPolicy, too_large
 from recordgen.storage.paths import is_public, origin_of
 from recordgen.storage.retries import RetryPolicy, is_transient, retried, run_until
-from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 
 _MAX_REDIRECTS = 10
 

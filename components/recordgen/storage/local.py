@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import IO
 
 from recordgen.errors import StorageError, UnreachableError
+from recordgen.storage.access import FileInfo, too_large
 from recordgen.storage.paths import local_path, with_slashes
-from recordgen.storage.terms import FileInfo, too_large
 
 # With these errors the file cannot exist; storage did not fail.
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)

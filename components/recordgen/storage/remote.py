@@ -32,6 +32,13 @@ from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError, UnknownSchemeError, install
+from recordgen.storage.access import (
+    ANY_REQUEST,
+    FileInfo,
+    RequestContext,
+    only_storage_errors,
+    too_large,
+)
 from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
 from recordgen.storage.retries import (
     TRANSIENT_STATUS,
@@ -42,13 +49,6 @@ from recordgen.storage.retries import (
     retried,
     run_until,
     status_of,
-)
-from recordgen.storage.terms import (
-    ANY_REQUEST,
-    FileInfo,
-    RequestContext,
-    only_storage_errors,
-    too_large,
 )
 from recordgen.version import __version__
 

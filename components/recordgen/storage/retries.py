@@ -39,8 +39,8 @@ from recordgen.errors import StorageError, UnreachableError
 from recordgen.messages import listed
 from recordgen.messages.masking import masked, without_secrets
 from recordgen.rejects import Reject, RejectCode
+from recordgen.storage.access import ANY_REQUEST, RequestContext, may_retry, without_retries
 from recordgen.storage.paths import PORTS, is_http, origin_of, resolve, scheme_of
-from recordgen.storage.terms import ANY_REQUEST, RequestContext, may_retry, without_retries
 
 
 class Meaning(Enum):

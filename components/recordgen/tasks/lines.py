@@ -15,13 +15,7 @@ from typing import Any, TypeVar
 
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue
-from recordgen.core.task.annotation import (
-    AnnotationError,
-    bad_annotation,
-    check_label,
-    check_uri,
-    printable,
-)
+from recordgen.core.task import annotation
 from recordgen.messages.masking import without_secrets
 from recordgen.rejects import RejectCode
 
@@ -63,28 +57,28 @@ def label_features(
     return dict(zip(names, (texts, numbers), strict=True)) if numbered else {}
 
 
-def too_many_fields(message: str) -> AnnotationError:
+def too_many_fields(message: str) -> annotation.AnnotationError:
     """Return the error of a line that has more fields than its task."""
-    return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
+    return annotation.AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 
 
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
     """Return the uri under ``key`` in a line of JSONL. Raises: AnnotationError: it is missing."""
     uri = record.get(key)
     if not isinstance(uri, str) or not uri.strip():
-        raise AnnotationError(
+        raise annotation.AnnotationError(
             RejectCode.NO_PATH,
             f"each line needs {key}, the {noun}'s path or URL (got the keys "
-            f"{', '.join(map(printable, record)) or 'none'!s:.80})",
+            f"{', '.join(map(annotation.printable, record)) or 'none'!s:.80})",
         )
-    return check_uri(uri.strip())
+    return annotation.check_uri(uri.strip())
 
 
 def list_in(record: Mapping[str, Any], key: str) -> list[Any]:
     """Return the list under a key of a line of JSONL, or []. Raises: AnnotationError."""
     found = record.get(key) or []
     if not isinstance(found, list):
-        raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
+        raise annotation.bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
     return found
 
 
@@ -108,8 +102,8 @@ def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",))
     """
     name = either(value, keys) if isinstance(value, Mapping) else None
     if isinstance(name, str) and name.strip():
-        return check_label(name.strip())
-    raise bad_annotation(
+        return annotation.check_label(name.strip())
+    raise annotation.bad_annotation(
         f'{where} must be an object with a {keys[0]}, such as {{"{keys[0]}": "cat"}} '
         f"(got {value!r:.80})",
     )
@@ -145,9 +139,9 @@ def check_spelling(
             continue
         for name in missing:
             if _is_near(key, name) or (of_places and _PLACE.match(key)):
-                raise bad_annotation(
-                    f"{where} has the key {printable(key)!s:.80}, which is not read; did you mean "
-                    f"{name!r}?"
+                raise annotation.bad_annotation(
+                    f"{where} has the key {annotation.printable(key)!s:.80}, which is not read; "
+                    f"did you mean {name!r}?"
                 )
 
 

@@ -27,18 +27,6 @@ from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing, labelled
 from recordgen.access.records import Example, Records
 from recordgen.errors import UsageError
-from recordgen.features import (
-    AREA,
-    CLASS_LABEL,
-    IMAGE_CLASS_LABEL,
-    IS_CROWD,
-    KEYPOINTS,
-    MASKS,
-    NO_LABEL,
-    TAGS_LABEL,
-    TEXT,
-    TOKENS,
-)
 from recordgen.subjects.masks import IGNORED, Mask, seen_through
 from recordgen.subjects.objects import areas_of
 from recordgen.tables.columns import Table, is_mask, table_of
@@ -54,12 +42,16 @@ SEGMENT = {
 def images(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of images and their labels."""
     decode = decoder.of_examples(source.dataset)
-    return labelled(source, there, decode.names, lambda e: decode(e).pixels, IMAGE_CLASS_LABEL)
+    return labelled(
+        source, there, decode.names, lambda e: decode(e).pixels, features.IMAGE_CLASS_LABEL
+    )
 
 
 def texts(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of texts and their labels."""
-    return labelled(source, there, (TEXT,), itemgetter(TEXT), CLASS_LABEL)
+    return labelled(
+        source, there, (features.TEXT,), itemgetter(features.TEXT), features.CLASS_LABEL
+    )
 
 
 def segments(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
@@ -73,13 +65,13 @@ def segments(source: Records, there: Collection[str], decoder: Decoder) -> Pairi
 
 def entities(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of tokens and tags; batches are padded as in ``recordgen.load``."""
-    return Pairing((TOKENS, TAGS_LABEL), _tagged, padding=-1, least=1)
+    return Pairing((features.TOKENS, features.TAGS_LABEL), _tagged, padding=-1, least=1)
 
 
 def _tagged(example: Example) -> Any:
-    tokens, tags = example[TOKENS], example[TAGS_LABEL]
+    tokens, tags = example[features.TOKENS], example[features.TAGS_LABEL]
     if len(tokens) != len(tags):
-        raise ValueError(f"{TAGS_LABEL} has {len(tags)} numbers for {len(tokens)} tokens")
+        raise ValueError(f"{features.TAGS_LABEL} has {len(tags)} numbers for {len(tokens)} tokens")
     return {"tokens": tokens, "mask": np.ones(len(tokens), bool)}, tags
 
 
@@ -172,7 +164,7 @@ def _target(table: Table, classes: Sequence[str]) -> tuple[str, Callable[[Any], 
     if not table.has_labels:
         return table.target, np.float32
     numbers = {name: np.int64(number) for number, name in enumerate(classes)}
-    return table.target, lambda value: numbers.get(_text(value), np.int64(NO_LABEL))
+    return table.target, lambda value: numbers.get(_text(value), np.int64(features.NO_LABEL))
 
 
 def _text(value: Any) -> str:
@@ -199,10 +191,10 @@ def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     decode = decoder.of_examples(source.dataset)
     fields = decoder.fields
     known = {} if source.dataset is None else source.dataset.keypoints
-    if KEYPOINTS in fields and not known:
+    if features.KEYPOINTS in fields and not known:
         raise UsageError("fields: the examples have no keypoints; remove them")
     # Without the flag nobody could tell crowds from objects.
-    skips = () if IS_CROWD in fields else (IS_CROWD,)
+    skips = () if features.IS_CROWD in fields else (features.IS_CROWD,)
 
     def item(example: Example) -> Any:
         pixels, view, size = decode(example)
@@ -218,12 +210,12 @@ def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
             name: _field(name, values, corners, view, size, each)[seen]
             for name in (*fields, *skips)
         }
-        if KEYPOINTS in more and not decoder.boxes.startswith("rel_"):
-            more[KEYPOINTS] *= np.array([*size[::-1], 1], np.float32)
+        if features.KEYPOINTS in more and not decoder.boxes.startswith("rel_"):
+            more[features.KEYPOINTS] *= np.array([*size[::-1], 1], np.float32)
         del found["count"]
         found |= more
         if skips:
-            is_object = found.pop(IS_CROWD) == 0
+            is_object = found.pop(features.IS_CROWD) == 0
             found = {name: part[is_object] for name, part in found.items()}
         return pixels, {**found, "count": np.int64(len(found["labels"]))}
 
@@ -237,11 +229,11 @@ def _field(
 ) -> Any:
     """Return a field of all boxes of an image; ``each``: keypoints of a box."""
     count = len(corners)
-    if name == AREA:
+    if name == features.AREA:
         return _areas(values, corners)
-    if name == KEYPOINTS:
+    if name == features.KEYPOINTS:
         return _keypoints(values, count, each, view)
-    if name == MASKS:
+    if name == features.MASKS:
         return _masks(values, count, view, size)
     return _for_each_box(values[FIELD_FEATURES[name][0]], count)
 
@@ -291,7 +283,9 @@ def _keypoints(values: _Values, count: int, each: int, view: Floats) -> Floats:
 
     ``view`` is the part of the stored image that is shown: top, left, height, width.
     """
-    columns = [_for_each_box(values[name], count, each) for name in FIELD_FEATURES[KEYPOINTS]]
+    columns = [
+        _for_each_box(values[name], count, each) for name in FIELD_FEATURES[features.KEYPOINTS]
+    ]
     points = np.stack(columns, -1).astype(np.float32)
     return shown_keypoints(points, np.tile(view, (count, 1)))
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.core.dataset.counts import RowCounts
-from recordgen.core.planning import messages
+from recordgen.core.planning import plan as plans
 from recordgen.core.planning.plan import (
     Base,
     BucketSummary,
@@ -44,13 +44,13 @@ def plan_all(rows, sizes, options, buckets):
         )
         summaries.append(summary)
         name = str(bucket)
-        contents[name], blocks = messages.encode_bucket(planned)
-        files.append(messages.BucketFile(bucket, name, blocks))
+        contents[name], blocks = plans.encode_bucket(planned)
+        files.append(plans.BucketFile(bucket, name, blocks))
     plan = plan_of(summaries, read=RowCounts(len(rows)), options=options)
     shards = {}
-    for outline in messages.cut(plan, files):
+    for outline in plans.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
-        parts = together(PlannedRow, messages.planned_rows(outline, read))
+        parts = together(PlannedRow, plans.planned_rows(outline, read))
         if found := list(rows_of(PlannedRow, parts)):
             shards[outline.split, outline.label, outline.index] = found
     return shards

@@ -19,11 +19,11 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from recordgen.beam import IN_MEMORY_RUNNER
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
-from recordgen.conversion.texts import events
+from recordgen.conversion import summaries
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching
@@ -119,7 +119,7 @@ def test_beam_metrics_log_and_dataset_agree(mixed_source, tmp_path, logged):
         ConvertOptions(missing_split="drop", max_reject_fraction=0.5),
         new_runner=lambda: BeamRunner(Kept(options=PipelineOptions(flags))),
     )
-    events.converted(result)
+    summaries.log_converted(result)
 
     counted = Counter()
     query = MetricsFilter().with_namespace(counters.NAMESPACE)

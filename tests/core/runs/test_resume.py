@@ -20,7 +20,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import cli, storage
+from recordgen import cli, errors, storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
@@ -28,14 +28,6 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards import ShardTask
-from recordgen.errors import (
-    OutputBusyError,
-    OutputExistsError,
-    RunnerError,
-    SourceError,
-    StorageError,
-    TooManyRejectsError,
-)
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
@@ -139,10 +131,10 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
         if death.is_finished:
             assert without_staging(output) == whole
         else:
-            with pytest.raises(SourceError, match=str(output)):
+            with pytest.raises(errors.SourceError, match=str(output)):
                 read_dataset(str(output))
         if death.is_finished and again is convert:
-            with pytest.raises(OutputExistsError, match="resume=True"):
+            with pytest.raises(errors.OutputExistsError, match="resume=True"):
                 again(source, output)
             continue
         before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
@@ -206,7 +198,7 @@ def test_files_of_the_user_stay(source, finished, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(TooManyRejectsError):
+        with pytest.raises(errors.TooManyRejectsError):
             again(str(bad), output)
         assert (output / "labels.txt").exists() == (again is resume)
 
@@ -218,7 +210,7 @@ def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_
     left_by(WHEN_ALL_IS_WRITTEN, output)
     (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
     for again in (resume, convert):
-        with pytest.raises(OutputExistsError, match=name):
+        with pytest.raises(errors.OutputExistsError, match=name):
             again(source, output)
         assert (output / name).exists()
 
@@ -233,7 +225,9 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"):
+        with pytest.raises(
+            errors.OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"
+        ):
             again(second, output)
         assert again(second, output, append=True).dataset.examples == 40
         assert not (output / STAGING).exists()
@@ -422,10 +416,10 @@ def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path):
     images, source = changeable
     images[3].write_bytes(b"no image")
     output = tmp_path / "out"
-    with pytest.raises(TooManyRejectsError):
+    with pytest.raises(errors.TooManyRejectsError):
         convert(source, output)
     assert os.listdir(output) == ["rejects.jsonl"]
-    with pytest.raises(TooManyRejectsError):
+    with pytest.raises(errors.TooManyRejectsError):
         resume(source, output)
     result = resume(source, output, max_reject_fraction=0.5)
     assert result.kept_shards == shards_of(result)
@@ -471,7 +465,7 @@ def test_another_finished_dataset_is_refused(changeable, tmp_path):
     before = tree_bytes(output)
     for change, fields in REFUSED.items():
         more = CHANGES[change].make(images, Path(source)) or {}
-        with pytest.raises(OutputExistsError, match=fields):
+        with pytest.raises(errors.OutputExistsError, match=fields):
             resume(source, output, max_reject_fraction=0.5, **more)
         assert tree_bytes(output) == before
 
@@ -482,7 +476,7 @@ def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
     shutil.copytree(finished, output)
     shard = next(output.glob("Split-train/*"))
     _flip_byte(shard, None)
-    with pytest.raises(OutputExistsError, match="splits"):
+    with pytest.raises(errors.OutputExistsError, match="splits"):
         resume(source, output)
 
 
@@ -495,9 +489,9 @@ def test_two_runs_on_one_output(source, tmp_path):
     with commit.open_run(str(output), overwrite=False):
         before = tree_bytes(output)
         for more in ({}, {"overwrite": True}, {"resume": True}):
-            with pytest.raises(OutputBusyError, match=f"process {os.getpid()} on "):
+            with pytest.raises(errors.OutputBusyError, match=f"process {os.getpid()} on "):
                 convert(source, output, **more)
-        with pytest.raises(OutputBusyError, match=f"{output}: .*process {os.getpid()} "):
+        with pytest.raises(errors.OutputBusyError, match=f"{output}: .*process {os.getpid()} "):
             recordgen.write([{"x": 1}], output)
         assert tree_bytes(output) == before
     convert(source, output)
@@ -512,7 +506,9 @@ def test_a_run_in_another_process(slow_source, tmp_path, caplog):
     while not any(output.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
-    with pytest.raises(OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"):
+    with pytest.raises(
+        errors.OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"
+    ):
         recordgen.convert(slow_source, output)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
@@ -594,7 +590,7 @@ def test_an_output_that_is_removed_meanwhile(source, tmp_path):
         def writing(self, snapshot):
             shutil.rmtree(output, ignore_errors=True)
 
-    with pytest.raises(RunnerError, match=f"^{output}: "):
+    with pytest.raises(errors.RunnerError, match=f"^{output}: "):
         convert(source, output, progress=Removing())
     assert not (output / "dataset.json").exists()
 
@@ -621,7 +617,7 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
                     with commit.open_run(str(output), overwrite=False, resume=resume):
                         monkeypatch.undo()
 
-    with pytest.raises(RunnerError):
+    with pytest.raises(errors.RunnerError):
         convert(source, output, progress=Stalled())
     assert not (output / "dataset.json").exists()
     convert(source, output)
@@ -650,10 +646,10 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         move(path, target)
 
     monkeypatch.setattr(memory, "mv", fail)
-    with pytest.raises(StorageError, match="503"):
+    with pytest.raises(errors.StorageError, match="503"):
         recordgen.convert(source, bucket, **SMALL)
     monkeypatch.undo()
-    with pytest.raises(SourceError, match=bucket):
+    with pytest.raises(errors.SourceError, match=bucket):
         read_dataset(bucket)
     result = recordgen.convert(source, bucket, resume=True, **SMALL)
     assert result.kept_shards == shards_of(result)

@@ -15,7 +15,7 @@ from typing import IO, Any, TypeAlias
 from recordgen import storage
 from recordgen.core.dataset.lint import Found, LintFinding
 from recordgen.core.flow.runner import Step
-from recordgen.core.planning.messages import FoundFile, FoundTexts
+from recordgen.core.planning.plan import FoundFile, FoundTexts
 from recordgen.core.runs.staging import Staging
 from recordgen.rejects import OddLine
 

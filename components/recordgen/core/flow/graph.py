@@ -40,21 +40,11 @@ from recordgen.core import allowance
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
+from recordgen.core.flow import steps
 from recordgen.core.flow.runner import Each, Flow, Runner
-from recordgen.core.flow.steps import (
-    DecideTogether,
-    MakePlan,
-    ReadExisting,
-    ReadRows,
-    ResolveBuckets,
-    SettleBuckets,
-    WorkOnShards,
-    summaries_in,
-)
 from recordgen.core.ordered import beside, default_threads
 from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.messages import ReadSummary, SplitsNamed
-from recordgen.core.planning.plan import Base
+from recordgen.core.planning.plan import Base, ReadSummary, SplitsNamed
 from recordgen.core.progress import (
     CHECKS,
     Pace,
@@ -105,7 +95,9 @@ def plan_rows(
     task, splits, files = conversion.task, conversion.splits, source.parts()
     parts_read = allowance.while_reading(files, source.bytes)
     sources = runner.start("ListSources", parts_read, spread=len(files) > 1)
-    step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
+    step = steps.ReadRows(
+        task, splits, conversion.reader, conversion.store, buckets, folder, staging
+    )
     read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)
     others: list[Flow] = []
     if splits.drops_unnamed:  # it depends on whether any row of the run names a split
@@ -116,21 +108,21 @@ def plan_rows(
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
         groups = runner.start("ListExisting", existing.groups, spread=True)  # ExistingGroup
-        known = ReadExisting(existing.files, task, splits.seed, buckets, folder, staging)
+        known = steps.ReadExisting(existing.files, task, splits.seed, buckets, folder, staging)
         others.append(groups.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")
     if splits.decides_together:
-        settle = SettleBuckets(conversion, staging)
+        settle = steps.SettleBuckets(conversion, staging)
         by_bucket = (
             by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
             .grouped("GatherSettled")
-            .through("DecideTogether", DecideTogether(conversion, staging))
+            .through("DecideTogether", steps.DecideTogether(conversion, staging))
             .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
-    plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging, parts)
+    plan = steps.MakePlan(conversion, _base(conversion, existing, source.classes), staging, parts)
     return (
-        by_bucket.through("ResolveBuckets", ResolveBuckets(conversion, staging))
+        by_bucket.through("ResolveBuckets", steps.ResolveBuckets(conversion, staging))
         .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
         .through("MakePlan", plan)
         .grouped("SpreadShards")  # (ShardKey, [ShardOutline])
@@ -180,13 +172,13 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
         )
     # A worker of a part may be one of several on its machine, so only --threads gives it processes.
     processes = 1 if run.in_parts and not conversion.threads else _processes(conversion)
-    return shards.through("WriteShards", WorkOnShards(work, run.staging, processes))
+    return shards.through("WriteShards", steps.WorkOnShards(work, run.staging, processes))
 
 
 def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow:
     """Check every shard and write only its result; returns file names."""
     work = partial(write_shard, target="", conversion=conversion)
-    return shards.through("CheckShards", WorkOnShards(work, staging, _processes(conversion)))
+    return shards.through("CheckShards", steps.WorkOnShards(work, staging, _processes(conversion)))
 
 
 def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
@@ -194,7 +186,9 @@ def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: S
     from recordgen.core.runs.commit import compare_shard  # only a finished output has others
 
     work = partial(compare_shard, output=output, conversion=conversion)
-    return shards.through("CompareShards", WorkOnShards(work, staging, _processes(conversion)))
+    return shards.through(
+        "CompareShards", steps.WorkOnShards(work, staging, _processes(conversion))
+    )
 
 
 def _processes(conversion: Conversion) -> int:
@@ -210,7 +204,7 @@ def processes_for(threads: int, memory: int) -> int:
 
 
 def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:
-    return summaries_in(element[1:])
+    return steps.summaries_in(element[1:])
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:

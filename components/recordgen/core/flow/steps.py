@@ -18,20 +18,25 @@ from recordgen.core.flow.found import merge_found, write_odd_lines
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.decide import decide, facts_of, lost_by_bucket, with_doubt
-from recordgen.core.planning.messages import (
+from recordgen.core.planning.plan import (
+    Base,
     Block,
     BucketFile,
+    BucketSummary,
     KnownBlock,
     LostRows,
     ReadSummary,
     RowBlock,
+    Settled,
     SettledFile,
     ShardOutline,
     SplitsNamed,
+    check_train,
     cut,
+    make_plan,
+    too_many,
 )
-from recordgen.core.planning.plan import Base, BucketSummary, check_train, make_plan, too_many
-from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
+from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import by_bucket, columns_of, packed, placed, rows_of, together
 from recordgen.core.rows.row import (
     BATCH_ROWS,

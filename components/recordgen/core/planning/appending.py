@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
-from recordgen.core.facts.columns import Columns, read_examples
+from recordgen.core.facts.columns import Columns, read_examples, with_kept
 from recordgen.core.planning.plan import Base
 from recordgen.core.rows.columns import values_of
 from recordgen.core.rows.row import KnownRow, placing
@@ -46,6 +46,10 @@ class ExistingGroup(NamedTuple):
                 return read_examples(file, names, self.number)
         except (OSError, ValueError, KeyError) as exc:
             raise SourceError(f"{self.path}: cannot be read: {exc}") from exc
+
+    def facts(self) -> Columns:
+        """Return the facts of its rows. Raises: SourceError: they cannot be read."""
+        return with_kept(self.read())
 
 
 @dataclass(frozen=True)

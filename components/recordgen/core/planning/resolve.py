@@ -32,7 +32,7 @@ from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.core.facts.columns import ExampleNote, FactsBuilder
 from recordgen.core.planning.decide import LOOKS, without_incomplete
-from recordgen.core.planning.plan import BucketSummary
+from recordgen.core.planning.plan import BucketSummary, Settled
 from recordgen.core.rows.columns import (
     Columns,
     columns_of,
@@ -151,21 +151,6 @@ class SplitOrigin(IntEnum):
     PART = 1
     #: A known part of its payload, whose split the row names, too.
     NAMED_PART = 2
-
-
-@dataclass
-class Settled:
-    """Rows that become one example each, unless their payload is refused."""
-
-    # Columns of PlacedRow; `origin`, a SplitOrigin; then `bytes` and `version` of the payload and,
-    # if it was read, `content`.
-    rows: Columns
-    # Rows that contradict others, or are incomplete without a rejected row.
-    rejects: list[Reject] = field(default_factory=list)
-    # Rows of one example that name different splits.
-    odd_lines: list[OddLine] = field(default_factory=list)
-    # Duplicates, merged, dropped and existing rows, see RowCounts.
-    counts: Counter[str] = field(default_factory=Counter)
 
 
 def _settle(

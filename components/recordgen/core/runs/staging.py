@@ -44,14 +44,14 @@ from recordgen.core.dataset.manifest import DATASET_FILE, built, parsed_json, sh
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
-from recordgen.core.planning.messages import (
+from recordgen.core.planning.plan import (
     BucketFile,
     FindingsFile,
+    Plan,
     ShardOutline,
     encode_bucket,
     planned_rows,
 )
-from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, read_streams
 from recordgen.core.rows.row import Group
 from recordgen.core.shards import PlannedRows, ShardResult, SplitSum, summed

@@ -49,7 +49,8 @@ class Declaration(ABC):
             :class:`recordgen.access.pairs.Pairing` describes, or None.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
-        sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
+        sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None; those of
+            Recordgen's own tasks are in pipelines/samples/samples.yaml.
     """
 
     name: ClassVar[str]

@@ -81,7 +81,6 @@ class ImageSegmentation(ImageTask):
     pairing = "recordgen.tasks.pairing:masks"
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
     measure = "recordgen.training.measures:MaskAccumulator"
-    sample = "pipelines.samples.shapes:SHAPES"
 
     orientation: str = "stored"
 

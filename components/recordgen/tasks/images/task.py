@@ -41,15 +41,7 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, FetchedRow, Task, each_row
 from recordgen.messages import listed
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import (
-    add_up,
-    display_name,
-    display_names,
-    label_features,
-    stored_uri,
-    too_many_fields,
-    uri_in,
-)
+from recordgen.tasks import lines
 
 if TYPE_CHECKING:
     from recordgen.payloads.reencoding import CheckedImage
@@ -103,7 +95,7 @@ class ImageTask(Task):
     pairing: ClassVar[str | None] = "recordgen.tasks.pairing:images"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        uri = uri_in(record, self.uri_key, self.noun)
+        uri = lines.uri_in(record, self.uri_key, self.noun)
         return [RowContent(uri, self.from_json(record, adjusted))]
 
     @abstractmethod
@@ -182,8 +174,8 @@ class ImageTask(Task):
         [sha256], [uri] = (values.get(name, [b""]) for name in names)
         for image in values.get(features.IMAGE_ENCODED, ()):
             if hashlib.sha256(image).hexdigest() != sha256.decode():
-                raise ValueError(f"the image of {stored_uri(uri)} was changed")
-        return record_line(sha256.decode(), cls.from_features(values), stored_uri(uri))
+                raise ValueError(f"the image of {lines.stored_uri(uri)} was changed")
+        return record_line(sha256.decode(), cls.from_features(values), lines.stored_uri(uri))
 
 
 class LabelledImage(ImageTask):
@@ -206,7 +198,7 @@ class LabelledImage(ImageTask):
     def described(self, annotation: str, stored: StoredImage) -> Described:
         labels = self.labels(annotation)
         names = features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL
-        return Described(annotation, labels, label_features(labels, stored.vocabulary, names))
+        return Described(annotation, labels, lines.label_features(labels, stored.vocabulary, names))
 
     @classmethod
     def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
@@ -224,13 +216,12 @@ class ImageClassification(LabelledImage):
     labelling = ONE
     trainer = "recordgen.tasks.images.training:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.samples.digits:DIGITS"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
         if len(fields) > 1:
-            raise too_many_fields(
+            raise lines.too_many_fields(
                 f"expected {self.expected}, one label per image (got {len(fields)} after the "
                 f"path); quote a field that holds a comma; for several labels per image, use "
                 f"--task image_multi_label",
@@ -239,7 +230,7 @@ class ImageClassification(LabelledImage):
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         one = record.get("classificationAnnotation")
-        return None if one is None else display_name(one, "classificationAnnotation")
+        return None if one is None else lines.display_name(one, "classificationAnnotation")
 
     @classmethod
     def encoded(cls, labels: Iterable[str]) -> str | None:
@@ -268,13 +259,12 @@ class ImageMultiLabel(LabelledImage):
     labelling = SEVERAL
     trainer = "recordgen.tasks.images.training:ManyImageLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.samples.digits:DIGIT_GROUPS"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return self.encoded(map(check_label, fields))
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
-        return self.encoded(display_names(record, *self.json_keys))
+        return self.encoded(lines.display_names(record, *self.json_keys))
 
     @classmethod
     def encoded(cls, labels: Iterable[str]) -> str | None:
@@ -282,7 +272,7 @@ class ImageMultiLabel(LabelledImage):
         return json.dumps(distinct, ensure_ascii=False) if distinct else None
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        labels, duplicates = add_up(map(_decode, annotations))
+        labels, duplicates = lines.add_up(map(_decode, annotations))
         return Merged(self.encoded(labels), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:

@@ -105,7 +105,7 @@ class ObjectDetection(ImageTask):
         unit: unit of the boxes in the current import file.
     """
 
-    name = "object_detection"
+    name: ClassVar[str] = "object_detection"
     expected = f"[ML_USE],PATH,[LABEL],[BOX], a box being {_EXPECTED_BOX}"
     # The corners between the two opposite ones have no columns under a header.
     columns: ClassVar = {
@@ -128,7 +128,6 @@ class ObjectDetection(ImageTask):
     pairing = "recordgen.tasks.pairing:boxes"
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
-    sample = "pipelines.samples.digits:SCATTERED_DIGITS"
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"

@@ -35,26 +35,13 @@ from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
 from recordgen.core.rows.row import Adjustments, requested_uris
 from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.task import task
 from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
     check_label,
     check_uri,
     printable,
-)
-from recordgen.core.task.task import (
-    GAP,
-    INEXACT,
-    ONE,
-    BuiltBatch,
-    BuiltExample,
-    FetchedRow,
-    FetchPayloads,
-    Lists,
-    Sizes,
-    Task,
-    Texts,
-    each_row,
 )
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
@@ -68,7 +55,7 @@ if TYPE_CHECKING:
 _FEATURE_BYTES = 14
 
 
-class TableTask(Task):
+class TableTask(task.Task):
     """A task whose examples are rows of a table."""
 
     noun = "row"
@@ -91,7 +78,6 @@ class Tabular(TableTask):
     csv_parser = "recordgen.formats.table_columns:TableParser"
     reading = "recordgen.tasks.tables.reading:TABLES"
     pairing = "recordgen.tasks.pairing:rows"
-    sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     facts = (ROWS,)
     batch_rows = 8192  # enough for Arrow, and few compared to the lines of a shard
@@ -101,10 +87,10 @@ class Tabular(TableTask):
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.labelling = ONE if table.has_labels else None
+        self.labelling = task.ONE if table.has_labels else None
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
+    def of(cls, settings: TaskSettings) -> task.Task:
         if settings.by_label:
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
         table = settings.table
@@ -117,14 +103,14 @@ class Tabular(TableTask):
             )
         return cls(table)
 
-    def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
+    def own_sizes(self, uris: task.Texts, annotations: task.Texts) -> task.Sizes:
         import pyarrow.compute as pc
 
         # Every record repeats the names.
         names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
         return pc.add(super().own_sizes(uris, annotations), names)
 
-    def label_lists(self, annotations: Texts) -> Lists:
+    def label_lists(self, annotations: task.Texts) -> task.Lists:
         from recordgen.tables.examples import label_lists
 
         return label_lists(annotations, self.table)
@@ -132,7 +118,7 @@ class Tabular(TableTask):
     def nearly_agree(self, one: str, other: str) -> bool:
         return not self.table.has_labels  # equal inputs may have different amounts
 
-    def column_values(self, annotations: Texts) -> Mapping[str, Any]:
+    def column_values(self, annotations: task.Texts) -> Mapping[str, Any]:
         """Return the values of each column that becomes a feature, null if one is missing."""
         from recordgen.tables.examples import column_values
 
@@ -141,10 +127,10 @@ class Tabular(TableTask):
     def make(
         self,
         rows: PlannedBatch,
-        payloads: Sequence[FetchPayloads],
+        payloads: Sequence[task.FetchPayloads],
         vocabulary: Vocabulary,
         settings: PayloadSettings,
-    ) -> BuiltBatch:
+    ) -> task.BuiltBatch:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -160,7 +146,7 @@ class Tabular(TableTask):
         odd = odd_rows(made.values.values()) if settings.needs_rows else None
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
-        return BuiltBatch(
+        return task.BuiltBatch(
             examples=len(made.records),
             column=made.records,
             digested=[joined(made.records)],
@@ -173,8 +159,8 @@ class Tabular(TableTask):
             ],
             payload_bytes=rows.payload_bytes,
             changes=Counter(
-                {f"{GAP}{name}": count for name, count in made.gaps.items()}
-                | {f"{INEXACT}{name}": count for name, count in made.inexact.items()}
+                {f"{task.GAP}{name}": count for name, count in made.gaps.items()}
+                | {f"{task.INEXACT}{name}": count for name, count in made.inexact.items()}
             ),
             facts=FactsBuilder.of(made.contents, errors, made.targets, odd),
         )
@@ -204,7 +190,6 @@ class Declared(TableTask):
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
     reading = "recordgen.tasks.tables.reading:DECLARED"
     pairing = "recordgen.tasks.pairing:rows"
-    sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
     details_noun = "features"
     batch_rows = 16
@@ -217,10 +202,10 @@ class Declared(TableTask):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)
-        object.__setattr__(self, "labelling", ONE if self.table.has_labels else None)
+        object.__setattr__(self, "labelling", task.ONE if self.table.has_labels else None)
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
+    def of(cls, settings: TaskSettings) -> task.Task:
         if not isinstance(settings.schema, Schema):
             raise UsageError(
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
@@ -247,7 +232,7 @@ class Declared(TableTask):
         names = (column.name for column in self._annotation_columns)
         return dict(zip(names, json.loads(annotation or "[]"), strict=False))
 
-    def column_values(self, annotations: Texts) -> Mapping[str, Any]:
+    def column_values(self, annotations: task.Texts) -> Mapping[str, Any]:
         """Return the values of each column of single values, null if one is missing."""
         import pyarrow as pa
 
@@ -289,8 +274,8 @@ class Declared(TableTask):
         values |= {name: uris[values[name]] for name in self.table.images}
         return json.dumps(list(values.values()), ensure_ascii=False)
 
-    @each_row
-    def make(self, fetched: FetchedRow) -> BuiltExample:
+    @task.each_row
+    def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, payloads, vocabulary, settings = fetched
         from recordgen.core.rows.row import stored_bytes
         from recordgen.payloads.check import check_image
@@ -324,16 +309,16 @@ class Declared(TableTask):
             elif column.name not in images and value is not None:
                 made[column.name] = value.encode() if isinstance(value, str) else value
             if column.dtype == "int64" and value is None:
-                changes[f"{GAP}{column.name}"] += 1
+                changes[f"{task.GAP}{column.name}"] += 1
             elif column.dtype == "int64" and not is_exact(value):
-                changes[f"{INEXACT}{column.name}"] += 1
+                changes[f"{task.INEXACT}{column.name}"] += 1
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
         seen = payloads or serialize_example(
             {name: value for name, value in made.items() if name not in self.table.label_features}
         )
         content = hashlib.sha256(b"".join(seen)).digest()
-        return BuiltExample(
+        return task.BuiltExample(
             record, labels, None, reencoded, image, content, picture, changes=changes
         )
 

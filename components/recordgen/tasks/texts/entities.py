@@ -89,7 +89,6 @@ class TextEntities(TextTask):
     pairing = "recordgen.tasks.pairing:entities"
     trainer = "recordgen.tasks.texts.training:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
-    sample = "pipelines.samples.travels:TRAVELS"
 
     offsets: str = CODEPOINTS
 

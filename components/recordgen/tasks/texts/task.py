@@ -36,6 +36,7 @@ from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, content_uri, is_content_uri
 from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.task import task
 from recordgen.core.task.annotation import (
     AnnotationError,
     Merged,
@@ -45,31 +46,11 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import (
-    ADDING,
-    ONE,
-    SEVERAL,
-    BuiltExample,
-    FetchedRow,
-    Task,
-    Texts,
-    each_row,
-)
 from recordgen.errors import PayloadError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import (
-    add_up,
-    check_spelling,
-    display_name,
-    display_names,
-    either,
-    label_features,
-    list_in,
-    stored_uri,
-    too_many_fields,
-)
+from recordgen.tasks import lines
 
 if TYPE_CHECKING:
     from recordgen.measures.texts import SeenText
@@ -109,7 +90,7 @@ class TextContent(NamedTuple):
         return cls(values.get("text"), values.get("said"))
 
 
-class TextTask(Task):
+class TextTask(task.Task):
     """A task whose payloads are texts."""
 
     kind = "text"
@@ -128,12 +109,12 @@ class TextTask(Task):
 
     def uri_of(self, record: Mapping[str, Any]) -> str:
         try:
-            is_text = self.labelling in ADDING  # or else the text is not needed
+            is_text = self.labelling in task.ADDING  # or else the text is not needed
             return row_of_line(record, None).uri if is_text else super().uri_of(record)
         except AnnotationError:
             return ""
 
-    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+    def annotations_for_checks(self, annotations: task.Texts) -> Sequence[str | None]:
         contents = map(TextContent.decode, annotations.to_pylist())
         return [content._replace(text=None).encode() for content in contents]
 
@@ -192,13 +173,13 @@ def payload_of_line(record: Mapping[str, Any]) -> tuple[str | None, str]:
     Raises: AnnotationError: the line has neither a text nor a text file, or both.
     """
     text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
-    if (snippet := either(record, _SNIPPET_KEYS)) is not None:
+    if (snippet := lines.either(record, _SNIPPET_KEYS)) is not None:
         if not isinstance(snippet, Mapping):
             raise bad_annotation(
                 f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})',
             )
         text = snippet.get("content") if text is None else text
-        file = either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
+        file = lines.either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
     if text is not None and file is not None:
         raise bad_annotation(
             f"a line must have a text ({CONTENT_KEY}) or the uri of a text file "
@@ -280,7 +261,7 @@ class LabelledText(TextTask):
         return [row_of_line(record, _content(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(map(_labels, annotations))
+        found, duplicates = lines.add_up(map(_labels, annotations))
         text = TextContent.decode(annotations[0]).text  # equal in all: the uri is its hash
         return Merged(_content(found, text).encode(), duplicates)
 
@@ -293,8 +274,8 @@ class LabelledText(TextTask):
     def shown(self, annotation: str) -> str:
         return listed(_labels(annotation))
 
-    @each_row
-    def make(self, fetched: FetchedRow) -> BuiltExample:
+    @task.each_row
+    def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, payloads, vocabulary, settings = fetched
         own = text_of(row.annotation, payloads, settings.text_encoding)
         text = own.encode()
@@ -303,10 +284,10 @@ class LabelledText(TextTask):
             {
                 features.TEXT: text,
                 features.TEXT_SOURCE_ID: row.uri.encode(),
-                **label_features(labels, vocabulary, _FEATURES),
+                **lines.label_features(labels, vocabulary, _FEATURES),
             }
         )
-        return BuiltExample(
+        return task.BuiltExample(
             record,
             labels,
             _digested(text, labels, row.uri),
@@ -321,14 +302,14 @@ class LabelledText(TextTask):
             values.get(name, [b""]) for name in (features.TEXT, features.TEXT_SOURCE_ID)
         )
         labels = sorted(label.decode() for label in values.get(features.CLASS_TEXT, ()))
-        return _digested(text, labels, stored_uri(uri))
+        return _digested(text, labels, lines.stored_uri(uri))
 
 
 class OneLabel(LabelledText):
     """A task that gives each text at most one label."""
 
     features: ClassVar = features.TEXT_CLASSIFICATION
-    labelling = ONE
+    labelling = task.ONE
     trainer = "recordgen.tasks.texts.training:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
 
@@ -344,7 +325,7 @@ class OneLabel(LabelledText):
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = list(labels)
         if len(found) > 1:
-            raise too_many_fields(
+            raise lines.too_many_fields(
                 f"expected {self.expected} (got {len(found)} fields after the text); quote a text "
                 f"that holds a comma",
             )
@@ -357,11 +338,10 @@ class TextClassification(OneLabel):
     name = "text_classification"
     expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
-    sample = "pipelines.samples.reviews:TOPICS"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         if (one := record.get("classificationAnnotation")) is not None:
-            return [display_name(one, "classificationAnnotation")]
+            return [lines.display_name(one, "classificationAnnotation")]
         labels = older_labels(record)
         if len(labels) > 1:
             raise bad_annotation(
@@ -378,18 +358,19 @@ class TextMultiLabel(LabelledText):
     expected = "[ML_USE],TEXT,[LABEL1,…,LABELn]"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL
-    labelling = SEVERAL
+    labelling = task.SEVERAL
     trainer = "recordgen.tasks.texts.training:ManyTextLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.samples.reviews:TOPIC_SETS"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
-        return self.check_labels(display_names(record, *self.json_keys) + older_labels(record))
+        return self.check_labels(
+            lines.display_names(record, *self.json_keys) + older_labels(record)
+        )
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = super().check_labels(labels)
         if len(found) > _MAX_LABELS:
-            raise too_many_fields(
+            raise lines.too_many_fields(
                 f"a text must have at most {_MAX_LABELS} labels (got {len(found)}); quote a text "
                 f"that holds commas",
             )
@@ -402,10 +383,9 @@ class TextSentiment(OneLabel):
     name = "text_sentiment"
     expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
-    sample = "pipelines.samples.reviews:SENTIMENTS"
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
+    def of(cls, settings: TaskSettings) -> task.Task:
         if settings.labels == "text":
             raise UsageError(
                 f"labels=text does not apply to {cls.name}: a sentiment is a number, and its own "
@@ -415,7 +395,7 @@ class TextSentiment(OneLabel):
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         found = record.get("sentimentAnnotation")
-        older = [either(item, _OLDER_KEYS) for item in older_annotations(record, _OLDER_KEYS)]
+        older = [lines.either(item, _OLDER_KEYS) for item in older_annotations(record, _OLDER_KEYS)]
         if len(older) > 1 or (older and found is not None):
             raise bad_annotation("expected one sentiment per text (got several)")
         if found is None:
@@ -424,8 +404,8 @@ class TextSentiment(OneLabel):
             [found] = older
         if not isinstance(found, Mapping):
             return [_sentiment(found, MAX_SENTIMENT)]
-        most = either(found, ("sentimentMax", "sentiment_max"))
-        check_spelling(found, ("sentiment", "sentimentMax", "sentiment_max"), "a sentiment")
+        most = lines.either(found, ("sentimentMax", "sentiment_max"))
+        lines.check_spelling(found, ("sentiment", "sentimentMax", "sentiment_max"), "a sentiment")
         limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
         # protobuf's JSON omits a 0.
         return [_sentiment(found.get("sentiment", None if most is None else 0), limit)]
@@ -436,7 +416,7 @@ class TextSentiment(OneLabel):
 
 def objects_in(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Return the list of objects under a key, or []. Raises: AnnotationError."""
-    found = list_in(record, key)
+    found = lines.list_in(record, key)
     if not all(isinstance(item, Mapping) for item in found):
         raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
     return found
@@ -466,7 +446,7 @@ def older_annotations(
 def older_labels(record: Mapping[str, Any]) -> list[str]:
     """Return the labels of annotations in the older shape. Raises: AnnotationError."""
     found = older_annotations(record, ("classification",))
-    return [display_name(item, f"each of {OLDER_KEY}", NAME_KEYS) for item in found]
+    return [lines.display_name(item, f"each of {OLDER_KEY}", NAME_KEYS) for item in found]
 
 
 def _content(labels: Iterable[str], text: str | None = None) -> TextContent:

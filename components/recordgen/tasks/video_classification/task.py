@@ -99,7 +99,6 @@ class VideoClassification(Task):
     pairing = "recordgen.tasks.pairing:segments"
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.samples.clips:CLIPS"
     by_address = True
     details_noun = "segment"
 

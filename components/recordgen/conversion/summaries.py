@@ -1,17 +1,22 @@
-"""Summaries of all results, as text and as JSON: what commands print, and ``print(result)``."""
+"""Summaries of all results: what commands print and log, and ``print(result)``.
+
+docs/running.md lists the events of the log.
+"""
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from recordgen.console import logs
 from recordgen.console.terminal import aligned, escaped, one_line
-from recordgen.conversion.texts.differences import difference_summary
+from recordgen.conversion.printed_tables import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_worth_naming
-from recordgen.core.runs import counters
+from recordgen.core.runs.counters import EXAMPLES_WRITTEN, SHARD_BYTES, total_counts
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
@@ -23,13 +28,7 @@ from recordgen.storage.retries import unreachable_text
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
-    from recordgen.conversion.results import (
-        CheckResult,
-        ConversionResult,
-        PartResult,
-        PartsResult,
-        PlanResult,
-    )
+    from recordgen.conversion import results
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.exports.verifying import Difference
@@ -43,13 +42,13 @@ _FINDINGS_IN_JSON = 10_000
 _SPLITS_SHOWN = 12
 
 
-def conversion_summary(result: ConversionResult) -> str:
+def conversion_summary(result: results.ConversionResult) -> str:
     """Return the summary of a conversion."""
     dataset = result.dataset
-    examples = result.counts[counters.EXAMPLES_WRITTEN]
+    examples = result.counts[EXAMPLES_WRITTEN]
     done = "Nothing to do: compared" if result.unchanged else "Converted"
     nouns = nouns_of(dataset)
-    size = dataset.bytes if result.unchanged else result.counts[counters.SHARD_BYTES]
+    size = dataset.bytes if result.unchanged else result.counts[SHARD_BYTES]
     lines = [
         f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
         f"{result.seconds:.1f} s, {_rate(examples, result.seconds)} {nouns}/s",
@@ -87,7 +86,7 @@ def phase_lines(phases: Mapping[str, float]) -> Sequence[str]:
     return [f"Phases     {took}"] if took else []
 
 
-def check_summary(result: CheckResult, *, limit: int = 20) -> str:
+def check_summary(result: results.CheckResult, *, limit: int = 20) -> str:
     """Return the summary of a check, with the first rejects and findings."""
     dataset, rejects = result.dataset, result.rejects
     lines = [
@@ -259,12 +258,12 @@ def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
     return [*lines, f"Adjusted   {_counted(changed)}"] if changed else lines
 
 
-def plan_summary(plan: PlanResult, output: str = "") -> str:
+def plan_summary(plan: results.PlanResult, output: str = "") -> str:
     """Return the summary of a dry run."""
     return _plan_summary(plan, "Would convert", f" to {output}" if output else "")
 
 
-def parts_summary(plan: PartsResult) -> str:
+def parts_summary(plan: results.PartsResult) -> str:
     """Return the summary of a run that is planned in parts."""
     filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
     lines = [
@@ -277,7 +276,7 @@ def parts_summary(plan: PartsResult) -> str:
     return "\n".join(lines)
 
 
-def part_summary(result: PartResult) -> str:
+def part_summary(result: results.PartResult) -> str:
     """Return the summary of work on a part."""
     if result.is_committed:
         return f"Nothing to do: the dataset is committed in {result.output}"
@@ -287,7 +286,7 @@ def part_summary(result: PartResult) -> str:
     return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
 
 
-def _plan_summary(plan: PlanResult, verb: str, place: str) -> str:
+def _plan_summary(plan: results.PlanResult, verb: str, place: str) -> str:
     rows = [
         (
             name,
@@ -311,7 +310,7 @@ def _plan_summary(plan: PlanResult, verb: str, place: str) -> str:
     return "\n".join(lines)
 
 
-def plan_json(plan: PlanResult) -> dict[str, Any]:
+def plan_json(plan: results.PlanResult) -> dict[str, Any]:
     """Return a dry run as JSON."""
     counts = ("read", "rows", "bytes", "duplicates", "merged", "adjusted", "dropped", "existing")
     return {
@@ -382,3 +381,55 @@ SUMMARIES: Mapping[str, Callable[[Any], str]] = {
     "PlanResult": plan_summary,
     "WriteResult": written_summary,
 }
+
+
+# --- events of the log ---------------------------------------------------------------------------
+
+
+def log_detected(detection: Detection) -> None:
+    """Log how the source is read, before the run begins."""
+    task, found = detection.options.task, detection.form
+    shown = [f"reading {task} from {found}"]
+    if detection.found_by_name:
+        root = detection.options.image_root
+        shown.append(f"{detection.found_by_name:,} paths found below {root} by name so far")
+    logs.event("detected", "; ".join([*shown, *map(str, detection.rows)]), detection.to_json())
+
+
+def log_planned(result: results.PlanResult, seconds: float, exit_code: int) -> None:
+    """Log the result of a plan that took some seconds."""
+    message, counts = f"{result.rows:,} of {result.read:,} rows planned", total_counts(result)
+    fields = {"seconds": round(seconds, 3), "exit_code": exit_code}
+    _log_end(message, counts, result.rejects, result.vocabulary.warnings, fields)
+
+
+def log_converted(result: results.ConversionResult) -> None:
+    """Log the result of a conversion."""
+    message = f"{result.dataset.examples:,} examples written to {result.output}"
+    _log_check(result, message, 0, output=result.output, digest=result.dataset.digest)
+
+
+def log_checked(result: results.CheckResult, exit_code: int) -> None:
+    """Log the result of a check."""
+    rows = f"{result.dataset.examples:,} of {result.dataset.rows.read:,} rows are usable"
+    _log_check(result, rows, exit_code)
+
+
+def _log_check(result: results.CheckResult, message: str, exit_code: int, **more: str) -> None:
+    fields: dict[str, Any] = {"seconds": round(result.seconds, 3), "exit_code": exit_code, **more}
+    if result.phases:
+        fields["phases"] = {name: round(took, 3) for name, took in result.phases.items()}
+    _log_end(message, result.counts, result.rejects, result.dataset.warnings, fields)
+
+
+def _log_end(
+    message: str,
+    counts: Mapping[str, int],
+    rejects: Sequence[Reject],
+    warnings: Sequence[str],
+    fields: Mapping[str, Any],
+) -> None:
+    """Log the warnings of a run, then one line with all counts and further fields."""
+    for text in warnings:
+        logs.event("warning", text, level=logging.WARNING)
+    logs.event("finished", message, {**counts, "rejected": logs.by_code(rejects), **fields})

@@ -1,25 +1,22 @@
-"""The output of ``recordgen diff``: counts, drift of labels, and the first rows of each kind."""
+"""What ``recordgen diff`` and ``recordgen inspect`` print: differences, records and examples."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from recordgen import features
 from recordgen.console.terminal import aligned, one_line
 from recordgen.core.rows.row import is_content_uri
 from recordgen.messages import shortened
+from recordgen.rejects import place_of
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
-    from recordgen.exports.diff.differences import (
-        ChangedRow,
-        Compared,
-        Differences,
-        Leak,
-        RowRef,
-        VocabularyChange,
-    )
+    from recordgen.exports.diff import differences
+    from recordgen.exports.inspection import ListedExample, Record
 
 _Item = TypeVar("_Item")
 
@@ -35,7 +32,7 @@ _NAME_CHARACTERS = 100
 _VALUE_CHARACTERS = 60
 
 
-def difference_summary(found: Differences) -> str:
+def difference_summary(found: differences.Differences) -> str:
     """Return the differences as text."""
     kinds = [f"{_kind(kind, found)} {count:,}" for kind, count in found.kinds.items() if count]
     moves = [f"{move.old} → {move.new} {move.rows:,}" for move in found.moves]
@@ -73,11 +70,11 @@ def _block(title: str, lines: Iterable[str]) -> list[str]:
     return [f"{'' if at else title:<10} {one_line(line)}" for at, line in enumerate(lines)]
 
 
-def _side(side: Compared) -> str:
+def _side(side: differences.Compared) -> str:
     return f"{side.path} ({side.examples:,} examples, {side.task}, digest {side.digest[:16]}…)"
 
 
-def _split_table(found: Differences) -> list[str]:
+def _split_table(found: differences.Differences) -> list[str]:
     counts = [
         (name, found.old.splits.get(name, 0), found.new.splits.get(name, 0))
         for name in {**found.old.splits, **found.new.splits}
@@ -86,7 +83,7 @@ def _split_table(found: Differences) -> list[str]:
     return aligned(("split", "old", "new", "change"), rows)
 
 
-def _vocabulary(change: VocabularyChange | None) -> list[str]:
+def _vocabulary(change: differences.VocabularyChange | None) -> list[str]:
     """Return ``1 added (bee); 2 renumbered (cat: 0 → 1, …)``."""
     if change is None:
         return []
@@ -100,7 +97,7 @@ def _some(items: Sequence[str]) -> str:
     return ", ".join(items[:_LABELS_SHOWN]) + (", …" if len(items) > _LABELS_SHOWN else "")
 
 
-def _labels(found: Differences) -> list[str]:
+def _labels(found: differences.Differences) -> list[str]:
     if not found.labels:
         return []
     distances = [
@@ -118,7 +115,7 @@ def _labels(found: Differences) -> list[str]:
     return [first, *([", ".join(changes[:_LABELS_SHOWN])] if changes else [])]
 
 
-def _options(found: Differences) -> list[str]:
+def _options(found: differences.Differences) -> list[str]:
     lines = [
         f"{item.name} {_value(item.old)} → {_value(item.new)}"
         for item in found.options[:_OPTIONS_SHOWN]
@@ -132,14 +129,14 @@ def _value(value: object) -> str:
     return shortened("none" if value is None else str(value), _VALUE_CHARACTERS)
 
 
-def _leak_words(leak: Leak) -> str:
+def _leak_words(leak: differences.Leak) -> str:
     return (
         f"{_name(leak.new)} ({leak.new.split}) has the content of {_name(leak.old)} "
         f"(OLD's {leak.old.split})"
     )
 
 
-def _changed_words(item: ChangedRow, found: Differences) -> str:
+def _changed_words(item: differences.ChangedRow, found: differences.Differences) -> str:
     """Return ``a.jpg: label dog → bee, boxes 3 → 4``."""
     old, new = item.old, item.new
     values = {
@@ -151,22 +148,22 @@ def _changed_words(item: ChangedRow, found: Differences) -> str:
     return f"{_name(new)}: {', '.join(words)}"
 
 
-def _row_words(row: RowRef) -> str:
+def _row_words(row: differences.RowRef) -> str:
     return f"{_name(row)} ({row.split}{f', {_label_words(row)}' if row.labels else ''})"
 
 
-def _kind(kind: str, found: Differences) -> str:
+def _kind(kind: str, found: differences.Differences) -> str:
     """Return the word for a kind of difference, such as boxes instead of annotation."""
     task = TASKS.get(found.new.task)
     return kind if kind != "annotation" or task is None else task.details_noun
 
 
-def _label_words(row: RowRef) -> str:
+def _label_words(row: differences.RowRef) -> str:
     more = f", … {len(row.labels)} labels" if len(row.labels) > _LABELS_SHOWN else ""
     return ", ".join(row.labels[:_LABELS_SHOWN]) + more or "none"
 
 
-def _name(row: RowRef) -> str:
+def _name(row: differences.RowRef) -> str:
     """Return the uri of a row, or its import file and line if its payload has none."""
     has_uri = row.uri and not is_content_uri(row.uri)
     return shortened(row.uri if has_uri else f"{row.source}:{row.line}", _NAME_CHARACTERS)
@@ -181,3 +178,98 @@ def _listed(title: str, items: Sequence[_Item], words: Callable[[_Item], str]) -
 
 def _more(indent: str, count: int) -> list[str]:
     return [f"{indent}… and {count:,} more"] if count > 0 else []
+
+
+# --- records and examples ------------------------------------------------------------------------
+
+
+_CELL_VALUES = 4
+_CELL_CHARACTERS = 40
+
+
+def records_table(records: Sequence[Record]) -> str:
+    """Return one line per record, and where images were written."""
+    if any(features.IMAGE_ENCODED in record.features for record in records):
+        lines = _image_table(records)
+    else:
+        names = sorted({name for record in records for name in record.features})
+        header = ("#", *names)
+        rows = [
+            (str(record.index), *(_cell(record.to_json().get(name, "")) for name in names))
+            for record in records
+        ]
+        lines = aligned(header, rows, left=tuple(range(1, len(header))))
+    lines += [f"wrote {record.image_file}" for record in records if record.image_file]
+    return "\n".join(lines)
+
+
+def examples_table(examples: Sequence[ListedExample], count: int) -> str:
+    """Return a table of the first of ``count`` examples, each followed by its findings."""
+    rows = [
+        (
+            place_of(item.source, item.line, item.uri),
+            item.split,
+            _first(item.labels),
+            item.uri,
+        )
+        for item in examples
+    ]
+    lines = aligned(("row", "split", "labels", "uri"), rows, left=(0, 1, 2, 3)) if rows else []
+    listed = lines[:1]
+    for example, line in zip(examples, lines[1:], strict=True):
+        listed.append(line)
+        listed += [f"    {item.code} {item.message}" for item in example.findings]
+    if count > len(examples):
+        listed.append(f"… and {count - len(examples):,} more (--num, --json)")
+    return "\n".join([*listed, f"{count:,} examples"])
+
+
+def _image_table(records: Sequence[Record]) -> list[str]:
+    """Return a table of images with their labels, or with their boxes if any image has boxes."""
+    names, cells = ("label", "text"), _label_cells
+    if any(features.BBOX[0] in record.features for record in records):
+        names, cells = ("boxes", "by label"), _box_cells
+    header = ("#", "source id", "format", "size", "bytes", *names)
+    rows = [(*_image_cells(record), *cells(record)) for record in records]
+    return aligned(header, rows, left=(1, 2, 6))
+
+
+def _image_cells(record: Record) -> tuple[str, ...]:
+    shown = record.to_json()
+    image = record.features.get(features.IMAGE_ENCODED, b"")
+    return (
+        str(record.index),
+        str(shown.get(features.IMAGE_SOURCE_ID, "")),
+        str(shown.get(features.IMAGE_FORMAT, "")),
+        f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
+        f"{len(image):,}",
+    )
+
+
+def _label_cells(record: Record) -> tuple[str, ...]:
+    shown = record.to_json()
+    found = (
+        shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
+    )
+    return tuple(_first(value) if isinstance(value, list) else str(value) for value in found)
+
+
+def _box_cells(record: Record) -> tuple[str, ...]:
+    """Return the number of an image's boxes, in total and by label, most frequent first."""
+    shown = record.to_json()
+    labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
+    counts = Counter(labels).most_common()
+    by_label = _first([f"{count:,}× {label}" for label, count in counts])
+    return f"{len(shown.get(features.BBOX[0], [])):,}", by_label
+
+
+def _first(values: Sequence[object]) -> str:
+    """Return the first values as text, and the number of values if there are more."""
+    first = ", ".join(map(str, values[:_CELL_VALUES]))
+    return first if len(values) <= _CELL_VALUES else f"{first}, … {len(values)} values"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list) and len(value) > _CELL_VALUES:
+        return f"[{_first(value)}]"
+    return shortened(" ".join(str(value).split()), _CELL_CHARACTERS)

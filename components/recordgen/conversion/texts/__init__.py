@@ -1,1 +1,0 @@
-"""Results as people read them: texts, warnings, and events of the log."""

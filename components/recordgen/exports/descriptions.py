@@ -1,0 +1,250 @@
+"""Descriptions of a dataset for people and other tools, each one file beside the shards.
+
+Templates say most of them: ``exports/templates``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.facts import BOXES, MASKS, TEXTS
+from recordgen.core.task.annotation import is_image, label_files, stored_features
+from recordgen.core.task.task import PARTS
+from recordgen.exports.export import FileExport, Output
+from recordgen.exports.templates import environment
+from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
+from recordgen.lineage import dataset_name
+from recordgen.options import recorded_defaults
+from recordgen.tables.columns import label_features, table_of
+from recordgen.tasks import TASKS
+
+
+class Croissant(FileExport):
+    """``croissant.json``: a description of a dataset in Croissant 1.1, for catalogues and loaders.
+
+    ``mlcroissant.Dataset("OUT/croissant.json").records("labels")`` → the labels, record by record.
+
+    The template ``croissant.json`` says all of it. The record sets ``splits``, ``shards`` and
+    ``labels`` contain their records. ``examples`` describes the features of the TFRecords, which
+    Croissant's own loader cannot read. ``rows`` has one record per example, from
+    ``examples.parquet``, which the loader can read: the place of the record, its annotation, and
+    measures of its image. Its import file is missing, because it may be a path of this machine, and
+    so are integer columns with gaps, which mlcroissant cannot read.
+
+    Rules: "Croissant Format Specification" 1.1, docs.mlcommons.org/croissant. Unknown properties,
+    such as the licence, are missing: a loader warns of them.
+    """
+
+    file = "croissant.json"
+
+    def text(self, output: Output) -> str:
+        dataset, texts = output.dataset, environment()
+        texts.tests["image"] = is_image
+        texts.filters["sha256"] = lambda data: hashlib.sha256(data).hexdigest()
+        described = texts.get_template(self.file).render(
+            dataset=dataset,
+            name=dataset_name(dataset),
+            files={name: text.encode() for name, text in label_files(dataset).items()},
+            features=stored_features(dataset),
+            has_examples=output.has_examples(),
+            is_measured=all(split.images is not None for split in dataset.splits.values()),
+        )
+        return json.dumps(json.loads(described), indent=2, ensure_ascii=False) + "\n"
+
+
+# --- schema.pbtxt --------------------------------------------------------------------------------
+
+
+_TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
+
+# TFDV compares each value with the whole domain; larger vocabularies get no domain.
+_MOST_VALUES = 10_000
+
+_LABELS, _TAGS, _FORMATS = "labels", "tags", "formats"
+
+_IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
+
+_SIDES = (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)
+
+# Smallest and largest possible values of features.
+_BOUNDS: Mapping[str, Mapping[str, float]] = {
+    **{name: {"min": 1} for name in _SIDES},
+    **{name: {"min": 0} for name in (features.ENTITY_START, features.ENTITY_END)},
+    **{name: {"min": 0.0, "max": 1.0} for name in features.BBOX},
+    **{name: {"min": 0.0} for name in (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)},
+}
+
+#: The numbers of a message of protobuf, by name.
+_Numbers = Mapping[str, float]
+
+
+class Tfdv(FileExport):
+    """``schema.pbtxt``: a TensorFlow Data Validation schema for this dataset and the next spans.
+
+        feature {
+          name: "image/class/text"
+          type: BYTES
+          value_count { min: 1 max: 1 }
+          presence { min_fraction: 1 min_count: 1 }
+          domain: "labels"
+        }
+        string_domain { name: "labels" value: "cat" value: "dog" }
+
+    A schema that TFDV infers from statistics describes whatever the data happens to contain. This
+    one follows from the task: labels are in ``labels.txt``, corners are inside the image, times and
+    sizes are not negative, and a feature that every record has must be present. Payloads and unique
+    names have a type and no rule: statistics skip them, and Transform reads them by this schema.
+
+    Format: tensorflow_metadata/proto/v0/schema.proto, as text.
+    """
+
+    file = "schema.pbtxt"
+
+    def text(self, output: Output) -> str:
+        return schema_text(output.dataset)
+
+
+def schema_text(dataset: Dataset) -> str:
+    """Return the content of ``schema.pbtxt``."""
+    specs = stored_features(dataset)
+    text, number = label_features(dataset)
+    domains = _domains(dataset)
+    domain_of = {features.TAGS_TEXT: _TAGS, features.IMAGE_FORMAT: _FORMATS, text: _LABELS}
+    used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
+    bounds = {**_BOUNDS}
+    if dataset.labels:
+        bounds[str(number)] = {"min": 0, "max": len(dataset.labels) - 1}
+    presences = _presences(dataset, specs)
+    allowed = statistics_features(dataset.task, specs)
+    rows = []
+    for name, spec in specs.items():
+        is_checked = allowed is None or name in allowed
+        # An array of another dtype is one value of raw bytes.
+        count = math.prod(spec.shape or ()) if spec.dtype in LIST_DTYPES else 1
+        rules = {
+            "value_count": None if spec.shape is None else {"min": count, "max": count},
+            "presence": presences.get(name),
+            "domain": used.get(name),
+            "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
+        }
+        kind = _TYPES.get(spec.dtype, "BYTES")
+        rows.append({"name": name, "type": kind, "rules": rules if is_checked else {}})
+    texts = environment()
+    texts.filters["quoted"] = _quoted
+    named = [{"name": domain, "values": domains[domain]} for domain in sorted({*used.values()})]
+    return texts.get_template("schema.txt").render(features=rows, domains=named)
+
+
+def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Numbers]:
+    """Return the required presence of features, without lists, which may always be empty."""
+    table = table_of(dataset)
+    # The gaps of a table's columns; more may be missing in later examples.
+    declared = {**specs, **({} if table is None else table.features())}
+    # The default of sizes is for other tools' records; ours always have them.
+    always = {name for name in specs if declared[name].default is None} | {*_SIDES}
+    labels = {str(name) for name in label_features(dataset)}
+    is_labelled = not any(split.unlabelled for split in dataset.splits.values())
+    always = always | labels if is_labelled else always - labels
+    # A column of a table may have gaps, but must not be missing entirely.
+    return {
+        name: {"min_fraction": 1, "min_count": 1} if name in always else {"min_count": 1}
+        for name, spec in specs.items()
+        if spec.shape is not None
+    }
+
+
+def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
+    """Return the values of each domain by name, if they are known and not too many."""
+    stats = [split.images for split in dataset.splits.values()]
+    formats = {kind for images in stats if images is not None for kind in images.formats}
+    is_known = stats and None not in stats
+    found = {
+        _LABELS: dataset.labels,
+        _TAGS: label_files(dataset).get("tags.txt", "").splitlines(),
+        _FORMATS: sorted(formats) if is_known else _IMAGE_FORMATS,
+    }
+    return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
+
+
+def _quoted(text: str) -> str:
+    """Return text as a string of protobuf's text format: UTF-8, control characters in octal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char >= " " else f"\\{ord(char):03o}" for char in escaped) + '"'
+
+
+# --- README.md -----------------------------------------------------------------------------------
+
+
+# The hub's names for tasks that label parts of an example, by a fact of such examples; and for
+# tasks that label whole ones, by the kind of payload.
+_OF_PARTS = {BOXES: "object-detection", MASKS: "image-segmentation", TEXTS: "token-classification"}
+_OF_CLASSES = {kind: f"{kind}-classification" for kind in ("image", "text", "video")}
+
+# Task and seed have their own lines; columns of a table are its features, which the card lists.
+_OPTIONS_OMITTED = ("task", "format", "seed", "table", "schema")
+
+# Characters with a meaning in Markdown or HTML.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
+
+
+class Card(FileExport):
+    """``README.md``: a dataset card as Hugging Face defines it, made from ``dataset.json``.
+
+    The head (between lines of ``---``) is YAML that hubs read; the rest is Markdown. What Recordgen
+    cannot know, such as the licence, becomes a question at the end instead of a guess.
+
+    Keys of the head: "Dataset Cards", huggingface.co/docs/hub/datasets-cards.
+    """
+
+    file = "README.md"
+    has_answers = True
+    takes = ("output", "overwrite")
+
+    def text(self, output: Output) -> str:
+        dataset, defaults = output.dataset, recorded_defaults()
+        texts = environment()
+        texts.filters.update(plain=_plain, published=_published)
+        return texts.get_template("card.md").render(
+            dataset=dataset,
+            name=dataset_name(dataset),
+            category=_category(dataset),
+            features=[
+                (name, "image file" if is_image(name) else spec.dtype, spec.shape)
+                for name, spec in stored_features(dataset).items()
+            ],
+            options={
+                name: value
+                for name, value in dataset.options.items()
+                if name not in _OPTIONS_OMITTED and value != defaults.get(name)
+            },
+            has_language=dataset.task in TASKS and TEXTS in TASKS[dataset.task].facts,
+        )
+
+
+def _category(dataset: Dataset) -> str | None:
+    """Return the hub's name for the task; None if it has none, or if a table has no target."""
+    if dataset.task not in TASKS:
+        return None
+    task, table = TASKS[dataset.task], table_of(dataset)
+    if table is not None:
+        return f"tabular-{table.prediction}" if table.prediction and not table.images else None
+    if task.labelling == PARTS:
+        return next((name for fact, name in _OF_PARTS.items() if fact in task.facts), None)
+    return _OF_CLASSES.get(task.kind) if task.labelling else None
+
+
+def _published(path: str) -> str:
+    """Return a URL, or the name of a local file: this machine's folders are not published."""
+    return posixpath.basename(path.rstrip("/")) if storage.is_local(path) else path
+
+
+def _plain(text: str) -> str:
+    """Return text in one line, escaped so that Markdown shows it unchanged."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
