@@ -1,4 +1,4 @@
-"""Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
+"""Rows of a table whose columns a schema declares: a CSV, a DataFrame, or named records.
 
 The first line of a CSV is a header with ``--columns header=yes`` or, by default, if a field is a
 declared column. Then columns may be in any order, and undeclared columns are ignored. Without a
@@ -21,6 +21,8 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
+from recordgen.formats.objects import StoredFile
+from recordgen.formats.pictures import in_addresses
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
@@ -117,6 +119,30 @@ def frame_rows(
         record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
         group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
         yield declared_row(record, SOURCE, line, task, group)
+
+
+def rows_of_records(
+    records: Iterable[tuple[int, Any] | Reject], source: str, task: Declared, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield the rows of records with the columns of the schema.
+
+    An image is its path, or a :class:`recordgen.formats.objects.StoredFile`, whose path is its uri.
+    """
+    columns = task.schema.columns
+    given.find_group([*columns], source)
+    for item in records:
+        if isinstance(item, Reject):
+            yield item
+            continue
+        line, record = item
+        values = {name: record.get(name) for name in columns}
+        files = [values[name] for name in task.table.images]
+        stored = [it if isinstance(it, StoredFile) else None for it in files]
+        values |= {name: it.path for name, it in zip(task.table.images, stored, strict=True) if it}
+        addresses = in_addresses([it and it.place for it in stored])
+        yield declared_row(
+            values, source, line, task, str(values.get(given.group) or ""), addresses
+        )
 
 
 def declared(task: Task) -> Declared:
