@@ -165,9 +165,9 @@ class RecordFiles(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         if isinstance(task, Declared):
-            placed, expected = _placed(file, task.table), "an object with the schema's columns"
-            records = records_of(placed, file.path, expected)
-            yield from rows_of_records(records, file.path, task, given)
+            expected = "an object with the columns of the schema"
+            placed = records_of(_placed(file, task.table), file.path, expected)
+            yield from rows_of_records(placed, file.path, task, given)
             return
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
