@@ -84,6 +84,7 @@ SIZED = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 EVERYWHERE = [
     ('split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n', 'text=text,label=label,split=split', ["train: Good, and cheap 'praise'", "test: Bad 'blame'", "So so 'praise'"]),
     ('a,b\n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
+    ('a ,b \n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
     ('a\n1.jpg\n2.jpg\n', "path=a,label='wheat'", ["1.jpg 'wheat'", "2.jpg 'wheat'"]),
     ('id,b\n7,x\n8,y\n', 'path=x/{id}.jpg,label=b', ["x/7.jpg 'x'", "x/8.jpg 'y'"]),
     ('id,label\n7,a\n', 'path={label}/{id}.jpg,label=label', ["a/7.jpg 'a'"]),
