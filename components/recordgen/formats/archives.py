@@ -7,10 +7,9 @@ Documents are inflated while they are read. An image is a range of the archive
 (:class:`recordgen.core.rows.row.Range`), inflated when its shard is written. Nothing is written
 to disk, so names cannot lead anywhere.
 
-Python's ``tarfile`` allocates what a header announces, and follows negative sizes in circles. Here
-it only parses headers: the reader of tars takes 512 bytes at a time, always moves forward, reads no
-more of an extended header than :data:`recordgen.core.limits.HEADER_BYTES`, and keeps only the
-keywords that it needs.
+Python's ``tarfile`` allocates what a header announces, and follows negative sizes in circles. The
+reader of tars here takes 512 bytes at a time, always moves forward, reads no more of an extended
+header than :data:`recordgen.core.limits.HEADER_BYTES`, and keeps only the keywords that it needs.
 Formats: POSIX.1-2001 (pax), ustar, and GNU tar with long names.
 """
 
@@ -304,7 +303,7 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
             break
         try:
             name, size, kind = _header(block)
-        except tarfile.HeaderError as exc:
+        except ValueError as exc:
             code = RejectCode.TRUNCATED if len(block) < _BLOCK else RejectCode.CORRUPT
             yield BadMember("", code, f"there is no header of a tar at byte {at:,}: {exc}")
             return
@@ -358,15 +357,34 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
 
 
 def _header(block: bytes) -> tuple[str, int | None, bytes]:
-    """Return name, size and type of a header; a negative size is None. Raises: HeaderError."""
-    info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-    is_ustar = block[257:263] == b"ustar\0"  # GNU's own headers have times where a prefix may be
-    name = info.name if is_ustar else _field_text(block[:100])
-    return name, None if info.size < 0 else info.size, info.type
+    """Return name, size and type of a header; a size that is no number is None.
+
+    Raises: ValueError: it is no header.
+    """
+    if len(block) < _BLOCK:
+        raise ValueError("the tar ends")
+    said = block[148:156]
+    if _field_number(said) != sum(block) - sum(said) + 8 * ord(" "):
+        raise ValueError("its checksum is wrong")
+    name = _field_text(block[:100])
+    if block[345] and block[257:263] == b"ustar\0":
+        name = f"{_field_text(block[345:500])}/{name}"
+    return name, _field_number(block[124:136]), block[156:157]
 
 
 def _field_text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def _field_number(field: bytes) -> int | None:
+    """Return a number in octal digits, or in bytes after 0x80; None if it is negative or none."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    try:
+        found = int(field.partition(b"\0")[0] or b"0", 8)
+    except ValueError:
+        return None
+    return found if found >= 0 else None
 
 
 def _read_at(file: IO[bytes], at: int, size: int) -> bytes:
