@@ -37,6 +37,7 @@ from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import json_value, list_items, text, top_items
+from recordgen.formats.label_fields import label_columns
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
 from recordgen.formats.pictures import Numbered, Problem
@@ -347,7 +348,7 @@ def _given_images(given: Given) -> tuple[str, str]:
 def _given_labels(given: Given) -> Sequence[str]:
     """Return the columns of labels, which are no one-hot columns."""
     labels = given.roles.get("label", ())
-    return [name for name in labels if name not in given.one_hot(())]
+    return [name for name in labels if not any(label_columns(name, ()).values())]
 
 
 def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
