@@ -29,6 +29,7 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
+from recordgen.formats.header import too_many_fields
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import list_items
 from recordgen.formats.lines import bounded_lines
@@ -449,9 +450,9 @@ def columns_of(
         elif len(item.fields) == len(header):
             yield item.line, dict(zip(header, item.fields, strict=True))
         else:
-            message = f"expected {len(header)} fields, as the header has (got {len(item.fields)})"
+            error = too_many_fields(len(header), len(item.fields))
             uri = _image_in(listing, document, item.fields)
-            yield Problem(item.line, message, uri, RejectCode.TOO_MANY_FIELDS)
+            yield Problem(item.line, str(error), uri, RejectCode.TOO_MANY_FIELDS)
 
 
 def _image_in(listing: Listing, document: str, fields: Sequence[str]) -> str:
