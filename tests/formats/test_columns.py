@@ -85,6 +85,7 @@ SIZED = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 EVERYWHERE = [
     ('split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n', 'text=text,label=label,split=split', ["train: Good, and cheap 'praise'", "test: Bad 'blame'", "So so 'praise'"]),
     ('a,b\n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
+    ('a ,b \n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
     ('a\n1.jpg\n2.jpg\n', "path=a,label='wheat'", ["1.jpg 'wheat'", "2.jpg 'wheat'"]),
     ('id,b\n7,x\n8,y\n', 'path=x/{id}.jpg,label=b', ["x/7.jpg 'x'", "x/8.jpg 'y'"]),
     ('id,label\n7,a\n', 'path={label}/{id}.jpg,label=label', ["a/7.jpg 'a'"]),
@@ -356,15 +357,17 @@ def test_arrays_in_a_frame(columns, tmp_path, make_pictures):
     assert read(frame, columns="label=y[cat|cow|dog]") == ['1.jpg ["cow", "dog"]']
 
 
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize("kind", [*DOCUMENTS, "csv", "frame"])
 def test_tables(kind, tmp_path):
-    """Records are rows of a table with ``target=``; texts that look like numbers stay texts."""
-    lines = 'age,zip,job\n58,007,"a, b"\n44,012,c\n,013,"a, b"\n'
-    recordgen.convert(
-        str(write(tmp_path, kind, lines)), tmp_path / "out", columns="target=job", split="1,0,0"
-    )
+    """Records are rows of a table with ``target=``; texts that look like numbers stay texts.
+
+    Blanks around the name of a column do not belong to it.
+    """
+    lines = 'age,zip,my job \n58,007,"a, b"\n44,012,c\n,013,"a, b"\n'
+    source = write(tmp_path, kind, lines)
+    recordgen.convert(source, tmp_path / "out", columns="target=my job", split="1,0,0")
     rows = sorted(
-        (bytes(record["zip"].numpy()).decode(), bytes(record["job"].numpy()).decode())
+        (bytes(record["zip"].numpy()).decode(), bytes(record["my job"].numpy()).decode())
         for record in recordgen.read(tmp_path / "out", split="train")
     )
     assert rows == [("007", "a, b"), ("012", "c"), ("013", "a, b")]

@@ -13,7 +13,7 @@ from recordgen import Schema
 from recordgen.core.rows.row import Row, RowBatch
 from recordgen.formats import csv_records
 from recordgen.formats.automl_csv import LineParser, TextParser, VideoParser
-from recordgen.formats.csv_records import Record, read_blocks, read_records
+from recordgen.formats.csv_records import Record, each_record, read_blocks
 from recordgen.formats.declared_rows import DeclaredParser
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
@@ -32,7 +32,7 @@ HEADER = ["split", "text", "label"]
 
 
 def read(data):
-    return list(read_records(data.split(b"\n"), "a.csv"))
+    return list(each_record(read_blocks(data.split(b"\n"), "a.csv")))
 
 
 def shown(found):
@@ -96,7 +96,7 @@ def test_what_is_written_is_read(
         line += 1 + sum(field.count("\n") for field in row)
     file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
     lines = bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes)
-    found = list(read_records(lines, "a.csv", block_lines=block_lines))
+    found = list(each_record(read_blocks(lines, "a.csv", block_lines=block_lines)))
     assert shown(found) == expected
     for item in found:
         assert isinstance(item, Record)
@@ -106,7 +106,7 @@ def test_what_is_written_is_read(
 @settings(deadline=None, max_examples=120)
 @given(st.lists(st.text('ab ,"\n', max_size=10), max_size=6), st.integers(1, 4))
 def test_all_readers_agree(parts, block_lines):
-    """Python's reader, read_records and Arrow's columns of tables return the same fields.
+    """Python's reader, read_blocks and Arrow's columns of tables return the same fields.
 
     This holds up to the first broken record, where Python's reader stops.
     """
@@ -121,10 +121,8 @@ def test_all_readers_agree(parts, block_lines):
             line = reader.line_num + 1
     except csv.Error:
         is_broken = True
-    found, blocks = (
-        list(read(data.encode().split(b"\n"), "a.csv", block_lines=block_lines))
-        for read in (read_records, read_blocks)
-    )
+    blocks = list(read_blocks(data.encode().split(b"\n"), "a.csv", block_lines=block_lines))
+    found = list(each_record(blocks))
     assert shown(found)[: len(expected)] == expected
     assert is_broken == (len(found) > len(expected))
     texts = [text for item in blocks if not isinstance(item, Reject) for text in item.texts]
@@ -144,7 +142,7 @@ def test_all_readers_agree(parts, block_lines):
 )
 def test_every_line_is_accounted_for(lines, block_lines):
     """With any quotes, no line is read twice, and none is lost."""
-    found = list(read_records(lines, "a.csv", block_lines=block_lines))
+    found = list(each_record(read_blocks(lines, "a.csv", block_lines=block_lines)))
     spans = []
     for item in found:
         inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0
@@ -218,7 +216,7 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file():
     count = 3 * MAX_RECORD_BYTES // 100
     lines = [b"TRAIN,a,b", b'TRAIN,"a,b', *[b"TRAIN," + b"x" * 92 + b",b"] * count]
     taken = iter(lines)
-    found = read_records(taken, "a.csv")
+    found = each_record(read_blocks(taken, "a.csv"))
     assert next(found) == Record(1, "TRAIN,a,b", ["TRAIN", "a", "b"])
     broken = next(found)
     assert isinstance(broken, Reject)
@@ -240,7 +238,7 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file():
 )
 def test_a_broken_row_spoils_a_bounded_part_of_the_file(first, rest, rejected):
     """Plain lines are rows again after the longest possible extent of the broken row."""
-    found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
+    found = list(each_record(read_blocks([first, *rest, b"last,pos"], "a.csv")))
     assert [item.line for item in found] == list(range(1, len(rest) + 3))
     assert sum(isinstance(item, Reject) for item in found) == rejected
     assert all(isinstance(item, Reject) for item in found[:rejected])
@@ -362,7 +360,7 @@ def test_one_set_of_messages(name):
     rejects = [i for i in found if isinstance(i, Reject) and i.line > 1]
     assert [item.line for item in rejects] == [2, 3, 4, 5, 6, 7]
     assert [item.message for item in rejects] == [
-        item.message for item in read_records(lines, "a.csv") if isinstance(item, Reject)
+        item.message for item in read_blocks(lines, "a.csv") if isinstance(item, Reject)
     ]
 
 

@@ -123,7 +123,7 @@ def _named_rows(
     names = [*given_names(given)]
     if not given.roles.keys() & {"path", "text"}:
         names += [task.uri_key, *([CONTENT_KEY] if TEXTS in task.facts else [])]
-    keys = [*names]
+    keys, stored = [*names], [*names]
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
     reader = NamedRecords(source, names, task, adjusted, given)
@@ -136,7 +136,9 @@ def _named_rows(
             record = parse_object(raw)
             if firsts:
                 firsts.clear()
-                others = [key for key in record if key not in (*names, LABELS_KEY)]
+                exact = {key.strip(): key for key in record}
+                stored[:] = [exact.get(key, key) for key in keys]
+                others = [key for key in record if key not in (*stored, *names, LABELS_KEY)]
                 note_unused(others, adjusted, source, number)
             if has_verdict and (answer := record.get("answer")) in _NOT_ACCEPTED:
                 raise bad_annotation(f"answer must be accept to give a label (got {answer})")
@@ -144,9 +146,9 @@ def _named_rows(
         except AnnotationError as exc:
             if BOM_UTF8 in raw:
                 adjusted.add_line(source, number, *INNER_MARK)
-            uri = reader.uri_of([(record or _readable(raw)).get(key) for key in keys])
+            uri = reader.uri_of([*map((record or _readable(raw)).get, stored)])
             return exc.reject(source, number, uri)
-        return number, [*map(record.get, keys), word][: len(names)]
+        return number, [*map(record.get, stored), word][: len(names)]
 
     return reader.rows(values(*line) for line in lines)
 

@@ -164,22 +164,10 @@ class _EndlessError(AnnotationError):
     """The record has no end: a quote is not closed, or it is too long."""
 
 
-def read_records(
-    lines: Iterable[bytes],
-    source: str,
-    *,
-    adjusted: Adjustments | None = None,
-    block_lines: int = BLOCK_LINES,
-) -> Iterator[Record | Reject]:
-    """Yield the records of physical lines, and a Reject for each unreadable record.
-
-    Args and Raises: as :func:`read_blocks`.
-    """
-    for item in read_blocks(lines, source, adjusted, block_lines=block_lines):
-        if isinstance(item, Reject):
-            yield item
-        else:
-            yield from item.each()
+def each_record(items: Iterable[Item]) -> Iterator[Record | Reject]:
+    """Yield records one by one, and rejects."""
+    for item in items:
+        yield from [item] if isinstance(item, Reject) else item.each()
 
 
 def read_blocks(

@@ -1,4 +1,4 @@
-"""Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
+"""Rows of a table whose columns a schema declares: a CSV, a DataFrame, or named records.
 
 The first line of a CSV is a header with ``--columns header=yes`` or, by default, if a field is a
 declared column. Then columns may be in any order, and undeclared columns are ignored. Without a
@@ -15,15 +15,17 @@ from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE
-from recordgen.formats.csv_records import read_records
+from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given, too_many_fields
 from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
+from recordgen.formats.objects import StoredFile
+from recordgen.formats.pictures import in_addresses
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
+from recordgen.rejects import REPEATED_HEADER, Reject
 from recordgen.tasks import Declared, task_for
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class DeclaredParser(OwnColumns):
         columns: Sequence[int] | None = None
         count, group_at, begin = 0, NOWHERE, 0
         repeated: Sequence[str] | None = None
-        for item in read_records(lines, source, adjusted=adjusted):
+        for item in each_record(read_blocks(lines, source, adjusted)):
             if isinstance(item, Reject):
                 yield item
                 continue
@@ -65,11 +67,7 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                message = (
-                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
-                    f"field that holds a comma"
-                )
-                yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
+                yield too_many_fields(count, len(fields)).reject(source, item.line)
             else:
                 values = (fields[at] for at in columns)
                 record = dict(zip(schema.columns, values, strict=True))
@@ -80,7 +78,7 @@ class DeclaredParser(OwnColumns):
     def layout(cls, files: Files, options: ConvertOptions) -> Layout:
         task = declared(task_for(options))
         with open_file(files[0], options.encoding) as lines:
-            records = read_records(lines, files[0].path)
+            records = each_record(read_blocks(lines, files[0].path))
             first = next((item.fields for item in records if not isinstance(item, Reject)), [])
         names = [field.strip() for field in first]
         has_names = _is_header(names, task.schema, options.columns.header)
@@ -117,6 +115,30 @@ def frame_rows(
         record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
         group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
         yield declared_row(record, SOURCE, line, task, group)
+
+
+def rows_of_records(
+    records: Iterable[tuple[int, Any] | Reject], source: str, task: Declared, given: Given
+) -> Iterator[Row | Reject]:
+    """Yield the rows of records with the columns of the schema.
+
+    An image is its path, or a :class:`recordgen.formats.objects.StoredFile`, whose path is its uri.
+    """
+    columns = task.schema.columns
+    given.find_group([*columns], source)
+    for item in records:
+        if isinstance(item, Reject):
+            yield item
+            continue
+        line, record = item
+        values = {name: record.get(name) for name in columns}
+        files = [values[name] for name in task.table.images]
+        stored = [it if isinstance(it, StoredFile) else None for it in files]
+        values |= {name: it.path for name, it in zip(task.table.images, stored, strict=True) if it}
+        addresses = in_addresses([it and it.place for it in stored])
+        yield declared_row(
+            values, source, line, task, str(values.get(given.group) or ""), addresses
+        )
 
 
 def declared(task: Task) -> Declared:

@@ -28,7 +28,7 @@ from recordgen.formats.column_names import (
     find_columns,
 )
 from recordgen.formats.field_kinds import kind_of
-from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
+from recordgen.formats.label_fields import BETWEEN, Classes, label_columns
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
@@ -150,15 +150,14 @@ class Given:
         known = ["" if at in boxes else name for at, name in enumerate(known)]
         if LABEL not in self.roles:
             known = _with_names_of_labels(known)
-        roles = {
-            _place(each, names, role, where): role
-            for role, given in self.roles.items()
-            for name in given
-            for each in (one_hot_columns(name, names) if role == "label" else [name])
-        }
+        roles: dict[int, str] = {}
+        classes: dict[int, Classes] = {}
+        for role, name in ((role, name) for role, given in self.roles.items() for name in given):
+            columns = label_columns(name, names) if role == LABEL else {name: ""}
+            places = {_place(each, names, role, where): of for each, of in columns.items()}
+            roles |= dict.fromkeys(places, role)
+            classes |= {at: of for at, of in places.items() if of}
         known = [roles.get(at) or ("" if self.overrides(it) else it) for at, it in enumerate(known)]
-        one_hot = self.one_hot(names)
-        classes = {_place(it, names, "label", where): each for it, each in one_hot.items()}
         return Header(names, known, classes, group, boxes)
 
     def overrides(self, name: str) -> bool:
@@ -167,21 +166,8 @@ class Given:
 
     def keys_of(self, role: str) -> tuple[str, ...]:
         """Return the keys of JSON objects that are given for a role."""
-        columns = (one_hot_columns(name, ()) for name in self.roles[role])
-        return tuple(chain.from_iterable(columns)) if role == "label" else self.roles[role]
-
-    def one_hot(self, there: Sequence[str]) -> dict[str, Classes]:
-        """Return the one-hot columns that are given, with their classes.
-
-        ``there`` are the existing columns, as in :func:`one_hot_columns`.
-        """
-        found: dict[str, Classes] = {}
-        for name in self.roles.get("label", ()):
-            if listed := one_hot_list(name, there):
-                found[listed[0]] = listed[1]
-            elif len(columns := one_hot_columns(name, there)) > 1:
-                found.update((each, each) for each in columns)
-        return found
+        columns = (label_columns(name, ()) for name in self.roles[role])
+        return tuple(chain.from_iterable(columns)) if role == LABEL else self.roles[role]
 
     def box_columns(self, there: Sequence[str]) -> Sequence[str]:
         """Return the columns of :attr:`boxes`: ``x|y|w|h`` are four, if none of ``there`` is.
@@ -325,8 +311,8 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
 
 
 def too_many_fields(expected: int, got: int) -> AnnotationError:
-    """Return the error about a line with more fields than the header."""
-    message = f"expected {expected} fields as in the header (got {got})"
+    """Return the error about a line with more fields than the first line, or fewer."""
+    message = f"expected {expected} fields as in the first line (got {got})"
     message += "; quote a field that holds a comma"
     return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
 
 from recordgen import storage
 from recordgen.core.image_settings import Limits
@@ -112,23 +112,26 @@ def _read_header(path: str, source: str, access: Access) -> FileHeader:
         if part is not None:
             return file_header(read_part(part, "", context))
         with storage.open_read(path, context) as opened:
-            head = opened.read(HEAD_BYTES)
-            try:
-                return file_header(head)
-            except PayloadError:
-                return file_header(head + opened.read(MAX_HEADER))
+            return _header_of(opened)
 
     return requested(lambda: retried(read, file, context), file, Limits())
 
 
 def header_in_file(listing: Listing, name: str) -> FileHeader | None:
     """Return the header of an image; None if it cannot be read."""
+    with suppress(PayloadError, SourceError), listing.open(name) as file:
+        return _header_of(file)
+    return None
+
+
+def _header_of(file: IO[bytes]) -> FileHeader:
+    """Return the header of an image, of which most need only the head. Raises: PayloadError."""
     from recordgen.payloads.opening import file_header
 
-    for most in (HEAD_BYTES, MAX_HEADER):
-        with suppress(PayloadError, SourceError), listing.open(name) as file:
-            return file_header(file.read(most))
-    return None
+    head = file.read(HEAD_BYTES)
+    with suppress(PayloadError):
+        return file_header(head)
+    return file_header(head + file.read(MAX_HEADER))
 
 
 def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:

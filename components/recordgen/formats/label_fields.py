@@ -44,28 +44,21 @@ _QUOTED = re.compile(r"""(?<=[\[({,\s])(?:'([^']*)'|"([^"]*)")(?=\s*[\])},\s])""
 UNCERTAIN = frozenset({"", "-1", "-1.0"})
 
 
-def one_hot_columns(name: str, there: Sequence[str]) -> Sequence[str]:
-    """Return the columns that a label of ``--columns`` names: ``cat|dog`` are two.
+def label_columns(name: str, there: Sequence[str]) -> Mapping[str, Classes]:
+    """Return the columns that a label of ``--columns`` names, each with its classes if one-hot.
 
-    ``there`` are the existing columns, one of which may have this very name.
+    ``breed`` → {breed: ""}, ``cat|dog`` → {cat: cat, dog: dog}, and ``labels[cat|dog]`` →
+    {labels: (cat, dog)}. ``there`` are the existing columns, one of which may have this very name.
     """
     if BETWEEN not in name or name in there:
-        return [name]
-    if listed := one_hot_list(name, there):
-        return [listed[0]]
-    return [part for part in map(str.strip, name.split(BETWEEN)) if part]
-
-
-def one_hot_list(name: str, there: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
-    """Return the column of one-hot lists that a label of ``--columns`` names, and its classes.
-
-    ``labels[cat|dog]`` → labels, (cat, dog); ``there`` as for :func:`one_hot_columns`.
-    """
+        return {name: ""}
     column, mark, rest = name.partition("[")
-    if not (column and mark and rest.endswith("]")) or name in there:
-        return None
-    names = tuple(part for part in map(str.strip, rest[:-1].split(BETWEEN)) if part)
-    return (column.strip(), names) if len(names) > 1 else None
+    is_list = bool(column and mark) and rest.endswith("]")
+    parts = map(str.strip, (rest[:-1] if is_list else name).split(BETWEEN))
+    names = tuple(filter(None, parts))
+    if len(names) == 1:
+        return {name if is_list else names[0]: ""}
+    return {column.strip(): names} if is_list else dict(zip(names, names, strict=True))
 
 
 def flags_in(text: str) -> list[bool]:

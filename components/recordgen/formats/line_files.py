@@ -232,7 +232,7 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     splits = [split_word(record) for _, record in objects]
     names = [*dict.fromkeys(key for _, record in objects for key in record)]
     for name in given_names(given) if objects else ():
-        if name not in names:
+        if name not in map(str.strip, names):
             no_column(name, names, f"{path}: columns")
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)

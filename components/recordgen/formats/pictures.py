@@ -29,6 +29,7 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
+from recordgen.formats.header import too_many_fields
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import list_items
 from recordgen.formats.lines import bounded_lines
@@ -427,42 +428,31 @@ def records_of(listing: Listing, document: str) -> Iterator[Record | Problem]:
                 yield from item.each()
 
 
-def rows_of(listing: Listing, document: str) -> Iterator[Record | Problem]:
-    """Yield records with as many fields as the first one, the header, and else a problem.
-
-    Raises: as :func:`records_of`.
-    """
-    width = 0
-    for item in records_of(listing, document):
-        width = width or (len(item.fields) if isinstance(item, Record) else 0)
-        if isinstance(item, Record) and len(item.fields) != width:
-            message = f"expected {width} fields, as the header has (got {len(item.fields)})"
-            uri = _image_in(listing, document, item.fields)
-            yield Problem(item.line, message, uri, RejectCode.TOO_MANY_FIELDS)
-        else:
-            yield item
-
-
 def columns_of(
     listing: Listing, document: str, *needed: str, named: Callable[[str], str] = str
 ) -> Iterator[tuple[int, Mapping[str, str]] | Problem]:
     """Yield the line and the fields of each record below the header, by the names in it.
 
-    Blanks, and the # of a comment, do not belong to a name, which ``named`` may change.
+    A record with more or fewer fields is a problem. Blanks, and the # of a comment, do not belong
+    to a name, which ``named`` may change.
 
     Raises: as :func:`records_of`; SourceError: the header has not the needed names.
     """
     header: Sequence[str] = ()
-    for item in rows_of(listing, document):
+    for item in records_of(listing, document):
         if isinstance(item, Problem):
             yield item
-        elif header:
-            yield item.line, dict(zip(header, item.fields, strict=True))
-        else:
+        elif not header:
             header = [named(field.strip().lstrip("#")) for field in item.fields]
             if not {*needed} <= {*header}:
                 where, got = f"{listing.root}{document}:{item.line}", ", ".join(header)
                 raise SourceError(f"{where}: expected {', '.join(needed)} (got {got:.200})")
+        elif len(item.fields) == len(header):
+            yield item.line, dict(zip(header, item.fields, strict=True))
+        else:
+            error = too_many_fields(len(header), len(item.fields))
+            uri = _image_in(listing, document, item.fields)
+            yield Problem(item.line, str(error), uri, RejectCode.TOO_MANY_FIELDS)
 
 
 def _image_in(listing: Listing, document: str, fields: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import posixpath
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -30,16 +30,17 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.formats import foreign_formats, objects, parquet, tfrecord, webdataset
 from recordgen.formats.csv_records import BLOCK_LINES, Item
+from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import json_value, list_items, text, top_items
+from recordgen.formats.label_fields import label_columns
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
-from recordgen.formats.pictures import Numbered
-from recordgen.formats.record_rows import declared_rows, records_of, text_rows
+from recordgen.formats.pictures import Numbered, Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_items, table_of
@@ -48,9 +49,10 @@ from recordgen.formats.tfrecord import first_records, names_of, plain_value, rec
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import Reject
+from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
+from recordgen.tasks.texts.task import CONTENT_KEY
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
@@ -164,17 +166,21 @@ class RecordFiles(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         if isinstance(task, Declared):
-            yield from declared_rows(_placed(file, task.table), file.path, task, given)
+            expected = "an object with the columns of the schema"
+            placed = records_of(_placed(file, task.table), file.path, expected)
+            yield from rows_of_records(placed, file.path, task, given)
             return
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
             if table is not None:
-                if names and (missing := {*table.names} - {*names}):
+                stored = {name.strip(): name for name in names}
+                if stored and (missing := {*table.names} - {*stored}):
                     raise SourceError(f"{file.path}: it has no columns {listed(sorted(missing))}")
-                yield from lines_of(_lines(table.names, records, file.path), file.path, table)
+                columns = [stored.get(name, name) for name in table.names]
+                yield from lines_of(_lines(columns, records, file.path), file.path, table)
                 return
             if isinstance(task, TextEntities):
-                yield from text_rows(records, file.path, task, adjusted)
+                yield from _text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
@@ -203,6 +209,46 @@ class RecordFiles(Format):
             else:
                 values = _with_paths(item[1], *_given_images(given), places)
                 yield item[0], [*map(values.get, names)]
+
+
+def records_of(
+    records: Numbered, source: str, expected: str, keys: Set[str] | None = None
+) -> Iterator[tuple[int, Any] | Reject]:
+    """Yield the records that are objects, with some of the keys, and rejects of others."""
+    for item in records:
+        if isinstance(item, Problem):
+            yield item.reject(source)
+        elif isinstance(item[1], Mapping) and (keys is None or item[1].keys() <= keys):
+            yield item
+        else:
+            yield _bad_record(source, *item, expected)
+
+
+def _bad_record(source: str, line: int, record: Any, expected: str) -> Reject:
+    message = f"expected {expected} (got {record!r:.80})"
+    return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+
+
+def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments) -> Rows:
+    """Yield the rows of texts whose entities are objects."""
+    expected, keys = "a text and its entities", ("startOffset", "endOffset", "displayName")
+    for item in records_of(records, source, expected):
+        if isinstance(item, Reject):
+            yield item
+            continue
+        line, record = item
+        entities = record.get(objects.ENTITIES) or []
+        if not (isinstance(entities, list) and all(isinstance(it, dict) for it in entities)):
+            yield _bad_record(source, line, record, expected)
+            continue
+        spans = [dict(zip(keys, map(it.get, _ENTITY.values()), strict=True)) for it in entities]
+        try:
+            content = {CONTENT_KEY: record.get("text"), task.json_keys[0]: spans}
+            for each in task.from_record(content, adjusted):
+                if not isinstance(each, AnnotationError):  # raised, as there is one annotation
+                    yield Row(source, line, None, *each)
+        except AnnotationError as exc:
+            yield exc.reject(source, line)
 
 
 def _with_paths(
@@ -259,7 +305,8 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
                     raise SourceError(f"{file.path}: {what}; convert it alone")
                 yield from _lines(names, records, file.path)
 
-    types = schema_types(header, options) or types
+    declared = schema_types([name.strip() for name in header], options)
+    types = declared or {name.strip(): dtype for name, dtype in types.items()}
     return table_of(header, items(), options, types, path)
 
 
@@ -301,7 +348,7 @@ def _given_images(given: Given) -> tuple[str, str]:
 def _given_labels(given: Given) -> Sequence[str]:
     """Return the columns of labels, which are no one-hot columns."""
     labels = given.roles.get("label", ())
-    return [name for name in labels if name not in given.one_hot(())]
+    return [name for name in labels if not any(label_columns(name, ()).values())]
 
 
 def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:

@@ -173,16 +173,15 @@ def names_of(
 
     Raises: SourceError: the first line is no header, or its names cannot be names of features.
     """
-    fields = first.fields
+    fields, names = first.fields, [field.strip() for field in first.fields]
     if len(fields) == 1 and "," in fields[0]:
         raise SourceError(f"{where}: the line is quoted as one field; remove these quotes")
     _check_columns(fields, where)
     if options.columns.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
     found = (item.rows(strip=True) for item in below if not isinstance(item, Reject))
-    names = [field.strip() for field in fields]
     rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
-    is_open = options.columns.header == AUTO and not _is_named(fields, options)
+    is_open = options.columns.header == AUTO and not _is_named(names, options)
     if is_open and (why := _why_row(fields, rows)):
         from recordgen.formats.proposal import propose_table  # most tables need none
 
@@ -251,8 +250,9 @@ def _kind(field: str) -> str:
 
 
 def named(header: Sequence[str]) -> list[str]:
-    """Return the names of columns; the first may lack one, as pandas writes its index."""
-    return [INDEX, *header[1:]] if header and not header[0].strip() else [*header]
+    """Return names without blanks around them; the first may be empty, as pandas' index is."""
+    names = [name.lstrip(" ").rstrip() for name in header]
+    return [INDEX, *names[1:]] if names and not names[0] else names
 
 
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
@@ -456,7 +456,7 @@ def _was_whole(column: pd.Series[Any]) -> bool:
 
 def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
     """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
-    names = [str(name) for name in frame.columns]
+    names = [str(name).strip() for name in frame.columns]
     rows = (
         (
             line,

@@ -68,11 +68,8 @@ def decide_table(
         for name, item in found.items()
     }
     if weight is not None and dtypes[weight] == "bytes":
-        odd = found[weight].odd
-        raise UsageError(
-            f"the weight {weight!r} must hold numbers"
-            + (f" (got {odd!r})" if odd else ", but some of its values are not numbers")
-        )
+        what = f"the weight {weight!r} must hold numbers, but has other values"
+        raise UsageError(f"{what}{found[weight].shown}")
     has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
     own: dict[str | None, ColumnType] = {weight: Weight, **({INDEX: Ignored} if has_index else {})}
     columns = tuple(
@@ -139,7 +136,7 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
     filled = item.filled - item.markers.total()
     if item.texts is not None or item.numbers * 2 <= filled:
         return ""
-    because = f" because of values such as {item.misfit!r}" if item.misfit else ""
+    because = f" because of values{item.shown}" if item.misfit else ""
     return (
         f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
         f"numbers: write them like 1234.5, and leave fields without a number empty; or more than "
@@ -212,10 +209,8 @@ def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOption
         return "classification"
     if options.columns.prediction == "regression":
         if dtype == "bytes":
-            raise UsageError(
-                f"columns: a target:number must hold numbers; the column {name!r} holds text"
-                + (f", such as {item.odd!r}" if item.odd else "")
-            )
+            what = f"a target:number must hold numbers; the column {name!r} holds text"
+            raise UsageError(f"columns: {what}{item.shown}")
         return "regression"
     has_few = item.distinct is not None and len(item.distinct) <= MAX_CLASSES
     return "classification" if dtype == "bytes" or (dtype == "int64" and has_few) else "regression"
@@ -275,7 +270,7 @@ def _column_types(path: str) -> dict[str, str]:
             raise SourceError(f"{path}: the type of {feature.name!r} must be {known} (got {got})")
     if not schema.feature:
         raise SourceError(f"{path}: this schema names no feature")
-    return {feature.name: dtypes[feature.type] for feature in schema.feature}
+    return {feature.name.strip(): dtypes[feature.type] for feature in schema.feature}
 
 
 # --- statistics of columns -----------------------------------------------------------------------
@@ -298,9 +293,6 @@ MAX_CLASSES = 20
 
 #: From and to this many different whole numbers, the choice may well be wrong.
 DOUBTFUL = MAX_CLASSES // 2 + 1, 2 * MAX_CLASSES
-
-# If this share of a text column's values are numbers, the other values look like mistakes.
-_NUMBER_SHARE = 0.9
 
 # Float32 represents all whole numbers up to this one.
 _MAX_EXACT = float(1 << 24)
@@ -328,9 +320,7 @@ class ColumnStats:
         distinct: the different whole numbers, also written as 1.0; None if there are many, or
             fractions.
         texts: the different values of a column of text; None if there are many.
-        misfits: number of fields that are neither numbers nor markers; None if there are clearly
-            many.
-        misfit: the first of them.
+        misfit: the first field that is neither a number nor a marker.
         inexact: the first whole number that float32 cannot represent; else empty.
     """
 
@@ -346,7 +336,6 @@ class ColumnStats:
     published: int = 0
     distinct: set[int] | None = field(default_factory=set)
     texts: set[str] | None = field(default_factory=set)
-    misfits: int | None = 0
     misfit: str = ""
     inexact: str = ""
 
@@ -371,10 +360,9 @@ class ColumnStats:
         return self.published > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
 
     @property
-    def odd(self) -> str:
-        """A value that is not a number although nearly all others are; else empty."""
-        is_odd = self.misfits and self.misfits <= (1 - _NUMBER_SHARE) * self.values
-        return self.misfit if is_odd else ""
+    def shown(self) -> str:
+        """The words for its misfit; else empty."""
+        return f" such as {self.misfit!r:.80}" if self.misfit else ""
 
 
 def add_records(items: Iterable[Item], stats: Sequence[ColumnStats]) -> None:
@@ -425,7 +413,7 @@ def _add_column(item: ColumnStats, texts: Any) -> None:
     lower = pc.utf8_lower(values)
     item.words += int(counts[np.asarray(pc.is_in(lower, pa.array(ML_USE_WORDS)))].sum())
     item.published += int(counts[np.asarray(pc.is_in(lower, pa.array(PUBLISHED_WORDS)))].sum())
-    _count_misfits(item, values, counts)
+    _count_numbers(item, values, counts)
 
 
 def _add_markers(item: ColumnStats, values: Any, counts: Any) -> None:
@@ -475,17 +463,13 @@ def _any_match(texts: Any, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _count_misfits(item: ColumnStats, values: Any, counts: Any) -> None:
-    """Count the trimmed texts that are not numbers; ``counts`` is how often each occurs."""
-    if item.misfits is None:
-        return
+def _count_numbers(item: ColumnStats, values: Any, counts: Any) -> None:
+    """Count the trimmed texts that are numbers; ``counts`` is how often each occurs."""
+    if item.values > 2 * _BLOCK_LINES and item.numbers * 2 < item.values:
+        return  # the column is clearly text
     is_number = fits_one(values, NUMBER)
     is_written = np.any([is_number, *(fits_one(values, form) for form in FORMS.values())], axis=0)
     is_odd = ~is_number & ~np.asarray(examples.are_markers(values)) & np.asarray(values.is_valid())
-    if is_odd.any() and not item.misfits:
+    if is_odd.any() and not item.misfit:
         item.misfit = str(values[int(np.argmax(is_odd))].as_py())
-    item.misfits += int(counts[is_odd].sum())
     item.numbers += int(counts[is_written].sum())
-    # The column is clearly text: stop counting, there will be no hint about odd values.
-    if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
-        item.misfits = None
