@@ -38,7 +38,7 @@ from recordgen.storage.spool import Spool
 _ELEMENTS_PER_PROCESS = 3
 
 # Values of groups that wait in memory: rows of tables, and as much again for messages and objects.
-_BYTES_IN_MEMORY = 4 << 20
+_BYTES_IN_MEMORY = 16 << 20
 
 
 class LocalRunner:
