@@ -48,7 +48,7 @@ def facts_of(rows):
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
         facts = FactsBuilder.of(np.array([content], np.uint64), [])
         noted = with_facts(columns, facts, [[annotation]], (), 0)
-        parts.append(of_shard(split, f"Split-{split}/x", noted))
+        parts += of_shard(split, f"Split-{split}/x", noted)
     return ExampleFacts(parts)
 
 

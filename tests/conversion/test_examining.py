@@ -99,7 +99,7 @@ def stage(staging, task, sizes, random):
 def write_facts(staging, split, number, facts):
     """Write the result of a shard that has facts, and nothing else."""
     shard = Shard(shard_file(split, number, number + 1, "none"), len(facts), 0, "0")
-    result = ShardResult(split, shard, {}, 0, {}, (), None, "", facts=facts)
+    result = ShardResult(split, shard, {}, 0, {}, (), None, "", facts=[facts])
     staging.write_result(result, number)
 
 
@@ -143,7 +143,7 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
         runner = LocalRunner()
         examine(runner, runner.start("ListShards", files), shared)
         runner.run(staging)
-        facts = ExampleFacts(map(staging.shard_facts, sorted(files)))
+        facts = ExampleFacts(chain.from_iterable(map(staging.shard_facts, sorted(files))))
         facts.groups = alike_groups(facts, None)
         lines, texts = found_at_once(shared, facts)
         found = staging.read_found()

@@ -54,9 +54,10 @@ def write_dataset(root, rows, task="image_classification"):
     )
     examples = Counter(split)
     parts = [
-        of_shard(name, f"Split-{name}/data_tfrecord-00000-of-00001", whole(mine.drop(["split"])))
+        part
         for name in examples
-        for mine in [table.filter(pa.compute.equal(table["split"], name))]
+        for mine in [whole(table.filter(pa.compute.equal(table["split"], name)).drop(["split"]))]
+        for part in of_shard(name, f"Split-{name}/data_tfrecord-00000-of-00001", [mine])
     ]
     labels = tuple(sorted(filter(None, {*annotation})))
     dataset = dataset_of(

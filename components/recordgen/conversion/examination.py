@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -226,12 +226,12 @@ class Stage(Step):
 
     def facts(self, batch: Batch) -> ExampleFacts:
         """Return the facts of a batch, in the same order each time."""
-        return ExampleFacts(
-            map_in_order(self._facts, sorted(batch, key=str), threads=_FILES_AT_ONCE)
-        )
+        places = sorted(batch, key=str)
+        found = map_in_order(self._facts, places, threads=_FILES_AT_ONCE)
+        return ExampleFacts(chain.from_iterable(found))
 
-    def _facts(self, place: str | ExistingGroup) -> Columns:
-        return self.staging.shard_facts(place) if isinstance(place, str) else place.facts()
+    def _facts(self, place: str | ExistingGroup) -> Iterable[Columns]:
+        return self.staging.shard_facts(place) if isinstance(place, str) else [place.facts()]
 
     def left(self, batch: int, parts: Iterable[tuple[Key, Columns]]) -> Iterator[tuple[Key, Rows]]:
         """Write rows to one file for the next step, and yield where they are, by key."""

@@ -19,6 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
@@ -186,18 +187,20 @@ def examine(
 def all_facts(
     staging: Staging, shards: Sequence[Shard], existing: Existing | None = None
 ) -> Iterator[Columns]:
-    """Yield the facts of existing examples, then those of each shard.
+    """Yield the facts of existing examples, then those of each shard in parts.
 
     Raises: SourceError, StorageError: they cannot be read.
     """
     for group in existing.groups if existing is not None else ():
         yield group.facts()
-    yield from map_in_order(
-        lambda shard: staging.shard_facts(shard.file),
-        shards,
-        threads=STORAGE_THREADS,
-        bytes_of=lambda shard: shard.examples * _EXAMPLE_BYTES,
-        max_bytes=_FACTS_BYTES,
+    yield from chain.from_iterable(
+        map_in_order(
+            lambda shard: staging.shard_facts(shard.file),
+            shards,
+            threads=STORAGE_THREADS,
+            bytes_of=lambda shard: shard.examples * _EXAMPLE_BYTES,
+            max_bytes=_FACTS_BYTES,
+        )
     )
 
 

@@ -290,7 +290,7 @@ class ShardResult:
     unlabelled: int = 0
     changes: Mapping[str, int] = field(default_factory=dict)  # see BuiltBatch
     # Length of each record in bytes (uint32, little-endian), and `facts`, the facts of its planned
-    # rows for the checks: not read with the result; they are stored separately.
+    # rows for the checks in parts: not read with the result; they are stored separately.
     lengths: bytes = field(default=b"", compare=False, repr=False)
     facts: Any = field(default=None, compare=False, repr=False)
 

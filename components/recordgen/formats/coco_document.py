@@ -10,7 +10,6 @@ from __future__ import annotations
 import marshal
 import math
 from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -152,9 +151,11 @@ class CocoDocument:
     has_annotations: bool = False
     has_shapes: bool = False
     _most_keypoints: int = 0
-    # The packed annotations, and the numbers of those of each image, by its id.
+    # The packed annotations; the number of the last one of each image, by its id; and the number
+    # of the one before of the same image, or -1.
     _packed: Spool = field(default_factory=Spool)
-    _places: dict[str, array[int]] = field(default_factory=lambda: defaultdict(partial(array, "l")))
+    _last: dict[str, int] = field(default_factory=dict)
+    _before: array[int] = field(default_factory=partial(array, "l"))
 
     def add(self, key: str, item: Any) -> None:
         """Add a value of the document, or an item of a list. Raises: ValueError."""
@@ -173,14 +174,15 @@ class CocoDocument:
     def _add_annotation(self, item: Mapping[str, Any]) -> None:
         found = Annotation.of(item)
         self.used.add(str(found.category))
-        # Or one of other tools.
-        is_shape = any(isinstance(value, list) and value for value in item.values())
-        self.has_shapes = self.has_shapes or is_shape or not _SHAPES.isdisjoint(item)
+        if not self.has_shapes:  # or one of other tools
+            is_shape = any(isinstance(value, list) and value for value in item.values())
+            self.has_shapes = is_shape or not _SHAPES.isdisjoint(item)
         count = len(found.keypoints) // (_FLOAT_BYTES * KEYPOINT)
         if self._most_keypoints < count <= KEYPOINTS.most:
             self._most_keypoints = count
-        number = self._packed.add(marshal.dumps(tuple(found)))
-        self._places[_key(item.get("image_id"))].append(number)
+        key = _key(item.get("image_id"))
+        self._before.append(self._last.get(key, -1))
+        self._last[key] = self._packed.add(marshal.dumps(tuple(found)))
 
     def _add_category(self, item: Mapping[str, Any]) -> None:
         own, label = _key(item.get("id")), item.get("name")
@@ -201,7 +203,7 @@ class CocoDocument:
             )
         if not self.has_annotations:
             raise ValueError("this COCO document has only images; pass one with annotations")
-        if self._file_of.keys().isdisjoint(self._places):
+        if self._file_of.keys().isdisjoint(self._last):
             raise ValueError(
                 "no annotation has the image_id of an image; expected a list of annotations, each "
                 "with the id of its image"
@@ -227,7 +229,7 @@ class CocoDocument:
         labels = ImageClassification.name, ImageMultiLabel.name
         is_single = all(
             len({annotation.category for annotation in self.annotations(key)}) == 1
-            for key in self._places
+            for key in self._last
         )
         return labels if is_single else labels[1:]
 
@@ -237,8 +239,8 @@ class CocoDocument:
 
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
-        places = [mine for key, mine in self._places.items() if key not in self._file_of]
-        if lost := sum(map(len, places)):
+        strangers = self._last.keys() - self._file_of.keys()
+        if lost := sum(len(self.annotations(key)) for key in strangers):
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
@@ -246,8 +248,11 @@ class CocoDocument:
 
     def annotations(self, image_id: Any) -> Sequence[Annotation]:
         """Return the annotations of the image with an id."""
-        packed = map(self._packed.__getitem__, self._places.get(_key(image_id), ()))
-        return [Annotation(*marshal.loads(each)) for each in packed]
+        found, number = list[Annotation](), self._last.get(_key(image_id), -1)
+        while number >= 0:
+            found.append(Annotation._make(marshal.loads(self._packed[number])))
+            number = self._before[number]
+        return found[::-1]
 
     def picture(
         self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]

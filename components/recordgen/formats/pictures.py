@@ -199,7 +199,7 @@ class PictureFormat(Format):
         prefix = "" if is_named or self.names_files or not document else f"{document}: "
         by_name = given.names_splits and file.split is None
         named = split_in_path(file.path) if by_name and document else None
-        for item in self.read(listing, document):
+        for item in task.together(self.read(listing, document)):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
             elif isinstance(item, Problem):
@@ -254,7 +254,7 @@ class PictureFormat(Format):
             raise bad_annotation("the size of the image cannot be read, and boxes are in pixels")
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
-        return replace(picture, size=size, notes=notes)
+        return replace(picture, size=size, notes=notes, measured=None)
 
 
 def picture_of_lines(

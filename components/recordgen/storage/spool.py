@@ -17,7 +17,7 @@ class Spool:
     The last ones, of so many bytes, are in memory, and the others in a file.
     """
 
-    in_memory = 16 << 20
+    in_memory = 4 << 20
 
     def __init__(self) -> None:
         self._ends = array("q", [0])  # where each piece ends, after the start of the first

@@ -73,3 +73,4 @@ class Picture:
     # The class of each colour in the mask, such as `#ff0000`; empty if its pixels are the numbers
     # of classes.
     colours: Mapping[str, str] = field(default_factory=dict)
+    measured: Any = None  # what a task has computed of its objects, see Task.together

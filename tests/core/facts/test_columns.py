@@ -23,7 +23,8 @@ def facts_of(*uris):
         "uri": pa.array(uris, pa.string()),
         "content": pa.array(range(count), pa.uint64()),
     }
-    return columns.of_shard("train", "f", pa.table(found, schema=columns.WITH_ROWS))
+    [facts] = columns.of_shard("train", "f", [pa.table(found, schema=columns.WITH_ROWS)])
+    return facts
 
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 7), st.integers(1, 60))

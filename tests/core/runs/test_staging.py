@@ -18,7 +18,7 @@ from recordgen.rejects import Reject
 
 def test_results_are_added_up_while_they_are_read(tmp_path):
     """A shard without examples says nothing about images; no result stays in memory."""
-    staging, facts = Staging(str(tmp_path)), facts_of({"line": []})
+    staging, facts = Staging(str(tmp_path)), [facts_of({"line": []})]
     refused = Reject("a.csv", 3, "3.png", "corrupt", "cut")
     shards = [Shard(f"Split-train/data_tfrecord-0000{n}-of-00003", n, 10, "0") for n in range(3)]
     seen = [None, ImageStats({"png": 1}, (4, 4), (5, 6)), ImageStats({"jpeg": 2}, (2, 3), (6, 9))]

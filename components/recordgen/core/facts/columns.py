@@ -78,9 +78,12 @@ _OF_ALL = {"uri": pa.large_string(), "annotation": pa.large_string()}
 LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _OF_ALL | KEPT_COLUMNS)
 _WITHOUT_SHARD = pa.schema([field for field in LINTED if field.name in WITH_ROWS.names])
 
-# Rows of a group, which is in memory twice, and the largest text of one: half of what fits.
+# Rows of a group, which is in memory twice, and the largest text of one.
 GROUP_ROWS = 1 << 18
-GROUP_BYTES = 1 << 30
+GROUP_BYTES = 16 << 20
+
+# Texts of the annotations in a part of a shard's facts.
+_PART_BYTES = 4 << 20
 
 # Rows of a chunk of an empty column.
 _EMPTY_ROWS = 1 << 16
@@ -130,25 +133,34 @@ def facts_of(values: Mapping[str, Any]) -> Columns:
     )
 
 
-def of_shard(split: str, file: str, facts: Columns) -> Columns:
-    """Return the facts of a shard's examples, with split, shard and record.
+def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Columns]:
+    """Yield the facts of a shard's examples in parts, with split, shard and record.
 
-    ``facts`` about its planned rows are in the order of its records, without empty columns.
+    ``parts`` are about its planned rows, in the order of its records, without empty columns.
     """
-    made = whole(facts, _WITHOUT_SHARD)
-    if made["content"].null_count:
-        made = made.filter(made["content"].is_valid())
-    count = len(made)
-    for name, value in (("shard", file), ("split", split)):
-        made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
-    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32)))
+    records = 0
+    for part in parts:
+        made = whole(part, _WITHOUT_SHARD)
+        del part
+        if made["content"].null_count:
+            made = made.filter(made["content"].is_valid())
+        count = len(made)
+        for name, value in (("shard", file), ("split", split)):
+            made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
+        numbers = np.arange(records, records + count, dtype=np.int32)
+        records += count
+        yield made.add_column(2, "record", pa.array(numbers))
+        del made
 
 
-def renumbered(facts: Columns, rows: Columns) -> Columns:
-    """Return the facts of the same payloads with the import files and lines of ``rows``."""
-    for at, name in enumerate(SHARED_COLUMNS[:2]):
-        facts = facts.set_column(at, name, rows[name])
-    return facts.cast(WITH_ROWS)
+def renumbered(parts: Iterable[Columns], rows: Columns) -> Iterator[Columns]:
+    """Yield the facts of the same payloads with the import files and lines of ``rows``."""
+    start = 0
+    for facts in parts:
+        for at, name in enumerate(SHARED_COLUMNS[:2]):
+            facts = facts.set_column(at, name, rows[name].slice(start, len(facts)))
+        start += len(facts)
+        yield facts.cast(WITH_ROWS)
 
 
 class _Pieces(io.RawIOBase):
@@ -218,12 +230,13 @@ def _in_row_order(texts: Any) -> Any:
 
 
 def _gathered(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
-    """Yield tables of at least ``rows`` rows, and one with the rest."""
+    """Yield tables of at least ``rows`` rows or much text, and one with the rest."""
     waiting = [LINTED.empty_table().select(_EXAMPLES.names)]
     for part in parts:
         waiting.append(part.select(_EXAMPLES.names))
         del part
-        if sum(map(len, waiting)) >= rows:
+        size = sum(group[name].nbytes for group in waiting for name in _OF_ALL)
+        if size >= GROUP_BYTES or sum(map(len, waiting)) >= rows:
             yield pa.concat_tables(waiting).unify_dictionaries()
             waiting = waiting[:1]
     yield pa.concat_tables(waiting).unify_dictionaries()
@@ -427,17 +440,14 @@ def _taken(parts: Iterable[Any], indexes: RowIndices) -> Iterator[Any]:
 
 def with_facts(
     rows: Columns, builder: FactsBuilder, noted: Iterable[Any], lines: Iterable[Any], sample: int
-) -> Columns:
-    """Return the facts of a shard: of its planned rows, in the order of the builder.
+) -> Iterator[Columns]:
+    """Yield the facts of a shard in parts: of its planned rows, in the order of the builder.
 
     ``noted`` are the annotations of the rows for checks, in parts; None for parts that the builder
     has. Of the whole annotations, the ``lines`` of tables, ``sample`` are kept, in addition to
     those that the builder names.
     """
-    parts = [pa.array(part, pa.string()) for part in noted if part is not None]
-    unknown = [pa.nulls(len(rows), pa.string())]
-    annotations = pa.chunked_array(parts or builder.annotations or unknown, pa.string())
-    found = rows.select(SHARED_COLUMNS[:-1]).append_column(SHARED_COLUMNS[-1], annotations)
+    found = rows.select(SHARED_COLUMNS[:-1])
     facts = builder.columns()
     for name in facts.column_names:
         found = found.append_column(name, facts[name])
@@ -450,4 +460,23 @@ def with_facts(
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
-    return found.cast(WITH_ROWS)
+    own = pa.chunked_array(builder.annotations or [pa.nulls(len(rows), pa.string())])
+    start = 0
+    for texts in _of_size(noted, own):
+        part = found.slice(start, len(texts))
+        start += len(texts)
+        yield part.add_column(len(SHARED_COLUMNS) - 1, SHARED_COLUMNS[-1], texts).cast(WITH_ROWS)
+
+
+def _of_size(parts: Iterable[Any], default: Any) -> Iterator[Any]:
+    """Yield texts in parts that are worth a table; the default if there are none."""
+    waiting: list[Any] = []
+    for part in parts:
+        if part is None:
+            yield default
+            return
+        waiting.append(pa.array(part, pa.string()))
+        if sum(each.nbytes for each in waiting) > _PART_BYTES:
+            yield pa.chunked_array(waiting)
+            waiting = []
+    yield pa.chunked_array(waiting, pa.string())

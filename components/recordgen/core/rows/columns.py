@@ -224,10 +224,9 @@ class PlannedBatch:
         return part
 
 
-def packed(columns: Columns, head: bytes = b"") -> bytes:
-    """Return columns as bytes for :func:`read_streams`, after other bytes."""
-    sink = io.BytesIO(head)  # unlike Arrow's own, it gives its bytes away without a copy
-    sink.seek(len(head))
+def packed(columns: Columns) -> bytes:
+    """Return columns as bytes for :func:`read_streams`."""
+    sink = io.BytesIO()  # unlike Arrow's own, it gives its bytes away without a copy
     with pa.ipc.new_stream(sink, columns.schema) as stream:
         stream.write_table(columns.unify_dictionaries())
     return sink.getvalue()
@@ -333,19 +332,23 @@ def count_groups(file: IO[bytes]) -> int:
         raise ValueError(f"not a Parquet file: {exc}") from exc
 
 
-def read_streams(data: bytes | memoryview) -> Iterator[Any]:
-    """Yield the table of each Arrow stream in concatenated data. Raises: ValueError."""
+def read_streams(data: bytes | memoryview | IO[bytes]) -> Iterator[Any]:
+    """Yield the table of each Arrow stream in concatenated data, or in the rest of a file.
+
+    Raises: ValueError.
+    """
     forbid_pickled_types()
-    file = pa.BufferReader(data)
-    while file.tell() < len(data):
-        try:
-            stream = pa.ipc.open_stream(file)
-            _check_types(stream.schema)
-            table = stream.read_all()
-            table.validate(full=True)  # a changed offset or index would be followed anywhere
-        except (pa.ArrowException, OSError) as exc:
-            raise ValueError(f"damaged columns: {exc}") from exc
-        yield table
+    is_in_memory = isinstance(data, bytes | memoryview)
+    with pa.BufferReader(data) if is_in_memory else pa.PythonFile(data, "r") as file:
+        while file.tell() < file.size():
+            try:
+                stream = pa.ipc.open_stream(file)
+                _check_types(stream.schema)
+                table = stream.read_all()
+                table.validate(full=True)  # a changed offset or index would be followed anywhere
+            except (pa.ArrowException, OSError) as exc:
+                raise ValueError(f"damaged columns: {exc}") from exc
+            yield table
 
 
 @cache

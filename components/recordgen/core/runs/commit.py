@@ -472,7 +472,7 @@ def keep_or_write_shard(
             found,
             rejects=tuple(task.rows.renumbered(found.rejects)),
             kept=found.kept or left.staging != staging,
-            facts=renumbered(found.facts, task.rows.columns),
+            facts=list(renumbered(found.facts, task.rows.columns)),
         )
         # Write the result before moving the file: if this run dies, too, the next one finds both.
         staging.write_result(result, task.index)

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
@@ -314,7 +315,9 @@ class Staging:
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
-        return _unpacked(self.read_left(name, start, length), self.path("between", name))
+        data, path = self.read_left(name, start, length), self.path("between", name)
+        [columns] = _unpacked(data, path)
+        return columns
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
@@ -335,8 +338,14 @@ class Staging:
         """Write the result of a shard, the lengths of its records, and the facts of its rows."""
         size = len(result.lengths).to_bytes(_SIZE_BYTES, "little")
         head = b"".join((result.to_json().encode(), b"\n", size, result.lengths))
-        content = packed(without_empty(result.facts), head)
-        self._write(self.path(_result_name(result.split, index)), content)
+        path, parts = self.path(_result_name(result.split, index)), map(_packed, result.facts)
+        content, more = head + next(parts), next(parts, None)
+        if more is None:
+            self._write(path, content)
+            return
+        with storage.replacing(path) as file:
+            for piece in chain((content, more), parts):
+                file.write(piece)
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
@@ -346,16 +355,21 @@ class Staging:
             found = self._read_result(name)
             if found.fingerprint != fingerprint:
                 return None
-            lengths, facts = self._read_facts(name)
+            lengths, parts = self._read_facts(name)
+            facts = list(map(whole, parts))
         except (OSError, RunnerError, StorageError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        found = replace(found, facts=whole(facts), lengths=lengths)
+        found = replace(found, facts=facts, lengths=lengths)
         return found if len(lengths) == 4 * found.shard.examples else None
 
-    def shard_facts(self, file: str) -> Columns:
-        """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
+    def shard_facts(self, file: str) -> Iterator[Columns]:
+        """Yield the facts of a shard's examples in parts, the first of which is read already.
+
+        Raises: StorageError if they cannot be read.
+        """
         split, index = shard_place(file)
-        return of_shard(split, file, self._read_facts(_result_name(split, index))[1])
+        parts = of_shard(split, file, self._read_facts(_result_name(split, index))[1])
+        return chain([next(parts)], parts)
 
     def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
         """Return the function that reads the lengths of the records of one of these shards.
@@ -380,13 +394,13 @@ class Staging:
         with _read_shared(self._open, path) as content, decoding(path):
             return ShardResult.of(parsed_json(content.readline()))
 
-    def _read_facts(self, name: str) -> tuple[bytes, Columns]:
-        """Return the lengths of the records of a shard, and the facts about its rows."""
+    def _read_facts(self, name: str) -> tuple[bytes, Iterator[Columns]]:
+        """Return the lengths of the records of a shard, and the facts about its rows in parts."""
         path = self.path(name)
-        content = _read_shared(self._read, path)
-        data = memoryview(content)[content.find(b"\n") + 1 :]
-        end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-        return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
+        content = _read_shared(self._open, path)
+        content.readline()
+        lengths = content.read(int.from_bytes(content.read(_SIZE_BYTES), "little"))
+        return lengths, _unpacked(content, path)
 
     def read_lines(self, name: str) -> Iterator[bytes]:
         """Yield the findings in a file of sorted ones, as lines of JSON."""
@@ -485,11 +499,15 @@ def _without_key(line: bytes) -> bytes:
     return line[line.index(b"\t") + 1 :]
 
 
-def _unpacked(data: bytes | memoryview, path: str) -> Columns:
+def _packed(facts: Columns) -> bytes:
+    return packed(without_empty(facts))
+
+
+def _unpacked(data: bytes | IO[bytes], path: str) -> Iterator[Columns]:
     with decoding(path):
-        [columns] = read_streams(data)
-        _ = columns.column_names  # Arrow decodes them when they are asked for
-        return columns
+        for columns in read_streams(data):
+            _ = columns.column_names  # Arrow decodes them when they are asked for
+            yield columns
 
 
 # Errors of code that decodes a value which somebody changed.

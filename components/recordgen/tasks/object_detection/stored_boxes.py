@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.image_settings import Limits
 from recordgen.core.records.example import FeatureValue
-from recordgen.core.records.numbers import as_float32
+from recordgen.core.records.numbers import all_as_float32
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import (
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from recordgen.payloads.reencoding import CheckedImage
     from recordgen.payloads.resizing import View
     from recordgen.subjects.details import Array
+    from recordgen.subjects.picture import Picture
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CUT = "boxes_cut"
@@ -133,7 +135,8 @@ def box_features(row: Boxes, vocabulary: Vocabulary) -> Mapping[str, FeatureValu
 
 def in_shares(boxes: Sequence[Box], details: Sequence[Details]) -> Boxes:
     """Return boxes of a stored image with their details, in shares of it."""
-    stored = as_stored(details, [each.area for each in details])
+    areas = np.array([each.area for each in details], np.float64)
+    stored = as_stored(details, areas, np.ones((len(details), 2)))
     return Boxes.merged(zip(boxes, stored, strict=True))
 
 
@@ -277,36 +280,84 @@ class Move:
         return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
 
 
-def as_stored(
-    found: Sequence[Details],
-    areas: Sequence[float | None],
-    size: tuple[float, float] = (1.0, 1.0),
-) -> Sequence[Details]:
-    """Return the details of one image with the precision of records, in shares of it.
+class Measured(NamedTuple):
+    """The objects of a picture, in shares of it and with the precision of records.
 
-    Polygons are cut at its edges; a keypoint outside of it is not labelled. Without the width and
-    height of the image, the given details are in shares, too.
+    Attributes:
+        are_finite: whether all numbers of its boxes are.
+        are_inside: whether all boxes are inside the picture; otherwise they are not rounded.
+        corners: xmin, ymin, xmax and ymax of each box.
+        details: what else is known of each, see :func:`as_stored`.
     """
-    outlines = _inside([details.polygons for details in found], size)
+
+    are_finite: bool
+    are_inside: bool
+    corners: Sequence[Sequence[float]]
+    details: Sequence[Details]
+
+
+def measured(pictures: Sequence[Picture]) -> Iterator[Measured]:
+    """Yield the objects of each picture.
+
+    An area that is missing is that of the box. There are none if they are all those of the boxes,
+    or if the size of the picture is unknown.
+    """
+    objects = [each for picture in pictures for each in picture.objects]
+    counts = [len(picture.objects) for picture in pictures]
+    owners = np.repeat(np.arange(len(counts)), counts)
+
+    def any_in_picture(are: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        return np.bincount(owners, are, len(counts))[owners] > 0
+
+    sizes = np.array([picture.size or (1, 1) for picture in pictures]).reshape(-1, 2)[owners]
+    places = np.array([each.corners for each in objects], np.float64).reshape(-1, 4)
+    shares = places / np.tile(sizes, 2)
+    given = np.array([each.details.area for each in objects], np.float64)  # NaN: unknown
+    pixels = sizes.prod(1)
+    own = (shares[:, 2] - shares[:, 0]) * (shares[:, 3] - shares[:, 1]) * pixels
+    is_other = np.abs(own - given) > _ROUNDED * np.maximum(np.abs(own), np.abs(given))
+    areas = np.where(np.isnan(given), own, given)
+    areas[~any_in_picture(is_other & (pixels > 1))] = np.nan
+    details = as_stored([each.details for each in objects], areas, sizes)
+    are_finite = ~any_in_picture(~np.isfinite(places).all(1))
+    are_inside = ~any_in_picture(~((shares >= 0) & (shares <= 1)).all(1))
+    shares[are_inside] = all_as_float32(shares[are_inside])
+    for start, end in pairwise(accumulate(counts, initial=0)):
+        part = slice(start, end)
+        flags = bool(are_finite[part].all()), bool(are_inside[part].all())
+        yield Measured(*flags, shares[part].tolist(), details[part])
+
+
+def as_stored(
+    found: Sequence[Details], areas: npt.NDArray[np.float64], sides: npt.NDArray[Any]
+) -> Sequence[Details]:
+    """Return details with the precision of records, in shares of their pictures.
+
+    Polygons are cut at the edges; a keypoint outside of its picture is not labelled.
+
+    Args:
+        found: the details.
+        areas: the area of each object, float64 [n]; NaN if it has none.
+        sides: width and height of the picture of each, [n, 2], in the unit of the details.
+    """
+    outlines = _inside([details.polygons for details in found], sides)
     return [
         Details(
             details.flags,
-            None if area is None else as_float32(area),
+            None if math.isnan(area) else area,
             polygons,
             details.mask,
-            _keypoints_inside(details.keypoints, size),
+            _keypoints_inside(details.keypoints, size) if details.keypoints else (),
             details.digest,
         )
-        if area is not None or details
-        else details
-        for details, area, polygons in zip(found, areas, outlines, strict=True)
+        for details, area, polygons, size in zip(
+            found, all_as_float32(areas).tolist(), outlines, sides, strict=True
+        )
     ]
 
 
-def _keypoints_inside(keypoints: Points, size: tuple[float, float]) -> Points:
+def _keypoints_inside(keypoints: Points, size: npt.NDArray[Any]) -> Points:
     """Return keypoints in shares of an image; none if none of them is labelled."""
-    if not keypoints:
-        return ()
     found = np.asarray(keypoints).reshape(-1, KEYPOINT)
     places, shown = found[:, :2] / size, found[:, 2:]
     is_there = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(1, keepdims=True)
@@ -316,18 +367,23 @@ def _keypoints_inside(keypoints: Points, size: tuple[float, float]) -> Points:
     return tuple(there.ravel().tolist()) if there.any() else ()
 
 
-def _inside(outlines: Sequence[Polygons], size: tuple[float, float]) -> Sequence[Polygons]:
-    """Return outlines in shares of an image, cut at its edges, with the precision of records."""
+def _inside(outlines: Sequence[Polygons], sides: npt.NDArray[Any]) -> Sequence[Polygons]:
+    """Return outlines in shares of their pictures, cut at the edges, as records have them."""
     if not any(outlines):
         return outlines
-    shares = points_of(outlines) / size
     sizes = [each.sizes for each in outlines]
-    if shares.min() < 0 or shares.max() > 1 or min(map(min, filter(None, sizes))) < _TRIANGLE:
-        cut = [[_cut(part) for part in each.arrays()] for each in Polygons.split(sizes, shares)]
-        cut = [[part for part in parts if len(part) >= _TRIANGLE] for parts in cut]
-        sizes = [tuple(map(len, parts)) for parts in cut]
-        shares = np.concatenate([np.zeros((0, 2)), *(part for parts in cut for part in parts)])
-    return Polygons.split(sizes, rounded(shares))
+    owners = np.repeat(np.arange(len(sizes)), list(map(sum, sizes)))
+    shares = points_of(outlines) / sides[owners]
+    inside = shares.clip(0, 1)
+    is_odd = np.bincount(owners, (inside != shares).any(1), len(sizes)) > 0
+    is_odd |= [min(mine, default=_TRIANGLE) < _TRIANGLE for mine in sizes]
+    found = Polygons.split(sizes, rounded(inside))
+    for at in np.flatnonzero(is_odd):
+        parts = map(_cut, Polygons((sizes[at]), shares[owners == at].tobytes()).arrays())
+        kept = [part for part in parts if len(part) >= _TRIANGLE]
+        points = np.concatenate([np.zeros((0, 2)), *kept])
+        found[at] = Polygons(tuple(map(len, kept)), rounded(points).tobytes())
+    return found
 
 
 def _cut(points: Array) -> Array:
@@ -349,19 +405,3 @@ def _cut(points: Array) -> Array:
                     found.append(here)
             corners = found
     return np.array(corners).reshape(-1, 2)
-
-
-def areas_of(shares: Array, found: Sequence[Details], pixels: int) -> Sequence[float | None]:
-    """Return the areas of boxes (float64 [n, 4]), or None for each, given their picture's pixels.
-
-    An area that is missing is that of the box. There are none if they are all those of the boxes,
-    or if the size of the picture is unknown.
-    """
-    none = [None] * len(found)
-    given = [details.area for details in found]
-    if pixels == 1 or given == none:
-        return none
-    sides = shares[:, 2:] - shares[:, :2]
-    own = (sides[:, 0] * sides[:, 1] * pixels).tolist()
-    areas = [mine if area is None else area for mine, area in zip(own, given, strict=True)]
-    return none if all(map(partial(math.isclose, rel_tol=_ROUNDED), own, areas)) else areas

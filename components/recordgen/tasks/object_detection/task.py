@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from itertools import chain, islice
+from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.core.facts import BOXES
@@ -42,6 +41,7 @@ from recordgen.core.task.task import PARTS, Task, Texts
 from recordgen.messages import listed
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.objects import details_in
+from recordgen.subjects.picture import Picture
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SIZE_COLUMNS
 from recordgen.tasks.images.task import Described, ImageTask, StoredImage
@@ -64,15 +64,11 @@ from recordgen.tasks.object_detection.annotation import (
     without_size,
 )
 from recordgen.tasks.object_detection.stored_boxes import (
-    areas_of,
-    as_stored,
     box_features,
     in_shares,
+    measured,
     stored_boxes,
 )
-
-if TYPE_CHECKING:
-    from recordgen.subjects.picture import Picture
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"
@@ -85,6 +81,9 @@ _LACKS_SIZE = '],"size":[0,0]}'
 
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
+
+# Pictures whose objects are measured together.
+_PICTURES_AT_ONCE = 32
 
 # Exif's orientations above this one swap width and height.
 _UPRIGHT_OR_TURNED_OVER = 4
@@ -254,29 +253,29 @@ class ObjectDetection(ImageTask):
             boxes.append(Box(label, *(parse_number(item.get(key), key) for key in _KEYS)))
         return self._without_size(boxes, adjusted)
 
+    def together(self, items: Iterable[Any]) -> Iterator[Any]:
+        items = iter(items)
+        while some := list(islice(items, _PICTURES_AT_ONCE)):
+            found = measured([item for item in some if isinstance(item, Picture)])
+            for item in some:
+                is_picture = isinstance(item, Picture)
+                yield replace(item, measured=next(found)) if is_picture else item
+
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
-        size = None if picture.size is None else ImageSize(*picture.size)
-        width, height = size or (1, 1)
         labels = [each.label for each in picture.objects]
         for label in dict.fromkeys(labels):
             if not label:
                 corners = picture.objects[labels.index(label)].corners
                 raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
             check_label(label)
-        places = np.array([each.corners for each in picture.objects], np.float64).reshape(-1, 4)
-        for value in places[~np.isfinite(places)].tolist():
+        found = picture.measured or next(measured([picture]))
+        for value in () if found.are_finite else chain.from_iterable(found.corners):
             parse_number(value, "a coordinate")
-        shares = places / (width, height, width, height)
-        given = [each.details for each in picture.objects]
-        stored = as_stored(given, areas_of(shares, given, width * height), (width, height))
-        are_stored = bool(shares.size and shares.min() >= 0 and shares.max() <= 1)
-        if are_stored:
-            numbers = [float(str(value)) for value in shares.astype(np.float32).ravel()]
-            shares = np.reshape(numbers, (-1, 4))
-        pairs = zip(map(Box, labels, *shares.T.tolist()), stored, strict=True)
-        usable = usable_boxes(pairs, self.bad_boxes, adjusted, are_stored)
-        annotation = Boxes.of(usable, size).to_json()
-        return RowContent(check_uri(picture.uri), annotation)
+        boxes = (Box(label, *each) for label, each in zip(labels, found.corners, strict=True))
+        pairs = zip(boxes, found.details, strict=True)
+        usable = usable_boxes(pairs, self.bad_boxes, adjusted, found.are_inside)
+        size = None if picture.size is None else ImageSize(*picture.size)
+        return RowContent(check_uri(picture.uri), Boxes.of(usable, size).to_json())
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         rows = list(map(Boxes.from_json, annotations))
