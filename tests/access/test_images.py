@@ -64,7 +64,6 @@ def levels(found, expected):
 
 
 def test_without_resizing_pixels_are_those_of_tensorflow(photos):
-    """Without a size, each image has TensorFlow's pixels exactly, and its record's label."""
     source = recordgen.source(photos)
     for example, (pixels, label) in zip(source, source.images(), strict=True):
         data = example["image/encoded"].tobytes()
@@ -117,7 +116,6 @@ def test_center_crops_by_area(photos):
 
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
 def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
-    """Images in each stored encoding are decoded to writable RGB pixels of the stored size."""
     csv = str(photos.parent / "labels.csv")
     recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
     source = recordgen.source(tmp_path / "out")
@@ -179,7 +177,6 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
 
 
 def test_images_without_labels(tmp_path):
-    """A dataset without labels gives images alone, one by one and in batches."""
     (tmp_path / "images").mkdir()
     noise().save(tmp_path / "images" / "1.png")
     options = {"task": "image_classification", "labels": "none", "split": "1,0,0"}
@@ -200,7 +197,6 @@ def test_pickles_and_texts(photos):
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):
-    """An image that cannot be decoded is an error with its shard and record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
     [shard] = (tmp_path / "out").glob("Split-train/*")
@@ -216,7 +212,6 @@ def test_a_size_of_any_integers_is_one_size(photos):
 
 
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
-    """A wrong argument, or records without images, is a usage error that names it."""
     source = recordgen.source(photos)
     wrong = {"resize": "random_crop", "method": "cubic", "dtype": "float64", "scale": "-1..1:uint8"}
     for name, value in {**wrong, "image_size": 0}.items():
@@ -233,7 +228,6 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
 
 @pytest.mark.parametrize("name", ["convert_and_load", "inspect"])
 def test_another_tools_function_is_answered_with_ours(name):
-    """The name of another tool's function is answered with ours."""
     with pytest.raises(AttributeError, match=r"recordgen\.(convert|source)\("):
         getattr(recordgen, name)
 
@@ -315,7 +309,6 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
     ],
 )
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
-    """A keyword of another tool is answered with ours, and each name in the answer exists."""
     monkeypatch.chdir(photos.parent)
     with pytest.raises(UsageError, match=ours) as error:
         call(recordgen.source(photos))

@@ -123,7 +123,6 @@ def test_the_same_bytes_with_every_numpy():
 
 
 def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
-    """The index is written with the lengths of few shards in memory at a time."""
     source = tmp_path / "texts.csv"
     source.write_text(TEXTS)
     monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)

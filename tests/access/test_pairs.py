@@ -80,7 +80,6 @@ def test_batches_are_those_of_load(converted, name, size):
 
 
 def test_every_task_is_compared():
-    """Each task that a reader has is compared with ``load``."""
     assert OWN.keys() <= TASKS.keys()
 
 
@@ -155,7 +154,6 @@ def test_declared_columns(tmp_path, change):
 
 
 def test_masks_are_not_decoded(tmp_path):
-    """A column of masks is refused as an image, and can be read as stored bytes."""
     frame = rows(tmp_path).rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
@@ -189,7 +187,6 @@ def compare_exactly(found, expected):
 
 
 def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
-    """Examples written from Python are read as texts if ``task`` says so."""
     data = [{"text": "Gut.", "class/label": 1}, {"text": "Schlecht.", "class/label": 0}]
     recordgen.write(data, tmp_path / "out")
     pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification")
@@ -197,7 +194,6 @@ def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
 
 
 def test_another_task_than_the_dataset_has_is_an_error(converted):
-    """A task other than the dataset's is a usage error that names the dataset's."""
     source = recordgen.source(converted("text_sentiment"))
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)
     with pytest.raises(UsageError, match="'text_sentiment'"):
@@ -217,7 +213,6 @@ def test_pairs_are_a_sequence(converted):
 
 
 def test_tokens_without_tags(tmp_path):
-    """A record with fewer tags than tokens is an error with its number and feature."""
     recordgen.write([{"tokens": ["a", "b"], "tags/label": [0]}], tmp_path / "out")
     with pytest.raises(RecordError, match="record 0: tags/label"):
         recordgen.source(tmp_path / "out").pairs(task="text_entities")[0]
@@ -236,7 +231,6 @@ def test_a_type_checker_knows_items(tmp_path):
 
 
 def test_pairs_need_neither_tensorflow_nor_arrow(converted):
-    """Pairs of every task are read without TensorFlow, Arrow, Beam and fsspec."""
     outputs = [str(converted(name)) for name in TASKS]
     code = (
         "import sys; from recordgen import source\n"

@@ -62,7 +62,6 @@ def test_examples_of_our_writer(values):
 @settings(max_examples=50)
 @given(EXAMPLES, st.data())
 def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
-    """A damaged record gives protobuf's values, or is refused where protobuf refuses it."""
     record = bytearray(b"".join(serialize_example(values)))
     at = data.draw(st.integers(0, len(record)))
     record[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
@@ -71,7 +70,6 @@ def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
 
 @given(st.binary(max_size=60))
 def test_any_bytes(data):
-    """Any bytes give protobuf's values, or are refused where protobuf refuses them."""
     assert parsed(data) == expected(data)
 
 
@@ -101,12 +99,10 @@ def feature(name, value):
     ],
 )
 def test_layouts_of_other_writers(data):
-    """Each layout that the wire format allows other writers gives protobuf's values."""
     assert parsed(data) == expected(data)
 
 
 def test_only_wanted_features():
-    """Only the requested features are parsed; one that a record lacks is no error."""
     record = b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]}))
     found = parse(record, {"b", "d"})
     assert list(found) == ["b"]
@@ -114,7 +110,6 @@ def test_only_wanted_features():
 
 
 def test_bytes_are_not_copied():
-    """Bytes of a record are views of it, not copies."""
     data = b"".join(serialize_example({"a": b"value"}))
     [view] = parse(data)["a"]
     assert (view.obj is data, view) == (True, b"value")

@@ -61,7 +61,6 @@ def test_batches_are_requested_together(bucket, proxy, out):
 
 
 def test_neighbours_are_one_request(bucket, proxy, out):
-    """Neighbouring records of a shard are one request."""
     source = recordgen.source(bucket)
     proxy.reset()
     assert numbers(source[10:190]) == numbers(recordgen.source(out)[10:190])
@@ -69,7 +68,6 @@ def test_neighbours_are_one_request(bucket, proxy, out):
 
 
 def test_transient_failures_are_retried(bucket, proxy, out):
-    """Records arrive despite errors, resets and cut answers of the store."""
     source = recordgen.source(bucket)
     proxy.spoil_first(1, 503, "reset", "cut", method="GET")
     assert numbers(source[::11]) == numbers(recordgen.source(out)[::11])
@@ -77,7 +75,6 @@ def test_transient_failures_are_retried(bucket, proxy, out):
 
 
 def test_threads_share_a_remote_source(bucket, out):
-    """Threads that share a remote source get the batches of a local one."""
     source = recordgen.source(bucket)
     found = [n for batch in source.batches(16, seed=1, threads=4) for n in batch["number"]]
     local = recordgen.source(out).batches(16, seed=1)
@@ -85,7 +82,6 @@ def test_threads_share_a_remote_source(bucket, out):
 
 
 def test_files_of_a_web_server_are_copied_once(out, tmp_path, monkeypatch):
-    """Shards on a web server are downloaded once, and read from the copy by later sources."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = []
 

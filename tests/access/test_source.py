@@ -151,7 +151,6 @@ def test_processes_read_each_example_once(out, method):
 
 
 def test_pickles_are_small(out):
-    """A pickled source is a few hundred bytes, whatever it holds, and reads the same records."""
     source = recordgen.source(out)
     data = pickle.dumps(source)
     assert len(data) < 250 + len(str(out))
@@ -161,7 +160,6 @@ def test_pickles_are_small(out):
 
 
 def test_a_worker_with_another_working_directory_finds_the_same_files(out, monkeypatch):
-    """A source of a relative path can be unpickled in another working directory."""
     monkeypatch.chdir(out.parent)
     source = recordgen.source("out")
     monkeypatch.chdir("/")
@@ -178,7 +176,6 @@ def test_the_text_of_a_source(out, tmp_path):
 
 
 def test_spans_are_read_one_after_the_other(out, tmp_path):
-    """Several outputs are read in the given order, as folders and as patterns."""
     rows = [{"number": 7, "values": np.ones(n, np.float32)} for n in range(5)]
     recordgen.write(rows, tmp_path / "more", compression="gzip")
     source = recordgen.source([out, tmp_path / "more"])
@@ -282,7 +279,6 @@ def spoil(index):
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
 def test_a_stale_index_names_the_command_that_writes_it(out, damage):
-    """A missing, changed or wrong index is an error with the command that writes it."""
     damage(out / "records.npy")
     with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
         recordgen.source(out)
@@ -324,7 +320,6 @@ def test_threads_read_more_shards_than_open_files(tmp_path):
 
 @pytest.mark.parametrize("part", ["content", "length"])
 def test_a_damaged_record_is_named_and_the_others_are_read(out, part):
-    """A damaged record is an error with its shard and number, and costs no other."""
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
     *_, last = RECORDS.read(str(shard))
@@ -344,7 +339,6 @@ def stored_around(output):
 
 
 def test_a_truncated_shard_is_named(out):
-    """A truncated shard is an error that names it, before any record is read."""
     shard = sorted(out.glob("Split-train/*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(RecordError, match=str(shard)):
@@ -352,7 +346,6 @@ def test_a_truncated_shard_is_named(out):
 
 
 def test_a_record_that_is_no_example(tmp_path):
-    """A record that is no Example is an error with its file and number."""
     with open(tmp_path / "a.tfrecord", "wb") as file:
         file.writelines(RECORDS.frame([b"no example"]))
     with pytest.raises(RecordError, match=r"a\.tfrecord: record 0:"):
@@ -368,7 +361,6 @@ def packed(tmp_path):
 
 
 def test_gzip_shards_are_inflated_once(packed, cache):
-    """A gzip shard is unpacked when first needed, and later sources read the copy."""
     source = recordgen.source(packed)
     assert not (cache / "copies").exists()  # nothing is inflated before it is needed
     assert numbers(source) == stored(packed)
@@ -413,7 +405,6 @@ def epoch(source, **options):
 
 
 def test_batches_are_shuffled_by_the_seed(out):
-    """A seed decides the order of batches, whatever the number of threads."""
     source = recordgen.source(out)
     first = epoch(source, seed=1)
     assert sorted(first) == list(range(100))
@@ -442,7 +433,6 @@ def test_workers_share_a_pass(out):
 
 
 def test_wrong_arguments(out):
-    """A wrong size, share, start or seed of batches is a usage error."""
     source = recordgen.source(out)
     for options in (
         *({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}),

@@ -85,7 +85,6 @@ def test_what_is_not_decoded_is_not_looked_at(source, options):
 
 
 def test_a_threshold_changes_the_findings(source):
-    """Only selected checks report, each with its given threshold."""
     codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=3,odd_ratio"))
     assert codes == {"long.png": {"ODD_RATIO"}}
 

@@ -266,7 +266,6 @@ def test_which_checks_run(lint, fail_on, codes):
 
 
 def test_a_level_fails_on_all_its_codes():
-    """``fail_on=warning`` includes each code of that level, also one that is off by default."""
     assert "TINY_BOX" in ConvertOptions(fail_on=("warning",)).selection.fatal
 
 

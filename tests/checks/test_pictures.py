@@ -73,7 +73,6 @@ def original():
     ],
 )
 def test_copies_have_close_hashes(original, change):
-    """A copy with another size, light, colour, sharpness or quality is recognised by its hash."""
     copy = facts_of(change(SCENE), quality=60)
     assert count_bits(original.perceptual_hash ^ copy.perceptual_hash)[0] <= 3
     assert are_alike(original.signature, copy.signature).tolist() == [True]
@@ -97,12 +96,10 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere():
 
 
 def test_signatures_are_averages_of_4_by_4():
-    """A signature's value is the mean of 4×4 pixels of the thumbnail."""
     assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
 
 
 def test_many_at_once_are_measured_as_one_by_one():
-    """Facts of a picture do not depend on the others in its batch."""
     thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
     for number, thumbnail in enumerate(thumbnails):
         for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
@@ -111,7 +108,6 @@ def test_many_at_once_are_measured_as_one_by_one():
 
 
 def test_no_picture_has_no_facts():
-    """An empty batch has empty facts of every kind."""
     assert {len(each) for each in measured(look_at([]))} == {0}
 
 
@@ -160,7 +156,6 @@ def test_crowds_are_told(original):
 
 
 def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
-    """The hash of a mirror image follows from the hash alone."""
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
     expected = perceptual_hashes(pixels[:, :, ::-1])
     assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
@@ -192,13 +187,11 @@ def test_one_colour_is_all_that_is_said(level):
     [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
 )
 def test_thresholds_are_not_beyond_themselves(code, at, beyond):
-    """A value at its threshold is no finding; one beyond it is."""
     facts = of_levels(RAMP + 4, sharpness=0.5)
     assert found(facts, **{code: at}) == {}
     assert list(found(facts, **{code: beyond})) == [code]
 
 
 def test_a_blurred_photo_is_found():
-    """By default, a blurred photo is a finding and a sharp one is not."""
     assert found(facts_of(SCENE)) == {}
     assert list(found(facts_of(SCENE.filter(ImageFilter.GaussianBlur(16))))) == ["BLURRED"]

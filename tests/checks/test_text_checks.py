@@ -100,7 +100,6 @@ def test_texts_are_grouped_without_comparing_all():
 
 
 def test_a_text_without_words_is_alone():
-    """A text with other pairs of words is alone; capitals and punctuation do not part texts."""
     assert group_texts(signatures_of(["a b", "b a", "A b."]), 0.9).tolist() == [0, 1, 0]
 
 

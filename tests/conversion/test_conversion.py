@@ -259,7 +259,6 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
 
 
 def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
-    """An empty import file is an error and leaves no file; an output that is a file is refused."""
     with pytest.raises(errors.NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
     assert os.listdir(tmp_path / "out") == []
@@ -268,7 +267,6 @@ def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
 
 
 def test_a_missing_import_file_is_named_and_nothing_is_written(tmp_path):
-    """A missing import file is an error that names it, and creates no folder."""
     with pytest.raises(errors.SourceError, match=r"none\*\.csv: "):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

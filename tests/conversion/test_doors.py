@@ -38,7 +38,6 @@ SPELLED = [
 
 @pytest.mark.parametrize(("text", "expected"), SPELLED)
 def test_spelling(text, expected):
-    """A message about flags has Python's spelling in Python, and is translated only once."""
     assert as_keywords(text) == expected
     assert as_keywords(expected) == expected
 
@@ -94,7 +93,6 @@ def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
 
 
 def test_rejects_keep_their_place_in_the_error(tmp_path):
-    """An error holds the rejected rows beside its message."""
     (tmp_path / "a.csv").write_text("a,b\n1\n2\n3,4\n")
     with pytest.raises(DataError) as caught:
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")

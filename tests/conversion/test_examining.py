@@ -133,7 +133,6 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
-    """Findings do not depend on the number of shards, buckets and batches."""
     options = make_options({"task": task, "lint": ("few_examples=1", "tiny=15")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
@@ -162,7 +161,6 @@ NUMBERS = st.integers(0, 2**31 - 1)
 
 @given(st.lists(st.tuples(NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS)))
 def test_findings_are_sorted_by_place_whatever_the_names(places):
-    """Findings are sorted by file and line, whatever characters the names hold."""
     keys = [sort_key(each) for each in sorted(places)]
     assert keys == sorted(keys)
     assert set("".join(keys)) <= set("0123456789abcdef ")

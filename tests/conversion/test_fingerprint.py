@@ -32,7 +32,6 @@ def replace_later(path, data):
 
 
 def test_same_files_same_fingerprint(data):
-    """Unchanged files have one fingerprint, which starts with the number of images."""
     assert fingerprint(data) == fingerprint(data)
     assert fingerprint(data).startswith("images:5,sha256:")
 
@@ -53,7 +52,6 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_each_change_counts(change, data):
-    """A change of content, size or presence gives another fingerprint, even within a second."""
     before = fingerprint(data)
     CHANGES[change](data)
     assert fingerprint(data) != before
@@ -63,7 +61,6 @@ def test_each_change_counts(change, data):
 
 
 def test_an_image_found_by_name_counts(data):
-    """An image that a row names without folder or suffix counts; an ambiguous one does not."""
     (data / "b.csv").write_text("image_id,label\n0,a\n1,a\n")
     options = ConvertOptions(image_root=str(data / "i"), confined=True)
 
@@ -79,20 +76,17 @@ def test_an_image_found_by_name_counts(data):
 
 
 def test_unnamed_files_do_not_count(data):
-    """Files that no row names do not change the fingerprint."""
     before = fingerprint(data)
     (data / "i/other.png").write_bytes(b"x")
     assert fingerprint(data) == before
 
 
 def test_a_missing_import_file_counts(data):
-    """Missing import files have fingerprints too, one per name."""
     assert fingerprint(data, "b.csv").startswith("images:0,")
     assert fingerprint(data, "b.csv") != fingerprint(data, "c.csv")
 
 
 def test_the_last_image_of_several_windows_counts(tmp_path):
-    """A change of any image changes the fingerprint, however many rows precede it."""
     rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     before = fingerprint(tmp_path)
@@ -102,7 +96,6 @@ def test_the_last_image_of_several_windows_counts(tmp_path):
 
 
 def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
-    """Versions of thousands of images in a bucket come from a few listings of their folder."""
     names = [f"a/{n:05}.jpg" for n in range(2000)]
     source = tmp_path / "labels.csv"
     source.write_text("".join(f"TRAIN,gs://bucket/{name},x\n" for name in reversed(names)))
@@ -113,7 +106,6 @@ def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
 
 
 def test_each_reason_for_no_version_has_its_own_word(tmp_path):
-    """Missing, a folder, forbidden, not allowed and unknown are different versions."""
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
@@ -132,7 +124,6 @@ def test_each_reason_for_no_version_has_its_own_word(tmp_path):
 
 
 def test_every_image_of_a_row_counts(data):
-    """A change of any image of a row with several changes the fingerprint."""
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
     files = [ImportFile(str(data / "pairs.csv"))]

@@ -21,5 +21,4 @@ def test_the_same_bytes_as_ever(case, tmp_path):
 
 
 def test_each_digest_has_a_case():
-    """Each golden digest belongs to a case, and each case has one."""
     assert EXPECTED.keys() == cases().keys()

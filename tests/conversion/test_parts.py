@@ -118,7 +118,6 @@ def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, mon
 
 
 def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
-    """``recordgen parts`` writes the bytes of ``convert``; a wrong order or part fails."""
     output = str(tmp_path / "out")
     options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
     assert cli.main(["parts", "plan", source, output, *options]) == 0
@@ -167,7 +166,6 @@ PLAN_DIES = {
 
 @pytest.mark.parametrize("death", PLAN_DIES.values(), ids=PLAN_DIES)
 def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
-    """A plan that dies at any step can be resumed, and gives the bytes of ``convert``."""
     output = tmp_path / "out"
     call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
     plan(source, output, resume=True)
@@ -184,7 +182,6 @@ COMMIT_DIES = {name: DEATHS[name] for name in DEATHS if name not in BEFORE} | {
 
 @pytest.mark.parametrize("name", COMMIT_DIES)
 def test_a_commit_that_dies_is_made_again(name, written, whole):
-    """A commit that dies at any step can be repeated, and looks finished only if it is."""
     call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
     is_complete = COMMIT_DIES[name].is_finished
     assert (written / "dataset.json").exists() == is_complete
@@ -212,7 +209,6 @@ def test_a_repeated_commit(written, source, whole, capsys):
 
 
 def test_a_repeated_part_changes_nothing(written):
-    """A part that is done touches no file when it is run again."""
     before = {path: path.stat().st_mtime_ns for path in written.rglob("*")}
     assert all(done.was_done for done in work_on_all(written))
     assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
@@ -234,7 +230,6 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
 
 
 def test_a_part_without_shards_needs_no_worker(source, tmp_path):
-    """A part beyond the number of shards is done from the start, and the commit needs none."""
     output = tmp_path / "out"
     planned = parts.plan(source, output, 5)
     assert planned.shards < planned.parts == 5
@@ -248,7 +243,6 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path):
 
 @pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])
 def test_a_part_that_is_not_there(part, planned, monkeypatch):
-    """A part that the plan lacks, or none at all, is a usage error."""
     monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
     with pytest.raises(UsageError):
         parts.work(planned, part)
@@ -256,27 +250,23 @@ def test_a_part_that_is_not_there(part, planned, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, -1, "3"])
 def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
-    """A number of parts that is not a positive whole number is a usage error that shows it."""
     with pytest.raises(UsageError, match=re.escape(repr(number))):
         parts.plan(source, tmp_path / "out", number)
 
 
 def test_without_a_plan_the_command_that_plans_is_named(tmp_path):
-    """Work and commit without a plan name the command that plans."""
     for function in (parts.commit, lambda output: parts.work(output, 0)):
         with pytest.raises(RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")
 
 
 def test_a_dataframe_has_no_parts(tmp_path):
-    """A DataFrame, which other machines cannot read, is refused."""
     frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
     with pytest.raises(UsageError, match="DataFrame"):
         parts.plan(frame, tmp_path / "out", 2)
 
 
 def test_an_unusable_source_has_no_plan(tmp_path):
-    """A source with too many rejects leaves its rejects and no plan."""
     source = tmp_path / "labels.csv"
     source.write_text("TRAIN,nowhere.jpg,cat\n")
     with pytest.raises(TooManyRejectsError):
@@ -285,7 +275,6 @@ def test_an_unusable_source_has_no_plan(tmp_path):
 
 
 def test_another_version_is_refused(written):
-    """A plan of another version is refused, with that version."""
     [path] = written.glob(f"{STAGING}/*/parts.json")
     values = json.loads(path.read_text())
     values["made_by"][0] = "0.0.1"
@@ -386,7 +375,6 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
 
 
 def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
-    """A plan goes on if its output is mounted under another path."""
     other = planned.rename(tmp_path / "elsewhere")
     finish(other, whole)
 
@@ -395,7 +383,6 @@ def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
 
 
 def test_another_run_does_not_remove_a_plan(planned, source, whole):
-    """Other runs refuse an output with an unfinished plan, even with ``overwrite``."""
     for more in ({}, {"overwrite": True}):
         with pytest.raises(OutputBusyError, match=f"^{planned}: "):
             recordgen.convert(source, planned, **SMALL, **more)
@@ -407,7 +394,6 @@ def test_another_run_does_not_remove_a_plan(planned, source, whole):
 
 
 def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
-    """``convert`` with ``resume`` keeps the finished shards of a plan."""
     shards = parts.work(planned, 0).shards
     result = recordgen.convert(source, planned, resume=True, **SMALL)
     assert result.kept_shards == shards
@@ -415,7 +401,6 @@ def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
 
 
 def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
-    """A plan with ``resume`` keeps the finished shards of a killed ``convert``."""
     output = tmp_path / "out"
     call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(output), **SMALL)
     plan(source, output, resume=True)
@@ -424,7 +409,6 @@ def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
 
 @pytest.mark.parametrize("name", ["worker", "commit"])
 def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
-    """A run refuses an output on which a living process works, and names the process."""
     staging = find_planned(str(planned))
     path = worker_lease(staging, 1) if name == "worker" else staging.lease
     with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
@@ -436,7 +420,6 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
 
 
 def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
-    """A process that lost its lease stops, and leaves the winner's lease in place."""
     path, winner = str(tmp_path / "run.json"), replace(lease.this_process(), host="elsewhere")
     with lease.held(path):
         lease.write_holder(path, winner)
@@ -446,7 +429,6 @@ def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
 
 
 def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
-    """A plan that overwrites leaves the old dataset unchanged until its commit."""
     output = tmp_path / "out"
     recordgen.convert(source, output, seed=4)
     before = tree_bytes(output)
@@ -477,7 +459,6 @@ def test_each_task_has_the_bytes_of_ever(name, tmp_path):
 
 @pytest.mark.parametrize("there", [True, False])
 def test_appending_in_parts(there, source, tmp_path):
-    """Appending in parts gives the bytes of appending at once, to a dataset or to nothing."""
     first = tmp_path / "first.csv"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     outputs = [tmp_path / name for name in ("out", "expected")]
@@ -489,7 +470,6 @@ def test_appending_in_parts(there, source, tmp_path):
 
 
 def test_appending_to_a_dataset_that_changes(source, tmp_path):
-    """A dataset that changes after the plan stops the commit, with the options to go on."""
     first, output = tmp_path / "first.csv", tmp_path / "out"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     recordgen.convert(str(first), output, **SMALL)
@@ -506,7 +486,6 @@ def test_appending_to_a_dataset_that_changes(source, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_plan_keeps_each_option(name):
-    """Each option survives the plan's file."""
     needed = {"resize": {"image_size": "8x8"}, "task": {"schema": OTHER_VALUES["schema"]}}
     value = OTHER_VALUES[name]
     given = {name: tuple(value) if isinstance(value, list) else value, **needed.get(name, {})}
@@ -530,7 +509,6 @@ def test_a_commit_checks_a_large_dataset_in_batches(examples, batches, tmp_path)
 
 
 def test_beam_plans_the_same(source, whole, tmp_path):
-    """A plan that Beam makes gives the same bytes."""
     output = tmp_path / "out"
     plan(source, output, beam_args=["--direct_num_workers=2"])
     finish(output, whole)

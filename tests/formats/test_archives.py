@@ -370,7 +370,6 @@ def test_a_document_that_grows_too_much_is_refused_unread(tmp_path):
 
 
 def test_a_damaged_document_names_archive_and_member(tmp_path):
-    """A damaged document in an archive is an error that names both."""
     write_files(tmp_path / "in", coco())
     zipped(tmp_path / "in", tmp_path / "a.zip")
     part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")
@@ -398,7 +397,6 @@ def test_files_of_programs_and_import_files(tmp_path):
 
 
 def test_a_folder_of_that_name_is_a_folder(tmp_path):
-    """A folder named like an archive is read as a folder; a packed tar is refused."""
     write_files(tmp_path / "photos.zip", by_label())
     assert recordgen.check(str(tmp_path / "photos.zip")).dataset.examples == 12
     shutil.make_archive(str(tmp_path / "b"), "gztar", tmp_path / "photos.zip")

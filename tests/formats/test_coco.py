@@ -172,7 +172,6 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("text", "words"), UNUSABLE)
 def test_documents_that_cannot_be_used_stop(text, words, outcome):
-    """A document that is damaged, of another kind or ambiguous stops the run, with its reason."""
     with pytest.raises(SourceError, match=words):
         outcome({"a.json": text}, "a.jpg", document="a.json")
 

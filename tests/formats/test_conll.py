@@ -57,14 +57,12 @@ SCHEMES = [
 
 @pytest.mark.parametrize(("tags", "expected"), SCHEMES)
 def test_schemes_of_tags(tags, expected, convert, tmp_path):
-    """Tags in IOB1, IOBES, BILOU and similar schemes become IOB2."""
     lines = map(" ".join, zip("abcd", tags.split(), strict=True))
     convert({"train.txt": "\n".join(lines) + "\n"}, "train.txt")
     assert tagged(tmp_path / "out") == {"a b c d": expected}
 
 
 def test_entities_that_begin_with_i_are_odd_only_in_iob2(convert):
-    """An entity that begins with I- is reported only in a file of IOB2."""
     assert convert({"train.txt": "a I-A\nb B-A\n\nc I-A\n"}, "train.txt").rows.adjusted == {}
     rows = convert({"train.txt": "d I-A\n\na B-A\n\nb I-A\n"}, "train.txt", overwrite=True).rows
     assert rows.adjusted == {"tags_begun": 1}
@@ -82,7 +80,6 @@ REJECTED = [
 
 @pytest.mark.parametrize(("sentence", "code"), REJECTED)
 def test_a_sentence_is_used_as_a_whole(sentence, code, tmp_path):
-    """A bad line rejects its sentence, with the sentence's first line, and no other."""
     good = "".join(f"{word} B-A\nO O\n\n" for word in "abcdefghijklm")
     found = Reading(
         write_files(tmp_path, {"train.txt": f"{good}{sentence}\n\nz O\n"}) / "train.txt"
@@ -103,12 +100,10 @@ OTHERS = [
 
 @pytest.mark.parametrize("files", OTHERS)
 def test_other_files_are_not_taken(files, tmp_path):
-    """Plain texts, pairs of files of sentences, and tags without an entity are not CoNLL."""
     assert Conll().detect(Listing.of(f"{write_files(tmp_path, files)}/")) is None
 
 
 def test_a_file_of_another_name_says_the_option(convert):
-    """Tags in a file of another suffix stop with the option that reads them."""
     files = {"a.csv": "a B-A\nb O\n"}
     with pytest.raises(SourceError, match="conll"):
         convert(files, "a.csv")
@@ -153,7 +148,6 @@ def test_other_forms_of_tags_stop(lines, options, convert):
 
 @pytest.mark.parametrize("columns", ["text=1", "text=word,label=2", "text=0,label=1", "path=1"])
 def test_columns_of_tokens_and_tags_are_two_numbers(columns, convert):
-    """``columns`` of a CoNLL file takes the numbers of a token and of a tag, and no others."""
     with pytest.raises(UsageError):
         convert({"train.txt": "Anna B-PER\n"}, "train.txt", format="conll", columns=columns)
 
@@ -166,7 +160,6 @@ def test_a_number_sign_is_a_token_in_given_columns(convert, tmp_path):
 
 
 def test_files_without_a_suffix(convert, tmp_path):
-    """Files named after splits are read without a suffix."""
     files = {"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"}
     convert(files)
     found = [tagged(tmp_path / "out", split) for split in ("train", "eval", "test")]

@@ -114,7 +114,6 @@ PROPOSED = {
 
 @pytest.mark.parametrize(("text", "columns"), PROPOSED.items(), ids=PROPOSED.values())
 def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
-    """A table that fits no definition stops with the columns that would read it."""
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(NotUnderstoodError) as caught:
@@ -262,13 +261,11 @@ def test_key_paths(text, keys):
 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_cause_no_error(data):
-    """Any bytes can be examined for a foreign format without an error."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)
 
 
 def test_a_word_among_the_numbers_of_boxes_is_advice_for_the_others():
-    """One word among the corners of boxes does not hide the columns of the corners."""
     rows = [["a.jpg", "cat", corner, ".1", ".5", ".5"] for corner in (".1", ".2", ".3", "cat")]
     found = propose([*"123456"], rows, "x.csv", header="no")
     assert "xmin=3" in found["columns"]

@@ -78,7 +78,6 @@ READ = [
     ("document", "boxes", "adjusted"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
 def test_boxes(document, boxes, adjusted, outcome):
-    """Regions of each shape become boxes; disagreements, rotations and cuts are counted."""
     found = outcome(project(document), "a.png", "b.png")
     assert (found.task, found.rejects) == ("object_detection", [])
     assert found.images == {"a.png": boxes, "b.png": CAT}
@@ -98,7 +97,6 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("address", "place"), ADDRESSES)
 def test_addresses(address, place, outcome):
-    """Addresses of uploads, local files and other systems are found among the images."""
     found = outcome(project(task([region()], image=address)), place, "b.png")
     assert found.images == {place: CAT, "b.png": CAT}
 
@@ -161,7 +159,6 @@ CHOICES = [
 
 @pytest.mark.parametrize(("answers", "name"), CHOICES)
 def test_choices_are_labels(answers, name, outcome):
-    """Choices are labels of the whole image; several in one image make the task multi-label."""
     images = ["train/a.png", "train/b.png"]
     tasks = [
         task([choices(*labels)], image=image[6:])

@@ -197,6 +197,5 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_a_video_a_cut_document_and_a_doctype_are_errors_with_the_path(text, words, outcome):
-    """A video, a cut document and a DOCTYPE stop the run, with the path."""
     with pytest.raises(SourceError, match=rf"annotations\.xml.*{words}"):
         outcome({"annotations.xml": text}, document="annotations.xml")

@@ -172,6 +172,5 @@ def test_no_evidence_of_the_given_format(tmp_path):
     ],
 )
 def test_an_incomplete_declaration_names_what_is_wrong(found, words):
-    """A plug-in of a wrong type, name or shape is an error that says what it lacks."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

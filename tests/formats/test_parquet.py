@@ -127,7 +127,6 @@ def test_boxes(kind, values, feature, folder):
 
 
 def test_images_of_several_labels(folder):
-    """A list of class numbers makes the task multi-label, with the names of the classes."""
     features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
     columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
     write(folder, "a.parquet", columns, features=features)
@@ -213,7 +212,6 @@ REFUSED = {
 
 @pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
 def test_unclear_columns_are_named(columns, named, folder):
-    """Columns that leave image or label unclear stop the run, and are named."""
     write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.parquet")
@@ -221,7 +219,6 @@ def test_unclear_columns_are_named(columns, named, folder):
 
 @pytest.mark.parametrize("cut", [1, 8, 300])
 def test_a_cut_file_is_named(cut, folder):
-    """A truncated Parquet file stops the run, and is named."""
     write(folder, "a.parquet", {"image": images(*range(9)), "label": (pa.int64(), [0] * 9)})
     path = folder / "in/a.parquet"
     path.write_bytes(path.read_bytes()[:-cut])
@@ -231,7 +228,6 @@ def test_a_cut_file_is_named(cut, folder):
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
-    """A damaged page costs the rows of its row group, in one reject that names it."""
     write(
         folder,
         "a.parquet",

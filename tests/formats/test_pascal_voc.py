@@ -79,7 +79,6 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "words"), BAD)
 def test_a_bad_document_rejects_its_image(text, words, outcome):
-    """A document that cannot be read rejects its image with the reason, and no other."""
     found = outcome({"a.xml": text, "b.xml": CAT}, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert words in found.rejects[0].message

@@ -24,7 +24,6 @@ from tests.opened import opened
 def test_an_import_file_is_opened_once_before_the_conversion(
     name: str, text: str, tmp_path: Path
 ) -> None:
-    """Detection and preview open an import file once, and keep none of its lines."""
     (tmp_path / name).write_text(text)
     with opened() as paths:
         source, _ = open_source(tmp_path / name, ConvertOptions())

@@ -118,7 +118,6 @@ def test_tfds_boxes(folder):
 
 
 def test_tfds_labels(folder):
-    """TensorFlow Datasets' records get their class names; features without a role are reported."""
     tfds(folder, image="Image", mask="Image", label="ClassLabel", id="Text")
     (folder / "in/label.labels.txt").write_text("cat\ndog\n")
     records = [{"image": image(at), "mask": image(at), "label": at % 2} for at in range(4)]
@@ -169,7 +168,6 @@ def test_a_bad_record_is_a_reject_with_its_place(name, trapped):
 
 
 def test_a_record_after_a_damaged_one_is_found(folder):
-    """A damaged record is one reject, and the record after it is read."""
     whole = framed(GOOD)
     damaged = whole[:100] + b"x" + whole[101:]
     (folder / "in/a.tfrecord").write_bytes(damaged + whole)
@@ -183,14 +181,12 @@ def test_a_record_after_a_damaged_one_is_found(folder):
     ids=["no image", "no label"],
 )
 def test_unknown_features_are_listed(record, named, folder):
-    """Records without a known image or label stop the run with the names of their features."""
     write(folder, "a.tfrecord", record)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.tfrecord")
 
 
 def test_a_box_with_an_empty_text_has_no_class(folder):
-    """A box with an empty class text rejects its record."""
     said = {"image/object/class/text": [b""], "image/object/class/label": [0]}
     boxes = {"image/encoded": image(), **BOX, **said}
     write(folder, "a.tfrecord", boxes, {"image/encoded": image(1)})
@@ -205,7 +201,6 @@ def test_no_memory_for_an_announced_length(folder):
 
 
 def test_packed_files_are_refused(folder):
-    """A compressed TFRecord file is refused."""
     (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
     with pytest.raises(SourceError):
         converted(folder, source=folder / "in/a.tfrecord")

@@ -135,7 +135,6 @@ READ = [
     ("files", "name", "labels"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
 def test_it_is_read(files, name, labels, outcome):
-    """A usual deviation from a format is read with the right boxes and no reject."""
     found = outcome(files, name)
     assert (found.images, found.rejects) == ({name: labels}, [])
 
@@ -160,7 +159,6 @@ COUNTED = [
     ("files", "code", "count"), [each[1:] for each in COUNTED], ids=[each[0] for each in COUNTED]
 )
 def test_it_is_counted(files, code, count, outcome):
-    """A usual deviation that changes a box or loses a shape is counted under its code."""
     assert outcome(files, "a.jpg").adjusted[code] == count
 
 
@@ -246,7 +244,6 @@ def test_crowds_beside_other_class_labels(outcome):
 
 
 def test_keypoints_without_names_have_numbers(outcome):
-    """Keypoints without names are numbered, and shorter lists are padded as not labelled."""
     boxes = [box(at, 2, *SIDES, keypoints=[4, 5, 2, 8, 10, 1][: 6 // at]) for at in (1, 2)]
     document = coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)
     found = outcome({"a.json": document}, "a.jpg", "b.jpg")
@@ -297,14 +294,12 @@ REJECTED = [
 
 @pytest.mark.parametrize("files", [it[1] for it in REJECTED], ids=[it[0] for it in REJECTED])
 def test_it_is_rejected(files, outcome):
-    """An annotation that is unusable in its format rejects its image, and no other."""
     found = outcome(files, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert [*found.images] == ["b.jpg"]
 
 
 def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
-    """Names that are no UTF-8 are shown with escapes, and end no run."""
     make_pictures("images/a.jpg", "images/\udcff.jpg")
     files = {"labelTxt/a.txt": DOTA, "labelTxt/\udcfe.txt": DOTA}
     result = recordgen.check(write_files(tmp_path / "in", files), max_reject_fraction=1)
@@ -313,7 +308,6 @@ def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
 
 
 def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
-    """An image whose size differs from its document's is rejected."""
     make_pictures("a.jpg", "b.jpg")
     images = image(1, "a.jpg", width=20, height=40), image(2, "b.jpg")
     result = recordgen.check(write_files(tmp_path / "in", {"x.json": coco(*images)}))
@@ -339,13 +333,11 @@ STOPS = [
 
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
 def test_an_unclear_form_stops_the_run(files, outcome):
-    """A source that may mean two things stops the run."""
     with pytest.raises((SourceError, UsageError)):
         outcome(files, "a.jpg")
 
 
 def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_so(outcome):
-    """A CSV beside a format matters only if it names images and no format is given."""
     outcome({"metadata.jsonl": METADATA, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
     found = outcome({"labels.csv": "a.jpg,dog\n"}, format="hugging_face")
     assert found.images == {"a.jpg": ["cat"]}
@@ -445,7 +437,6 @@ def test_classes_beside_the_labels_of_each_split(folders, outcome):
 
 
 def test_a_column_of_metadata_names_splits(outcome):
-    """A column of a metadata file names the splits of its images."""
     text = "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"
     found = outcome({"metadata.csv": text}, "a.jpg", "b.jpg")
     assert found.splits == {"a.jpg": "train", "b.jpg": "test"}
@@ -490,7 +481,6 @@ def test_a_stray_classes_txt_is_no_evidence(outcome):
 
 
 def test_trainval_counts_without_train_and_val(outcome):
-    """``trainval.txt`` gives the split train if there are no lists of its parts."""
     files = {f"Annotations/{name}.xml": voc(f"{name}.jpg", ("cat", "4 5 8 10")) for name in "ab"}
     lists = {"ImageSets/Main/trainval.txt": "a\n", "ImageSets/Main/test.txt": "b\n"}
     splits = {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "test"}
@@ -498,7 +488,6 @@ def test_trainval_counts_without_train_and_val(outcome):
 
 
 def test_categories_of_one_name_are_merged(outcome):
-    """Categories whose names differ in blanks only are one class, and are reported."""
     names = [*CATEGORIES, {"id": 95, "name": " cat "}]
     boxes = [box(1, 2, *SIDES), box(1, 95, 0, 0, 4, 5)]
     found = outcome({"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)}, "a.jpg")

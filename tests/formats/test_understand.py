@@ -284,7 +284,6 @@ def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tm
 
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
 def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
-    """A given task gets a proposal for that task only, or none."""
     assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
 
 

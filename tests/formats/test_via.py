@@ -103,7 +103,6 @@ READ = [
 
 @pytest.mark.parametrize(("regions", "boxes", "adjusted"), READ)
 def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
-    """Each closed shape becomes a box, and the attribute with the class gives its label."""
     found = outcome(document(*regions), "a.png", "b.png")
     assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
     assert (found.adjusted, found.rejects) == (adjusted, [])
@@ -154,7 +153,6 @@ def test_an_image_that_is_not_there(outcome):
 
 
 def test_the_only_attribute_may_have_any_name(outcome):
-    """A single attribute is the class, whatever its name."""
     text = as_export([image("a.png", region(animal="cat"))])
     assert outcome({"via.json": text}, "a.png").images == {"a.png": [("cat", BOX)]}
 

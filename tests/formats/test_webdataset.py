@@ -262,7 +262,6 @@ def test_keywords_and_empty_headers_take_linear_time(tmp_path):
     "text", [b"a dog that runs over a green field", b'{"caption": "x", "label": 1.5}']
 )
 def test_captions_are_no_labels(text, folder):
-    """A caption beside an image is no label, and stops the run."""
     suffix = "json" if text.startswith(b"{") else "txt"
     data = member("a.jpg", image()) + member(f"a.{suffix}", text)
     (folder / "in/a.tar").write_bytes(data + END)
@@ -271,6 +270,5 @@ def test_captions_are_no_labels(text, folder):
 
 
 def test_not_over_http(folder):
-    """A tar on a web server is refused."""
     with pytest.raises(SourceError):
         recordgen.plan("https://example.invalid/a.tar")

@@ -22,7 +22,6 @@ CONTAINERS = {"parquet", "tfrecord", "webdataset"}
 
 
 def test_every_format_of_boxes_is_written_here():
-    """Each format that reads boxes is compared with the others."""
     found = {name: FORMATS[name] for name in OWN_FORMATS}
     boxes = {
         name
@@ -33,7 +32,6 @@ def test_every_format_of_boxes_is_written_here():
 
 
 def test_a_row_of_images_loads_no_other_format(tmp_path):
-    """A CSV of images imports no module of a format that it cannot be."""
     (tmp_path / "a.csv").write_text("TRAIN,a.jpg,cat\n")
     code = (
         "import sys; from recordgen.formats.source import open_source;"

@@ -135,7 +135,6 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_what_stops_a_run(text, words, outcome):
-    """A data.yaml that is contradictory, hostile or points nowhere stops the run."""
     with pytest.raises(SourceError, match=words):
         outcome({"data.yaml": text, "labels/a.txt": WHOLE}, "images/a.jpg")
 

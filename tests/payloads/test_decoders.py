@@ -89,7 +89,6 @@ def under_a_limit(examples):
 
 
 def test_jpegs_that_no_decoder_may_see():
-    """A hostile JPEG gets its code from every door that decodes, before a decoder sees it."""
     found = under_a_limit("JPEGS")
     assert found.keys() == hostile.JPEGS.keys()
     for name, (make, code) in hostile.JPEGS.items():
@@ -100,7 +99,6 @@ def test_jpegs_that_no_decoder_may_see():
 
 
 def test_costly_files_are_refused_or_read_in_little_memory():
-    """A costly file is refused with its code or read within 300 MB, and never ends the process."""
     found = under_a_limit("BOMBS")
     assert {name: codes["decode"] for name, codes in found.items()} == {
         name: code for name, (_, code) in hostile.BOMBS.items()
@@ -108,7 +106,6 @@ def test_costly_files_are_refused_or_read_in_little_memory():
 
 
 def test_every_call_of_a_decoder_reads_the_header_first():
-    """Decoders are called only in modules that first compare an image's header with the limits."""
     package = COMPONENTS / "recordgen"
     found = {name: set() for name in CALLERS}
     for path in package.rglob("*.py"):
@@ -167,7 +164,6 @@ def work(data):
 
 @pytest.mark.parametrize("name", [*DROPPED, *KEPT])
 def test_twice_the_parts_take_twice_the_work(name):
-    """The work and the memory of a check grow linearly with the parts of a file."""
     make, count = {**DROPPED, **KEPT}[name], 60
     with suppress(PayloadError):
         check_image(make(1), payload_settings())  # Pillow loads its plug-ins
@@ -189,7 +185,6 @@ FURTHER = {
 
 @pytest.mark.parametrize("name", sorted({*images(), *FURTHER} - {"ico"}))
 def test_what_is_left_decodes_to_the_same_pixels(name):
-    """A file without its dropped parts has the same mode, size and pixels."""
     data = {**images(), **FURTHER}[name]
     whole, left = Image.open(io.BytesIO(data)), open_image(file_header(data))
     assert (left.format, left.mode, left.size) == (whole.format, whole.mode, whole.size)
@@ -218,7 +213,6 @@ def test_orientations():
 
 
 def test_only_exif_turns_an_image():
-    """An orientation in XMP turns no image and changes no byte."""
     xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
     files = (
         hostile.jpeg_of_segments(1, 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp),
@@ -233,7 +227,6 @@ def test_only_exif_turns_an_image():
 
 @pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
 def test_tiffs_are_turned_once(compression):
-    """A turned TIFF is stored upright, whether or not libtiff unpacks it."""
     picture = noise(20, 12)
     data = encoded(picture, "TIFF", compression=compression, tiffinfo={0x0112: 6})
     stored = check_image(data, payload_settings())
@@ -243,7 +236,6 @@ def test_tiffs_are_turned_once(compression):
 
 
 def test_the_estimated_time_counts_tiles_and_scans():
-    """The estimated time of a TIFF grows with its tiles and scans, even if its memory does not."""
     tiles = [
         prepare(hostile.tiff_of_tiles(800, 400, 800, count), payload_settings())
         for count in (2, 90_000)
@@ -260,7 +252,6 @@ def test_the_estimated_time_counts_tiles_and_scans():
 
 
 def test_a_file_with_two_sizes_is_not_decoded(monkeypatch):
-    """A file whose header gives two sizes is refused, with both, before it is decoded."""
     second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
     with pytest.raises(PayloadError, match="20×12, and 900×900"):
         check_image(hostile.png_of(second), payload_settings(check="header"))
@@ -281,12 +272,10 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_pictures_without_pixels_are_refused_before_opening(name):
-    """A picture with a side of 0 is refused as corrupt before it is opened."""
     assert refusal(EMPTY[name], partial(draw_boxes, boxes=())) == "corrupt"
 
 
 def test_an_icon_decodes_its_largest_image_only():
-    """An icon is its largest entry; the pixels of the other entries do not count."""
     entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
     at, head, body = 6 + 16 * 3, b"", b""
     for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:
@@ -299,7 +288,6 @@ def test_an_icon_decodes_its_largest_image_only():
 
 
 def test_several_scans_keep_all_coefficients():
-    """A JPEG in several scans counts with the memory of all its coefficients."""
     photo = encoded(noise(64, 64), "JPEG", subsampling=0)
     start = photo.index(b"\xff\xda")
     one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
@@ -309,7 +297,6 @@ def test_several_scans_keep_all_coefficients():
 
 
 def test_fill_bytes_are_counted():
-    """Fill bytes between segments count as parts, and too many are refused."""
     few, many = (
         hostile.JPEG[:2] + b"\xff" * count + hostile.JPEG[2:]
         for count in (MAX_SEGMENTS // 2, MAX_SEGMENTS)
@@ -319,7 +306,6 @@ def test_fill_bytes_are_counted():
 
 
 def test_the_first_picture_of_a_file_is_the_jpeg():
-    """A JPEG with further pictures behind it is stored byte for byte, and read as its first."""
     data = encoded(_PICTURE, "MPO", save_all=True, append_images=[_OTHER])
     assert check_image(data, payload_settings()).data == data
     assert open_image(file_header(data)).tobytes() == Image.open(io.BytesIO(data)).tobytes()

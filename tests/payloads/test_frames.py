@@ -19,7 +19,6 @@ PICTURES = [noise(20, 12, seed=seed) for seed in range(3)]
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["TIFF", "GIF", "PNG", "WEBP"])
 def test_pictures_are_counted_and_the_first_is_stored(kind, count):
-    """The first picture of a file is stored, and the number of all is known."""
     data = encoded(PICTURES[0], kind, save_all=True, append_images=PICTURES[1:count])
     stored = check_image(data, OPTIONS)
     assert stored.frames == count
@@ -32,7 +31,6 @@ def test_pictures_are_counted_and_the_first_is_stored(kind, count):
 
 @pytest.mark.parametrize("kind", ["JPEG", "BMP", "ICO"])
 def test_formats_of_one_picture_are_not_counted(kind):
-    """A format that holds one picture has no count of frames."""
     assert check_image(encoded(noise(48, 48), kind), OPTIONS).frames is None
 
 
@@ -50,7 +48,6 @@ def directories(*numbers, order="<", next_of_last=0):
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_copies_and_masks_are_no_pages(order):
-    """A TIFF's thumbnails and masks are no pages, in both byte orders."""
     page, size = {}, {256: 20, 257: 12}
     for other, count in (
         ({254: 0, **size}, 2),
@@ -85,6 +82,5 @@ def test_damaged_lists_of_pages():
     ],
 )
 def test_a_damaged_count_of_frames_is_ignored(body, count):
-    """A count of frames that an animated PNG cannot have means one picture."""
     plain = encoded(PICTURES[0], "PNG")
     assert check_image(plain[:33] + chunk(b"acTL", body) + plain[33:], OPTIONS).frames == count

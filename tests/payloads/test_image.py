@@ -92,7 +92,6 @@ def as_trained(data):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_trainer_sees_what_a_person_sees(name):
-    """Each kind of file trains on the pixels that a viewer shows: upright, on white, in 8 bits."""
     data, kind, reason, tolerance = KINDS[name]
     stored = check_image(data, OPTIONS)
     assert (stored.format, stored.reencoded) == (kind, reason)
@@ -105,7 +104,6 @@ def test_trainer_sees_what_a_person_sees(name):
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("check", ["decode", "header"])
 def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
-    """``image_size=32max`` makes the longer side 32 pixels and keeps shape and content."""
     data = KINDS[name][0]
     stored = check_image(data, payload_settings(image_size="32max", check=check))
     height, width, _ = as_seen(data).shape
@@ -121,7 +119,6 @@ def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
 def test_downscaling_takes_the_best_filter(mode, size):
-    """Images are reduced with Lanczos; a JPEG is first decoded at the nearest larger scale."""
     image, options = noise(*size).convert(mode), payload_settings(image_size="50max")
     scale = 50 / max(size)
     target = tuple(max(1, round(side * scale)) for side in size)
@@ -221,7 +218,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_damaged_image_is_refused_with_its_code_and_prints_nothing(name, capfd):
-    """A damaged image is refused with the code of its damage; decoders print nothing."""
     data, code = REFUSED[name]
     assert refusal(data) == code
     assert capfd.readouterr() == ("", "")
@@ -257,7 +253,6 @@ def test_a_reencoded_image_is_decoded_whatever_the_check(data, options, kind):
 
 
 def test_broken_exif_turns_nothing():
-    """Exif that cannot be read neither turns an image nor refuses it."""
     broken = chunk(b"eXIf", b"garbage, no TIFF header")
     data = encoded(BASE, "PNG")
     stored = check_image(data[:33] + broken + data[33:], OPTIONS)
@@ -267,7 +262,6 @@ def test_broken_exif_turns_nothing():
 
 
 def test_an_image_above_a_limit_is_refused_with_the_option():
-    """An image at a limit is stored; one above it is refused with the option to raise it."""
     most = payload_settings(limit=f"mb={len(PHOTO) / 1e6},pixels=30000")
     assert check_image(PHOTO, most).data == PHOTO
     assert check_image(PNG, payload_settings(limit="pixels=30000")).data == PNG
@@ -294,7 +288,6 @@ def test_the_longest_side(kind):
 
 
 def test_pillows_own_limit():
-    """Pillow's own limit on pixels is a reject too, and does not apply when nothing is decoded."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
     assert refusal(data, limit=f"pixels={10**9}") == "too_many_pixels"
@@ -318,7 +311,6 @@ UNREAD = [
 
 @pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
 def test_check_none_reads_headers(data, found):
-    """Without a check a file keeps its bytes; its format and size are those of its header."""
     assert check_image(data, payload_settings(check="none")) == CheckedImage(data, *found)
 
 
@@ -365,7 +357,6 @@ SEGMENTS = [
 
 @pytest.mark.parametrize(("between", "turns"), SEGMENTS, ids=range(len(SEGMENTS)))
 def test_exif_turns_an_image_wherever_it_stands(between, turns):
-    """The orientation is found in any Exif segment before the scan, as Pillow finds it."""
     data = encoded(BASE, "JPEG")
     data = data[:2] + between + data[2:]
     stored = check_image(data, OPTIONS)

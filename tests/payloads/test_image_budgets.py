@@ -57,14 +57,12 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_more_than_allowed_is_refused_before_decoding(name):
-    """An image is refused from the first part above its limit, and accepted at the limit."""
     small, large = PARTS[name]
     assert check_image(small, OPTIONS).height
     assert refusal(large)[0] == "too_many_parts"
 
 
 def test_scans_are_counted_where_they_are():
-    """Bytes like a scan's marker in comments or behind the image count as no scan."""
     text = b"\xff\xfe" + struct.pack(">H", 2 + 600) + b"\xff\xda" * 300
     start = PROGRESSIVE.index(b"\xff\xda")
     for data in (
@@ -91,7 +89,6 @@ def test_strips_and_tiles_are_counted_in_both_byte_orders(order, tag):
 
 
 def test_the_sizes_of_an_icons_images_count():
-    """The limits on pixels and parts apply to the image that an icon holds."""
     png = encoded(noise(300, 200), "PNG")
     few = payload_settings(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
@@ -114,7 +111,6 @@ def test_memory_of_the_encoder(data, size, pixels):
 
 
 def test_threads_together_hold_at_most_the_budget():
-    """Threads wait for memory; an image larger than the whole budget is decoded alone."""
     budget, most = MemoryBudget(), 100
     inside, leave = threading.Event(), threading.Event()
     order = []
@@ -144,7 +140,6 @@ def test_threads_together_hold_at_most_the_budget():
 
 
 def test_default_budget():
-    """The memory budget is at least 256 MB, at most half of the memory, and can be set."""
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
     assert payload_settings().limit.memory_bytes is None
     assert payload_settings(limit="memory=1.5").limit.memory_bytes == 1_500_000
@@ -162,7 +157,6 @@ def test_the_result_of_another_process_is_the_same():
 
 
 def test_a_slow_decoder_is_killed():
-    """An image that takes longer than the limit is refused with the option that raises it."""
     code, message = refusal(bombs.of_one_colour("WEBP", "RGB", 2500), SLOW)
     assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
@@ -177,7 +171,6 @@ def killed_by(signal, tmp_path, monkeypatch, name="python"):
 
 @pytest.mark.parametrize("signal", ["SEGV", "ABRT", "TRAP"])
 def test_a_decoder_that_crashes_ends_neither_the_run_nor_the_worker(signal, tmp_path, monkeypatch):
-    """A decoder's crash is a corrupt image, named with the signal, and ends no run."""
     killed_by(signal, tmp_path, monkeypatch)
     with pytest.raises(PayloadError, match=f"SIG{signal}") as caught:
         check_apart(JPEG, OPTIONS)
@@ -210,8 +203,6 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
     ],
 )
 def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
-    """An image for which memory ends at any step is a reject with the remedy."""
-
     def starve(*_):
         raise MemoryError
 
@@ -222,7 +213,6 @@ def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
 
 
 def test_each_row_is_flattened_once():
-    """Flattening on white in strips of any height gives the pixels of the whole image."""
     glass = noise(9, 10)
     glass.putalpha(noise(9, 10, seed=1).convert("L"))
     white = Image.new("RGBA", glass.size, "white")

@@ -53,7 +53,6 @@ def copies(file):
 
 
 def test_threads_unpack_each_row_group_once(file, parts, monkeypatch):
-    """Threads share one unpacked copy of a row group; a changed file gets another."""
     opened = []
     read = pq.ParquetFile
     monkeypatch.setattr(pq, "ParquetFile", lambda *a, **more: opened.append(1) or read(*a, **more))
@@ -84,7 +83,6 @@ def test_the_footer_is_read_once_for_all_row_groups(file, parts, monkeypatch):
 
 
 def test_the_least_used_copies_make_room(file, parts, monkeypatch):
-    """Unpacked copies never exceed the limit on disk, and values stay right."""
     limit = 2 * 10 * len(VALUES[0])
     monkeypatch.setattr(parquet_values, "CACHE_BYTES", limit)
     for at in (0, 10, 20, 30, 0, 35, 15):
@@ -110,7 +108,6 @@ child.join()
 
 
 def test_processes_share_copies_and_remove_their_own(file, parts, monkeypatch):
-    """A process reuses the copies of others, removes its own, and those of killed processes."""
     assert read_value(parts[0], "1", ANY_REQUEST) == VALUES[0]
     [mine] = (file.parent / "temporary").glob("*/*")
     old = mine.with_name("old")

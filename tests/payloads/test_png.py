@@ -65,7 +65,6 @@ def data_bytes(width, height, bits, interlace):
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_png_needs_all_of_its_pixel_data(colour, interlace):
-    """A PNG of any depth, colour and interlacing is truncated if one byte of pixels is missing."""
     samples, depths = COLOURS[colour]
     palette = chunk(b"PLTE", bytes(6)) if colour == 3 else b""
     sizes = [*itertools.product(range(1, 10), repeat=2), (40, 3), (3, 40)]
@@ -80,7 +79,6 @@ def test_a_png_needs_all_of_its_pixel_data(colour, interlace):
 
 
 def test_pixel_data_may_continue_in_the_next_chunk():
-    """Pixel data may be split over chunks anywhere; bytes behind their end are ignored."""
     stream = zlib.compress(bytes(range(256)) * 12000)  # more than is inflated in one piece
     parts = [chunk(b"IDAT", stream[at : at + 1000]) for at in range(0, len(stream), 1000)]
     check_png(png(header(3071, 1000), *parts))
@@ -99,7 +97,6 @@ def window(stream, bits):
 
 
 def test_a_small_window_is_accepted_and_a_reference_before_it_refused():
-    """A zlib window is accepted as libpng does: small ones, but no reference before their start."""
     noise = random.Random(0).randbytes(299)
     rows = b"".join(b"\0" + noise for _ in range(4))  # each row repeats the one 300 bytes before
     stream = zlib.compress(rows)
@@ -150,7 +147,6 @@ STRUCTURES = by_name(truncated=TRUNCATED, corrupt=CORRUPT)
 
 
 def test_structures_that_libpng_accepts():
-    """Texts anywhere and excess pixel data are accepted, as in TensorFlow."""
     for data in (
         png(header(), TEXT, pixels(8), TEXT),
         png(header(), pixels(12)),
@@ -161,7 +157,6 @@ def test_structures_that_libpng_accepts():
 
 
 def test_too_many_pixel_data():
-    """Some excess pixel data is accepted; very much of it is refused."""
     check_png(png(header(), pixels(1_000_000)))
     with pytest.raises(PayloadError):
         check_png(png(header(), pixels(3_000_000)))
@@ -202,14 +197,12 @@ REFUSED = STRUCTURES | by_name(
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_png_that_libpng_refuses_is_refused_with_its_code(name):
-    """A PNG that TensorFlow would refuse in training is refused with its code in conversion."""
     data, code = REFUSED[name]
     assert name not in STRUCTURES or not is_read(data)
     assert refusal(data, check_png) == code
 
 
 def test_palettes_and_unknown_chunks_are_accepted():
-    """Palettes of any valid size, unknown optional chunks and bytes behind the end are accepted."""
     for size, colour, length in ((3, 3, 8), (768, 3, 8), (6, 2, 20), (768, 6, 26)):
         check_png(png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(length)))
     check_png(png(header(), chunk(b"teSt", b"x"), pixels(8), chunk(b"tEXt")) + b"behind the end")

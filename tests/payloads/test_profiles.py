@@ -70,7 +70,6 @@ PROFILES = [
 
 @pytest.mark.parametrize(("data", "name"), PROFILES, ids=range(len(PROFILES)))
 def test_known_profiles_have_names_and_srgb_has_none(data, name):
-    """A profile is named by its primaries or colour model; sRGB and unreadable ones are not."""
     assert profile_colours(data) == name
     assert profile_colours(data + bytes(30_000)) == name  # too large to be remembered
 
@@ -79,13 +78,11 @@ P3 = rgb(PRIMARIES["Display P3"])
 
 
 def test_truncated_profiles_are_ignored():
-    """A truncated profile has no name, wherever it ends."""
     assert {profile_colours(P3[:size]) for size in range(len(P3))} == {None}
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_profiles_of_every_format_are_found_and_change_nothing(kind):
-    """A profile is named in every format and changes no pixel and no byte of a kept file."""
     picture = noise(20, 12)
     for data, name in ((P3, "Display P3"), (SRGB, None)):
         stored = check_image(encoded(picture, kind, icc_profile=data), OPTIONS)
@@ -103,7 +100,6 @@ def test_profiles_of_every_format_are_found_and_change_nothing(kind):
 
 
 def test_parts_of_a_profile_are_joined_by_their_numbers():
-    """A JPEG's profile in several segments is joined by their numbers, whatever their order."""
     large = P3 + bytes(150_000)
     data = encoded(noise(20, 12), "JPEG", icc_profile=large)
     assert data.count(b"ICC_PROFILE\0") == 3
@@ -151,7 +147,6 @@ PNGS = [
 
 @pytest.mark.parametrize(("chunks", "name"), PNGS, ids=range(len(PNGS)))
 def test_colours_of_pngs(chunks, name):
-    """A PNG's colours are named by the chunk that viewers prefer; its bytes stay as they are."""
     plain = encoded(noise(20, 12), "PNG")
     data = plain[:33] + chunks + plain[33:]
     stored = check_image(data, OPTIONS)
@@ -162,6 +157,5 @@ def test_colours_of_pngs(chunks, name):
 
 
 def test_chunks_behind_the_pixels_are_ignored():
-    """A gamma behind the pixels of a PNG does not count."""
     plain = encoded(noise(20, 12), "PNG")
     assert check_image(plain[:-12] + gamma(100_000) + plain[-12:], OPTIONS).colours is None

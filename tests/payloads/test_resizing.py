@@ -42,7 +42,6 @@ PLACED = [
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
 def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
-    """The options decide a picture's window, scale and border, and the view for its boxes."""
     placed = place(size, payload_settings(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
@@ -50,7 +49,6 @@ def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
 
 
 def test_no_picture_is_enlarged():
-    """No option enlarges a picture, and each side keeps at least one pixel."""
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"image_size": "40short"}, {"image_size": "40max"}):
         for size in itertools.product(sides, sides):
@@ -75,14 +73,12 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize("options", CONTRADICTIONS, ids=str)
 def test_contradicting_options_are_an_error_that_names_one(options):
-    """Contradictory or malformed options are a usage error that names one of them."""
     with pytest.raises(UsageError, match=next(iter(options))):
         payload_settings(**options)
 
 
 @pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
 def test_every_spelling_of_a_size_is_recorded_alike(given):
-    """Each spelling of a size is recorded as ``height x width``, a single number as a square."""
     options = make_options({"image_size": given})
     assert options.recorded()["image_size"] == "224x320"
     assert options.image_size == ImageSizing("shape", 224, 320)
@@ -91,7 +87,6 @@ def test_every_spelling_of_a_size_is_recorded_alike(given):
 
 
 def test_options_are_recorded_in_one_spelling():
-    """Recorded options have the values that a user can give again."""
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
     recorded = make_options(given).recorded()
     assert {name: recorded[name] for name in given} == given
@@ -166,7 +161,6 @@ STORED = [
     ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
 )
 def test_unchanged_files_keep_their_bytes(data, options, kind, reason, size, check):
-    """A file is re-encoded only for a named reason; otherwise its bytes are stored."""
     stored = check_image(data, payload_settings(**{**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -190,7 +184,6 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
     ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
 )
 def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
-    """The quality of ``encode`` takes effect; without a number it is 92."""
     sizes = [
         len(check_image(data, payload_settings(encode=encode + quality)).data)
         for quality in (":40", "", ":92", ":98")
@@ -203,7 +196,6 @@ def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
     [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
 )
 def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
-    """A side above the limit of the target format is refused with that limit."""
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
     with pytest.raises(PayloadError, match=f"{most:,}"):
         check_image(data, payload_settings(encode=encode))
@@ -211,7 +203,6 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
 
 
 def test_large_images_are_not_stored_raw_in_a_mixture():
-    """``mixed`` stores pixels raw up to 256×256, and larger images encoded."""
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
     assert check_image(data, payload_settings(**mixed)).data == data
     assert check_image(data, payload_settings(**{**mixed, "image_size": "256"})).format == "raw"
@@ -219,7 +210,6 @@ def test_large_images_are_not_stored_raw_in_a_mixture():
 
 
 def test_raw_pixels_are_shown_as_a_png():
-    """Raw pixels of a record are shown as a PNG; with a wrong size, they are returned unchanged."""
     record = {
         "image/encoded": [noise(5, 3).tobytes()],
         "image/format": [b"raw"],

@@ -55,7 +55,6 @@ SAMPLINGS = [
 @pytest.mark.parametrize("check", ["decode", "header", "none"])
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_what_tensorflow_decodes_is_accepted(sampling, check):
-    """A JPEG with any sampling that TensorFlow decodes is accepted with its bytes and size."""
     for width, height in ((40, 24), (331, 257), (9, 1)):
         jpeg = mosaic(width, height, sampling)
         assert tf.io.decode_jpeg(jpeg).shape == (height, width, 3)
@@ -66,7 +65,6 @@ def test_what_tensorflow_decodes_is_accepted(sampling, check):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_resized_as_tensorflow_shows_it(sampling):
-    """A JPEG with any sampling is reduced to the picture that TensorFlow shows."""
     jpeg = mosaic(320, 256, sampling)
     options = payload_settings(image_size="80max", encode="png")
     found = check_image(jpeg, options)
@@ -87,7 +85,6 @@ def test_what_tensorflow_refuses_is_a_reject(sampling):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS[4:], ids=lambda each: bytes(each).hex())
 def test_one_that_is_cut_is_a_reject(sampling):
-    """A truncated JPEG of odd sampling is refused."""
     jpeg = mosaic(331, 257, sampling)
     with pytest.raises(PayloadError):
         check_image(jpeg[: len(jpeg) // 2], payload_settings())

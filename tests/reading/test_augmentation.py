@@ -67,7 +67,6 @@ def test_mirroring_says_nothing_of_the_light():
     ids=str,
 )
 def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
-    """One seed always gives the same changes, another one others; levels stay from 0 to 1."""
     first = augmented(images(), **how)
     np.testing.assert_array_equal(first, augmented(images(), **how))
     assert not np.array_equal(first, augmented(images(), (3, 5), **how))
@@ -78,14 +77,12 @@ def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
 
 
 def test_equal_images_are_changed_differently():
-    """Equal images of a batch get different changes."""
     alike = tf.repeat(images(1), 8, axis=0)
     after = augmented(alike, brightness=0.5)
     assert len({image.tobytes() for image in after}) == 8
 
 
 def test_about_half_of_the_images_are_mirrored():
-    """Each image is mirrored exactly or not at all, with even odds."""
     before = images(200).numpy()
     after = augmented(before, flip=True)
     is_same = np.isclose(after, before, atol=HALF).all((1, 2, 3))
@@ -107,7 +104,6 @@ def test_light_is_drawn_from_the_whole_range():
 
 
 def test_saturation_keeps_gray():
-    """Saturation changes a colour's distance from gray by up to its share, and not the gray."""
     before = images(500, low=0.4, high=0.6).numpy()
     after = augmented(before, saturation=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=HALF)
@@ -118,7 +114,6 @@ def test_saturation_keeps_gray():
 
 
 def test_a_crop_is_a_window_resized_to_the_whole_image():
-    """A crop removes up to its share of a side, and shows the rest at the full size."""
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
     before = np.stack([x] * 300).astype(np.float32)
     after = augmented(before, crop=0.4)
@@ -159,7 +154,6 @@ def test_light_is_linear_and_clipped(contrast, brightness):
 
 
 def test_nothing_is_changed_unless_asked(pets):
-    """Without ``augment``, training reads the pixels that evaluation reads."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1, columns=["image/source_id"])
 
     def by_id(dataset):
@@ -174,7 +168,6 @@ def test_nothing_is_changed_unless_asked(pets):
 
 
 def test_photo_means_a_random_window_mirroring_and_light(pets):
-    """``augment="photo"`` is a random crop, mirroring, and 10 % of brightness and contrast."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
     by_hand = dict(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))
@@ -186,7 +179,6 @@ def test_photo_means_a_random_window_mirroring_and_light(pets):
 
 
 def test_every_epoch_is_changed_anew(pets):
-    """Each epoch has the same examples with different random changes."""
     dataset = train_dataset(
         pets,
         batch_size=40,

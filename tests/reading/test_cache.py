@@ -82,7 +82,6 @@ def test_a_cache_changes_no_bit_and_no_order(pets, tmp_path, size, stage):
 
 @pytest.mark.parametrize("given", [{}, dict(cache="memory", tuning=Tuning(cache_bytes=5_000))])
 def test_what_is_not_cached_is_read_again(copy, given, caplog):
-    """Without a cache each epoch reads the shards, as with one too small, which is logged."""
     dataset = eval_dataset(copy, **given, **LARGE)
     assert ("cache: " in caplog.text) == bool(given)
     assert len(list(dataset)) == 4
@@ -107,7 +106,6 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
 
 
 def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_path):
-    """A container's limit counts if it leaves less memory than the machine has."""
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
     machine = str(tmp_path / "meminfo")
     assert free_memory(machine, str(tmp_path)) == 20_480
@@ -121,7 +119,6 @@ def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_pat
 
 
 def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
-    """Another dataset with the same options reads a finished cache file instead of the shards."""
     cache = str(tmp_path / "kept")
     options = dict(cache=cache, columns=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
@@ -143,7 +140,6 @@ OTHERS = [
 
 
 def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
-    """A cache file never changes what a reading with other options returns."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
         options = {**SMALL, "scale": "uint8", **other}
@@ -166,7 +162,6 @@ def test_a_file_cannot_tell_predicates_apart(pets):
 
 
 def test_a_replaced_shard_is_read_again(tmp_path):
-    """A replaced shard is read again, even if the new one has the same size and an old time."""
     source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}
 
@@ -184,7 +179,6 @@ def test_a_replaced_shard_is_read_again(tmp_path):
 
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
-    """A pass that ends early leaves no partial cache behind."""
     options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
     dataset = eval_dataset(pets, **options)
     assert len(ids(dataset, 1)) == 5
@@ -194,7 +188,6 @@ def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
 
 
 def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
-    """A cache that skipped bad images does not hide them from a reading that must fail."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
     options = dict(**SMALL, cache=str(tmp_path / "cache"))
     assert sum(len(labels) for _, labels in eval_dataset(source, on_error="skip", **options)) == 1
@@ -204,7 +197,6 @@ def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
 
 
 def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(pets, tmp_path):
-    """Evaluation keeps its order after a shuffled reading with the same cache file."""
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(columns=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))

@@ -62,7 +62,6 @@ def test_scale(resize, size, place):
 
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
 def test_large_images_look_as_if_decoded_whole(times):
-    """An image that is decoded at a smaller scale looks as if decoded whole and then resized."""
     height, width = int(48 * times), int(64 * times)
     data = jpeg(height, width)
     found = ImageDecoder((48, 64)).decode(tf.constant([data]))
@@ -86,7 +85,6 @@ def shares(old, new):
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
-    """Each pixel of a reduced image is the mean of the area that it covers."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
@@ -112,7 +110,6 @@ def test_fine_patterns_turn_gray(kind, side):
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
-    """``decoder="exact"`` gives TensorFlow's own pixels, bit for bit."""
     data = jpeg(*size, quality=80)
     sizes = tf.constant([size], tf.int64) if sized else None
     found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
@@ -122,7 +119,6 @@ def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("times", [1, 2, 5, 9])
 def test_center_crop_is_cut_from_the_middle(times, decoder):
-    """``center_crop`` shows the largest window in the middle that has the requested shape."""
     height, width = 40 * times, 90 * times
     data = jpeg(height, width)
     found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))
@@ -169,7 +165,6 @@ def test_random_crop_is_a_window(decoder):
 )
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, columns, kind):
-    """``fit`` shows the undistorted image in the middle of black bars."""
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
     found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
     expected = np.zeros((20, 30, 3))
@@ -239,7 +234,6 @@ def kinds():
 @pytest.mark.parametrize(("decoder", "sized"), [("fast", True), ("fast", False), ("exact", False)])
 @pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
 def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
-    """A batch may mix formats, gray, palettes, alpha and animations without changing pixels."""
     names, data, pixels = zip(*kinds(), strict=True)
     sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
     found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
@@ -251,7 +245,6 @@ def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
-    """Images of a single pixel, row or column can be resized in every way."""
     sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
     color = (200, 100, 50)
     images = [
@@ -272,7 +265,6 @@ def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_a_batch_decodes_as_its_images_do(resize, decoder):
-    """An image has the same pixels alone, in a batch, and with its size known or read."""
     sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
     data = [jpeg(*size) for size in sizes]
     decode = ImageDecoder((24, 32), resize, decoder).decode
@@ -299,7 +291,6 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
     ids=str,
 )
 def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
-    """Statistics of the dataset make decoding faster and leave the pixels as they are."""
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(
         {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
@@ -314,7 +305,6 @@ def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
 def test_bytes_that_are_no_image_are_an_error(data):
-    """Bytes that are no image are an error of their batch, never pixels."""
     good = jpeg(20, 20)
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -322,13 +312,11 @@ def test_bytes_that_are_no_image_are_an_error(data):
 
 
 def test_sizes_are_read_from_images_of_every_kind():
-    """Height and width are read from images of every format."""
     _, data, _ = zip(*kinds(), strict=True)
     assert image_sizes(tf.constant(data)).numpy().tolist() == [[48, 64]] * len(data)
 
 
 def test_decode_images_returns_rgb_from_0_to_1():
-    """``decode_images`` returns RGB from 0 to 1, also with bars."""
     white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
     np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()
@@ -337,7 +325,6 @@ def test_decode_images_returns_rgb_from_0_to_1():
 
 
 def test_decode_images_takes_a_batch_of_bytes():
-    """``decode_images`` takes a list of bytes; any other input is a usage error."""
     data = jpeg(4, 6)
     one = decode_images([data], 4)
     assert one.shape == (1, 4, 4, 3)

@@ -72,7 +72,6 @@ def run(*calls):
 
 
 def test_every_door_refuses_it(tmp_path, pets):
-    """A forged length is an error with shard and offset from each reader, and ends no process."""
     rows = written(tmp_path / "rows")
     of_rows, of_pets = forge(rows), forge(pets)
     expected = {
@@ -93,7 +92,6 @@ def test_every_door_refuses_it(tmp_path, pets):
 
 @pytest.mark.parametrize("is_foreign", [False, True], ids=["ours", "foreign"])
 def test_it_can_be_skipped(pets, is_foreign):
-    """``on_error="skip"`` reads around a record of forged length, and reports it."""
     message = forge(pets).removeprefix("RecordError.*")
     if is_foreign:
         (pets / "dataset.json").unlink()
@@ -115,7 +113,6 @@ def test_a_compressed_shard(tmp_path):
 
 
 def test_each_version_is_checked_once(tmp_path, counts_cache):
-    """A shard is checked once per version; a change with the same size and time is noticed."""
     rows = written(tmp_path / "rows")
     [shard] = rows.glob("Split-train/*")
     with opened() as first:

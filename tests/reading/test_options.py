@@ -86,7 +86,6 @@ def test_an_error_names_the_option(task, option, value):
 
 
 def test_values_that_do_not_go_together():
-    """Options that contradict each other are a usage error that names one."""
     with pytest.raises(UsageError, match="weights"):
         decode_options(ReadOptions, {"label_mode": None, "weights": {"a": 1}})
     with pytest.raises(UsageError, match=r"cache_bytes.*cache"):
@@ -109,7 +108,6 @@ def test_values_that_do_not_go_together():
     ],
 )
 def test_a_wrong_tuning_is_an_error(option, value):
-    """A wrong value in ``Tuning`` is a usage error that names it."""
     with pytest.raises(UsageError, match=option):
         Tuning(**{option: value})
 
@@ -138,7 +136,6 @@ def test_a_wrong_tuning_is_an_error(option, value):
     ids=str,
 )
 def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
-    """NumPy's numbers, lists and short forms mean the same as the plain values."""
     found = decode_options(ReadOptions, values)
     assert {name: getattr(found, name) for name in decoded} == decoded
 
@@ -155,12 +152,10 @@ def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
     ],
 )
 def test_the_order_is_fixed_with_a_seed_without_shuffling_or_on_request(values, expected):
-    """The order is fixed without shuffling and with a seed, unless tuning decides."""
     assert RecordOptions(**values).is_ordered is expected
 
 
 def test_keywords_are_the_fields_of_the_options():
-    """Typed keywords and the options that readers decode are the same set."""
     signature = {"batch_size", "image_size"}
     kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
@@ -177,7 +172,6 @@ READERS = [
 
 @pytest.mark.parametrize("name", READERS)
 def test_signatures_list_every_option_with_its_default(name):
-    """Each reader's signature and docstring list all options, with types and true defaults."""
     function = getattr(recordgen.reading, name)
     found = inspect.signature(function).parameters
     assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
@@ -197,8 +191,6 @@ def test_signatures_list_every_option_with_its_default(name):
 
 
 def test_training_has_defaults_of_its_own():
-    """Training shuffles by default and evaluation does not; ``load`` shuffles train only."""
-
     def default(name, option):
         return inspect.signature(getattr(recordgen, name)).parameters[option].default
 
@@ -221,7 +213,6 @@ CALLS = {
 
 
 def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
-    """A type checker finds wrong keywords and values of readers, and accepts right ones."""
     program = tmp_path / "program.py"
     program.write_text(
         "\n".join(["import recordgen; from recordgen.reading import Tuning", *CALLS])

@@ -84,7 +84,6 @@ def test_the_shuffle_buffer_fits_in_memory(shards, options, expected):
     ],
 )
 def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected):
-    """Shuffling reads from many files at once; a kept order reads one after the other."""
     options = ReadOptions(**{"shuffle": True, **options})
     assert plan_reading(shards, options).cycle_length == expected
 
@@ -108,7 +107,6 @@ def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
 
 
 def test_every_worker_reads_a_part_of_each_class():
-    """With a file per class, each worker reads its part of every file."""
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
@@ -143,7 +141,6 @@ def test_images_are_cached_if_all_fit_else_records(path, room, options, expected
 
 
 def test_a_printed_plan_has_files_examples_buffer_and_cache():
-    """A printed plan shows files, examples, buffer, cache and the worker's share."""
     options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     lines = {line.split()[0]: line for line in str(plan_reading(ours(), options)).splitlines()}
     facts = {"files": "2,", "examples": "80", "shuffle": "80", "cache": "24.0 kB in a/file"}
@@ -152,7 +149,6 @@ def test_a_printed_plan_has_files_examples_buffer_and_cache():
 
 
 def test_a_subset_of_classes_is_a_subset_of_files():
-    """With a file per class, only files of the requested classes are read, without a filter."""
     shards = by_label("ant", "cat", "dog", "")
     plan = plan_reading(shards, ReadOptions(only={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
@@ -193,7 +189,6 @@ def test_balanced_weights():
     ],
 )
 def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, error, message):
-    """Classes or shares that the data lack are errors before a file is opened."""
     shards = ours(vocabulary=["cat", "dog", "owl"])
     with pytest.raises(error, match=message):
         plan_reading(shards, ReadOptions(**options))
@@ -208,13 +203,11 @@ def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, err
     ],
 )
 def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
-    """Weights must name each class and no other; the error names the one at fault."""
     with pytest.raises(UsageError, match=message):
         class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
 def test_weights_of_foreign_files_cannot_be_balanced():
-    """Balanced weights need a manifest's counts; weights by name do not."""
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
@@ -230,7 +223,6 @@ def test_weights_of_foreign_files_cannot_be_balanced():
     ],
 )
 def test_a_split_with_nothing_to_read_is_an_error(labels, files, message):
-    """A split without labelled examples is a data error that names the remedy."""
     with pytest.raises(DataError, match=message):
         plan_reading(ours(files, labels), ReadOptions())
 
@@ -254,7 +246,6 @@ SOMETHING = {"x": FeatureSpec("int64")}
     ],
 )
 def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
-    """The task is that of the manifest or the option, and decides the form of labels."""
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
 
@@ -270,12 +261,10 @@ def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, m
     ],
 )
 def test_options_that_do_not_apply_are_refused(shards, options, message):
-    """An option that the task has no use for is a usage error."""
     with pytest.raises(UsageError, match=message):
         plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
 def test_only_decoded_payloads_are_known_to_decode(check, expected):
-    """Readers rely on images only if the conversion decoded them."""
     assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

@@ -118,7 +118,6 @@ def batch(output, **options):
     ],
 )
 def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
-    """Raw pixels and WEBPs give the images, boxes and labels that PNGs give, bit for bit."""
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
         batch(outputs[name], **options), batch(outputs[png], **options), strict=True
@@ -128,7 +127,6 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
 
 @needs_webp
 def test_webps_decode_to_the_pixels_of_pillow(outputs):
-    """WEBPs of the requested size give the pixels that Pillow decodes."""
     images, _ = batch(outputs["one size webp"], scale="uint8")
     stored = [opened(record) for record in records(outputs["one size webp"])]
     assert {image.format for image in stored} == {"WEBP"}
@@ -158,7 +156,6 @@ DOORS = [
 
 
 def test_a_tensorflow_without_webps(outputs, without_webp):
-    """Without WEBP support in TensorFlow, each reader fails first, and names the remedy."""
     others = ((DOORS[0], name) for name in ("boxes webp", "webp mixed"))
     for read, name in (*((door, "webp") for door in DOORS), *others):
         with pytest.raises(UsageError, match=rf"TensorFlow {tf.__version__} .*--encode jpeg"):
@@ -166,7 +163,6 @@ def test_a_tensorflow_without_webps(outputs, without_webp):
 
 
 def test_readings_without_webps_do_not_need_them(outputs, without_webp):
-    """Readings that decode no WEBP need no support for it."""
     [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
     assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
     assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
@@ -175,7 +171,6 @@ def test_readings_without_webps_do_not_need_them(outputs, without_webp):
 
 
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
-    """Random changes of raw pixels are those of PNGs, also from a cache."""
     how = dict(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
     options = {"augment": how, "seed": 3, "image_size": 8}
     expected, _ = batch(f"{outputs['tiny png']}/Split-train/*", **options)
@@ -187,7 +182,6 @@ def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
 
 
 def test_raw_and_png_outputs_are_read_as_one(outputs):
-    """Outputs with raw pixels and with PNGs can be read as one dataset."""
     both = [outputs["png"], outputs["raw"]]
     images, _ = batch(both, batch_size=2 * len(PICTURES))
     expected, _ = batch(outputs["png"])
@@ -195,7 +189,6 @@ def test_raw_and_png_outputs_are_read_as_one(outputs):
 
 
 def test_images_of_the_requested_size_are_returned_as_stored(outputs):
-    """Raw pixels of the requested size are returned byte for byte."""
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
     images, _ = batch(outputs["tiny raw"], image_size=8, scale="uint8")
     stored = [record["image/encoded"][0] for record in records(outputs["tiny raw"])]
@@ -224,7 +217,6 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
 
 @pytest.mark.parametrize("what", ["", "boxes "])
 def test_windows_of_raw_and_decoded_images_are_equal(outputs, what):
-    """One seed gives the same random windows of raw pixels and of PNGs, with their boxes."""
     options = {"resize": "random_crop", "seed": 3}
     found, expected = (batch(outputs[f"{what}{name}"], **options) for name in ("raw", "png"))
     assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
@@ -235,7 +227,6 @@ def records(output):
 
 
 def test_a_record_has_what_its_pixels_need(outputs):
-    """A record with raw pixels holds height, width and channels; the schema and manifest say so."""
     for record in records(outputs["raw"]):
         [data] = record["image/encoded"]
         shape = [record[f"image/{name}"][0] for name in ("height", "width", "channels")]
@@ -260,7 +251,6 @@ def size_of(path):
 
 
 def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
-    """Samples, extracted files and the report show raw pixels as PNGs of the stored size."""
     [shown, *_] = inspect(outputs["boxes one size raw"], num=1, to=str(tmp_path / "one"))
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
@@ -274,7 +264,6 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
 
 
 def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
-    """WEBPs are stored, extracted and shown byte for byte; a drawing on one is a PNG."""
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
     files = find_examples(outputs["webp"], split="train").extract(None, str(tmp_path / "all"))
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
@@ -325,7 +314,6 @@ def columns_of(output):
     ],
 )
 def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, options):
-    """Image columns of raw pixels and of WEBPs give the pixels of PNGs."""
     expected = columns_of(table(source, suffix, encode="png"))
     found = columns_of(table(source, suffix, **options))
     for name in ("day", "night"):
@@ -333,7 +321,6 @@ def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, opti
 
 
 def test_columns_without_images_need_no_webps(source, without_webp):
-    """Columns without images can be read by a TensorFlow without WEBPs; image columns cannot."""
     outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
     [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
     assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
@@ -345,7 +332,6 @@ def test_columns_without_images_need_no_webps(source, without_webp):
 
 
 def test_damaged_pixels_are_skipped(outputs, tmp_path):
-    """``on_error="skip"`` skips raw pixels whose number disagrees with their size."""
     out = tmp_path / "out"
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))

@@ -16,6 +16,5 @@ from recordgen.reading.plan import Piece, consecutive_share, even_share
     ],
 )
 def test_a_share_is_whole_files_and_parts_or_a_part_of_each_file(share, counts, workers, expected):
-    """Shares of either rule are disjoint, complete and even to one record."""
     found = [share(counts, index, workers) for index in range(workers)]
     assert found == [[Piece(*piece) for piece in pieces] for pieces in expected]

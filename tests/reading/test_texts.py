@@ -50,7 +50,6 @@ def pairs(dataset):
 
 
 def test_each_labelled_text_is_read_once_with_its_number(topics):
-    """Each labelled text is read once with its label's number; unlabelled ones only on request."""
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -81,12 +80,10 @@ def read_labels(output):
     ],
 )
 def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
-    """``only``, ``vocabulary`` and ``label_mode`` select and number texts as they do images."""
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
 def test_all_labels_of_a_text_are_a_multi_hot_row(several):
-    """Several labels of a text are a row of zeros and ones, which weights cannot balance."""
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
@@ -96,7 +93,6 @@ def test_all_labels_of_a_text_are_a_multi_hot_row(several):
 
 
 def test_labels_of_sentiments_are_the_sentiments(tmp_path):
-    """The label of a sentiment is its number in the import file."""
     output = write(tmp_path, "text_sentiment", lambda n: n % 5)
     assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}

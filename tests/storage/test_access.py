@@ -266,7 +266,6 @@ def test_given_but_empty(value):
 
 
 def test_nothing_does_not_mean_the_working_directory():
-    """An empty root or prefix opens no folder."""
     path = os.path.abspath("1.jpg")
     assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
     with pytest.raises(UsageError, match="allow"):
@@ -275,12 +274,10 @@ def test_nothing_does_not_mean_the_working_directory():
 
 @pytest.mark.parametrize("value", ["none", ["none"], (), []])
 def test_no_restriction_can_be_said(value):
-    """``allow=none`` and an empty list mean the same as no ``allow``."""
     assert make_options({"allow": value}) == ConvertOptions()
 
 
 def test_given_but_empty_on_the_command_line(caplog):
-    """An empty ``--allow`` is a usage error that names the option."""
     assert main(["check", "labels.csv", "--allow", ""]) == UsageError.exit_code
     assert "allow" in caplog.text
 
@@ -357,7 +354,6 @@ def test_no_private_address_is_public(address):
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
 def test_other_addresses_are_public(address):
-    """Public addresses are public in IPv4, in IPv6, and embedded."""
     assert is_public(address)
 
 
@@ -369,7 +365,6 @@ def test_an_address_in_another_form(address):
 
 
 def test_origins():
-    """An origin is scheme, host and port; case and a default port do not matter."""
     assert origin_of("https://Host/a") == origin_of("https://host:443/b?c")
     assert origin_of("https://host/a") != origin_of("http://host/a")
 

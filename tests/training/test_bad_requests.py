@@ -91,7 +91,6 @@ def model(saved):
 
 
 def test_a_bad_image_costs_its_own_answer(model):
-    """A bad image gets an error and empty answers; the good images of its request keep theirs."""
     assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
     expected = model.run("serving_default", image_bytes=GOOD)
     assert expected["error"].tolist() == [b""] * len(GOOD)
@@ -112,7 +111,6 @@ def test_a_bad_image_costs_its_own_answer(model):
 
 
 def test_a_request_of_bad_images_only(model):
-    """Each bad image gets the reason: empty, not an image, or not decodable."""
     answer = model.run("serving_default", image_bytes=list(BAD.values()))
     reasons = dict(zip(BAD, answer["error"].tolist(), strict=True))
     assert all(reasons.values())

@@ -42,7 +42,6 @@ def laid(boxes):
 @settings(max_examples=50)
 @given(st.lists(BOXES, min_size=1, max_size=3))
 def test_decoding_encoded_boxes_gives_the_boxes(images):
-    """Boxes two or more cells apart survive the grid with corners, labels and a score of 1."""
     rows = [sorted(laid(boxes)) for boxes in images]
     most = max(1, *map(len, rows))
     padded = np.full((len(rows), most, 5), -1, np.float32)
@@ -68,12 +67,10 @@ def test_decoding_encoded_boxes_gives_the_boxes(images):
     ],
 )
 def test_the_grid_covers_the_image(image_size, grid):
-    """Cells of four pixels cover every pixel of an image, whatever its sides."""
     assert grid_size(image_size) == grid
 
 
 def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
-    """Where boxes overlap, a cell has the label of the box with the nearest centre."""
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
     cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     labels = cells[0, ..., 1].numpy()
@@ -84,7 +81,6 @@ def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
-    """A cell holds one box: one of two with a common centre cell is lost."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     _, _, scores = decoded(cells, 2, (64, 64), 2)

@@ -110,7 +110,6 @@ def classifier(frame, tmp_path_factory):
 
 @pytest.mark.slow
 def test_all_columns_together_classify_better_than_any(classifier):
-    """A model learns from all declared columns; labelled rows alone count in its score."""
     output, model, logged = classifier
     found = evaluation_of(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -168,7 +167,6 @@ def test_columns_by_name_get_the_answers_of_examples(classifier):
 
 @pytest.mark.slow
 def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
-    """Predictions and r2 are in the target's own unit; a request needs no target."""
     ignored = dict.fromkeys(("left", "right", "verdict"), "ignored")  # pictures cost most
     changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
@@ -192,7 +190,6 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
 
 
 def test_a_list_of_any_length_is_summarised():
-    """A list becomes its count, mean, deviation, minimum and maximum; an empty one five zeros."""
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert to_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
 

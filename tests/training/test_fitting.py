@@ -30,7 +30,6 @@ SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0
     ],
 )
 def test_the_last_layer_is_trained_before_all(settings, epochs, expected):
-    """Frozen epochs come first at the full rate; the others train all layers at a tenth of it."""
     weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
     assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
 
@@ -48,7 +47,6 @@ def test_the_last_layer_is_trained_before_all(settings, epochs, expected):
     ],
 )
 def test_rates_rise_while_training_warms_up(settings, expected):
-    """The rate rises linearly over the warm-up, then follows its schedule, per optimizer step."""
     rates = learning_rates(TrainingConfig(**settings), 1.0, epochs=2, steps=10)
     assert [float(rates(at)) for at in range(0, 21, 5)] == pytest.approx(expected, abs=1e-4)
 
@@ -93,14 +91,12 @@ def fit(examples, tmp_path):
 
 
 def test_pretrained_layers_are_frozen_first(fit):
-    """Frozen epochs change only the last layer; later ones all but the normalisation layers."""
     before, frozen, free, _ = fit(epochs=2, frozen_epochs=1)
     assert are_equal(before, frozen) == [True] * 6 + [False] * 2
     assert are_equal(frozen, free) == [False] * 2 + [True] * 4 + [False] * 2
 
 
 def test_gradients_add_up_to_the_last_step(fit):
-    """Weights change once per ``accumulate`` steps, and after the last step of a training."""
     epochs = fit(epochs=4, accumulate=2)
     are_same = [all(are_equal(one[-2:], other[-2:])) for one, other in itertools.pairwise(epochs)]
     assert are_same == [True, False, True, False, True]  # the last: after the last epoch
@@ -114,7 +110,6 @@ def test_kernels_decay_but_not_levels(fit, monkeypatch):
 
 
 def test_the_best_weights_are_kept(fit, examples):
-    """Training stops after ``patience`` worse epochs and returns the weights of the best one."""
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
     # The more the model learns, the higher its loss on wrong labels.
     wrong = data.map(lambda images, labels: (images, (labels + 1) % 3))
@@ -139,7 +134,6 @@ def are_equal(some, others):
     ],
 )
 def test_colours_and_weights_are_changed_by_reading(examples, settings, expected):
-    """Colour and class weights are applied by the reader, which trainers only configure."""
     config = TrainingConfig(**settings, augment="none")
     trainer = OneImageLabel(examples, "train", read_dataset(examples), config)
     assert trainer.training == {"resize": "stretch", **expected}
@@ -159,15 +153,12 @@ def test_colours_and_weights_are_changed_by_reading(examples, settings, expected
     ],
 )
 def test_a_setting_of_another_task_is_refused(examples, settings, trainer, message):
-    """A setting that the task cannot use is a usage error that names it and its value."""
     dataset = read_dataset(examples)
     with pytest.raises(UsageError, match=message):
         trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
 
 
 def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
-    """``weights`` takes a Keras file; a file of another architecture is a usage error."""
-
     def built(layers, **settings):
         def backbone(*, input_shape, weights, **more):
             dense = [keras.layers.Dense(4) for _ in range(layers)]
@@ -197,6 +188,5 @@ def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
     ],
 )
 def test_settings_that_do_not_fit_the_data_are_refused(fn_args, settings, changes, message):
-    """Patience without validation data and a missing weights file are named errors."""
     with pytest.raises((UsageError, SourceError), match=message):
         run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))

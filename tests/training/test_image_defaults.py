@@ -30,7 +30,6 @@ from recordgen.training.model import movement
     ],
 )
 def test_the_images_decide_about_the_size(sizes, small, large):
-    """The default size is the median of the images', rounded and limited for the model."""
     assert size_of("small_cnn", sizes) == small
     assert size_of("MobileNetV2", sizes) == large
 
@@ -54,7 +53,6 @@ def test_the_images_decide_about_the_size(sizes, small, large):
     ],
 )
 def test_labels_of_digits_letters_and_sides_forbid_mirroring(labels, expected):
-    """Labels of digits, letters and sides, which a mirror would change, rule out mirroring."""
     assert keep_when_mirrored(labels) is expected
 
 
@@ -91,7 +89,6 @@ def test_a_batch_is_at_most_the_split(examples, given, expected):
 
 @pytest.mark.parametrize("task", ["image_classification", "object_detection"])
 def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
-    """Size and changes of images are inferred from the dataset and logged; a set size wins."""
     with caplog.at_level("INFO", "recordgen.training"):
         mild = trainer_of(made("cat", "dog", task=task))
     assert mild.config.image_size == (40, 64)
@@ -120,7 +117,6 @@ def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     ids=str,
 )
 def test_augment_decides_about_the_changes(made, settings, resize, flip, moved):
-    """``augment`` alone selects how images are resized, mirrored and moved in training."""
     trainer = trainer_of(made("cat", "dog"), **settings)
     assert trainer.training["resize"] == resize
     assert (trainer.training["augment"] or {}).get("flip") == flip

@@ -39,7 +39,6 @@ def model(dataset, tmp_path_factory):
 
 
 def test_the_model_names_its_labels(dataset, model):
-    """A model lists its labels in the order of the dataset, whose digest they match."""
     text = Path(dataset, LABELS_FILE).read_text()
     assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
     found = read_dataset(dataset)
@@ -48,7 +47,6 @@ def test_the_model_names_its_labels(dataset, model):
 
 
 def test_a_model_of_several_spans_knows_all_labels(dataset, tmp_path):
-    """A model of several spans has the labels of all, and its lineage detects a changed span."""
     other = converted(tmp_path, "cat", "dog")
     spans = [other, dataset]
     model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
@@ -82,7 +80,6 @@ def test_other_numbers(model, tmp_path):
 
 
 def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
-    """Examples with labels unknown to the model count as wrong, and are reported per label."""
     out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
     artifacts = {"dataset": [Artifact("1", out)], "model": [Artifact("2", model)]}
     found = evaluate(StepInput({}, artifacts, {}, frozenset(), ""))
@@ -96,20 +93,17 @@ def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
 
 
 def test_datasets_without_a_common_label_are_refused(model, tmp_path):
-    """A dataset without any label of the model is a data error that lists both sets of labels."""
     out = converted(tmp_path, "dog", "eel")
     with pytest.raises(DataError, match=r"'ape', 'bee', 'cat'.*'dog', 'eel'"):
         evaluation_of(model, out, read_dataset(out), "eval")
 
 
 def test_a_model_that_does_not_say_what_it_knows(dataset, tmp_path):
-    """A model without its list of labels cannot be evaluated; the error names the missing file."""
     with pytest.raises(SourceError, match=r"labels\.txt"):
         evaluation_of(str(tmp_path), dataset, read_dataset(dataset), "eval")
 
 
 def test_labels_that_do_not_match_their_digest_are_refused(dataset):
-    """A manifest whose labels were reordered by hand is refused by their digest."""
     values = read_dataset(dataset).to_json()
     with pytest.raises(ValueError, match="labels_digest"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

@@ -63,7 +63,6 @@ def test_the_area_is_that_of_scikit_learn_and_keras(base_rate, seed):
 
 
 def test_a_label_of_all_or_no_examples_has_no_area():
-    """A label of all or of no examples has no area and does not count in the mean."""
     truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
     counts = counted_labels(truth, scores)
@@ -117,7 +116,6 @@ def test_boxes_match_from_half_of_their_union_on(is_there, is_found, expected):
 
 @pytest.mark.parametrize(("order", "expected"), [((0, 1), 51 / 101), ((1, 0), 1)])
 def test_of_equally_overlapped_boxes_the_last_is_matched(order, expected):
-    """Among equally overlapped true boxes the last is matched, as COCO's evaluation does."""
     # The first found box overlaps both true boxes by two thirds, the second only the small one.
     large, small = ((2 / 8, 1 / 8, 5 / 8, 4 / 8), (2 / 8, 2 / 8, 4 / 8, 4 / 8))
     there = [((large, small)[number], 0) for number in order]
@@ -128,14 +126,12 @@ def test_of_equally_overlapped_boxes_the_last_is_matched(order, expected):
 
 
 def test_padding_is_no_box():
-    """Rows of -1 count neither as true nor as found boxes."""
     padded = np.vstack([true((HERE, 0)), np.full((2, 5), -1, np.float32)])
     answers = np.vstack([np.full((2, 6), -1, np.float32), found((HERE, 0, 0.1))])
     assert precisions((padded, answers)) == {0: 1}
 
 
 def test_boxes_without_area_overlap_nothing():
-    """A box without area overlaps nothing, not even itself."""
     boxes = np.array([(0.2, 0.2, 0.2, 0.5), HERE], np.float32)
     np.testing.assert_allclose(overlaps_of(boxes, boxes), [[0, 0], [0, 1]])
 
@@ -213,7 +209,6 @@ def has_boxes(images):
 @settings(max_examples=25)
 @given(IMAGES.filter(has_boxes), st.integers(0, 9))
 def test_any_boxes_and_merged_counts_agree_with_pycocotools(images, seed):
-    """Average precision equals that of pycocotools, also when counts of two parts are merged."""
     images = list(arrays(images, np.random.default_rng(seed)))
     expected = of_coco(images)
     assert precisions(*images) == pytest.approx(expected)
@@ -242,7 +237,6 @@ def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
 
 
 def test_overlaps_of_matched_boxes_add_up():
-    """The overlap sums the IoU of matched boxes, also over merged counts."""
     matches = counted_boxes(
         (true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))
     )
@@ -254,7 +248,6 @@ def test_overlaps_of_matched_boxes_add_up():
 
 
 def test_of_equal_scores_the_first_box_comes_first():
-    """Boxes with equal scores rank in the order in which they came, within and across images."""
     boxes = [(THERE, 0, 0.5)] * 39
     assert precisions((true((HERE, 0)), found((HERE, 0, 0.5), *boxes))) == {0: 1}
     assert precisions((true((HERE, 0)), found(*boxes, (HERE, 0, 0.5)))) == pytest.approx(
@@ -372,7 +365,6 @@ TAGS = [
 
 
 def test_an_entity_never_reaches_into_the_next_text():
-    """An entity ends with its text, and at a tag of another label."""
     expected = [(row, *entity) for row, (_, found) in enumerate(TAGS) for entity in found]
     assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
 
@@ -402,7 +394,6 @@ def rows_in_parts(truth, scores, parts):
 
 
 def test_accuracy_and_cross_entropy_equal_scikit_learns():
-    """Accuracy and cross entropy are scikit-learn's, in batches and in merged parts of any size."""
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
@@ -420,7 +411,6 @@ def test_accuracy_and_cross_entropy_equal_scikit_learns():
 
 
 def test_r2_and_squared_error_equal_scikit_learns():
-    """r2 and squared error are scikit-learn's, even if the mean is a million deviations."""
     random = np.random.default_rng(1)
     truth = random.normal(1e6, 1, 100).astype(np.float32)
     scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
@@ -437,7 +427,6 @@ def test_r2_and_squared_error_equal_scikit_learns():
 
 
 def test_two_scores_are_classes_and_one_is_a_number():
-    """Two or more scores are classes, one is a number; rounded probabilities give a finite loss."""
     counts = counted_table(np.array([1, 0]), np.array([[0.25, 0.75], [0.0, 1.0]], np.float32))
     assert (counts.examples, counts.score()) == (2, 0.5)
     assert counts.loss() == pytest.approx(-(math.log(0.75) + math.log(1e-7)) / 2)
@@ -449,7 +438,6 @@ def test_two_scores_are_classes_and_one_is_a_number():
 
 
 def test_without_rows_or_with_equal_targets_there_is_no_score():
-    """Without rows, and for a constant target, the score is NaN rather than a wrong number."""
     for classes in (0, 2):
         empty = TableAccumulator(classes)
         empty.merge(TableAccumulator(classes))

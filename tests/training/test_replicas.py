@@ -123,7 +123,6 @@ def images(batches):
 
 @pytest.mark.slow
 def test_two_workers_train_as_one_also_after_a_kill(examples, tmp_path):
-    """Workers share each epoch, hold equal weights, and resume a killed training exactly."""
     _, workers = train(examples, tmp_path / "whole", 2)
     for first in (0, 5):  # two epochs of five steps
         epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
@@ -164,7 +163,6 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
 
 
 def test_each_device_gets_half_of_a_batch(examples, tmp_path):
-    """Two devices of one process share each batch and end with equal weights."""
     _, [worker] = train(examples, tmp_path, 0)
     assert [len(batch) for batch in worker["seen"]] == [12] * 10
     assert len(set(images(worker["seen"][:5]))) == 60
@@ -185,7 +183,6 @@ def test_each_device_gets_half_of_a_batch(examples, tmp_path):
     ],
 )
 def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_config, message):
-    """A ``TF_CONFIG`` that is no JSON or gives a role that does not train is a usage error."""
     text = tf_config if isinstance(tf_config, str) else json.dumps(tf_config)
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match=message):
@@ -193,8 +190,6 @@ def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_conf
 
 
 def test_a_process_may_end_before_another_has_left(monkeypatch):
-    """A worker leaves without an error even if its peer has closed the connection."""
-
     def closed(replicas, values):
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
@@ -227,7 +222,6 @@ def test_a_batch_of_a_small_split_is_divisible_by_the_devices(examples, batch_si
     ],
 )
 def test_a_batch_must_be_divisible_by_the_devices(settings, message):
-    """On several devices, an indivisible batch and ``accumulate`` are usage errors."""
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):
         replicas.check(TrainingConfig(**settings))

@@ -27,7 +27,6 @@ def trained(examples, tmp_path_factory):
 
 @pytest.mark.slow
 def test_an_unlabelled_record_has_weight_0(trained):
-    """The truth gives unlabelled records weight 0, and names the labels unknown to the model."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
         b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
@@ -44,7 +43,6 @@ def test_an_unlabelled_record_has_weight_0(trained):
 
 @pytest.mark.slow
 def test_the_model_names_digest_and_import_file_of_its_dataset(trained, examples):
-    """A model's lineage has the digest, rows and source of its dataset, and its own settings."""
     found = find_lineage(trained / "model")
     dataset = read_dataset(examples)
     assert (found.dataset.digest, found.dataset.rows) == (dataset.digest, 75)
@@ -55,15 +53,12 @@ def test_the_model_names_digest_and_import_file_of_its_dataset(trained, examples
 
 @pytest.mark.slow
 def test_training_and_validation_leave_logs(trained):
-    """TensorBoard gets a log of training and one of validation."""
     found = {path.parent.name for path in trained.glob("logs/*/events.out.tfevents.*")}
     assert {"train", "validation"} <= found
 
 
 @pytest.mark.slow
 def test_a_seed_decides_the_weights(fn_args):
-    """Trainings with different seeds end with different weights."""
-
     def train(name, seed):
         config = TrainingConfig.from_custom_config({**FAST, "epochs": 1, "seed": seed})
         return fit(fn_args(name, eval_files=[]), config)[0].models.saved.get_weights()
@@ -84,12 +79,10 @@ def test_a_seed_decides_the_weights(fn_args):
     ],
 )
 def test_train_steps_override_epochs(per_pass, epochs, train_steps, expected):
-    """A requested total of steps replaces the epochs, and is spread evenly over passes."""
     assert plan_epochs(per_pass, epochs, train_steps) == expected
 
 
 def test_an_artifacts_uri_and_split_follow_from_any_path():
-    """Paths of shards give the dataset and the split; paths of different splits are an error."""
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
     spans = ["a/Split-train/*", "b/Split-train/*"]
     assert examples_root(spans) == (("a", "b"), "train")
@@ -112,13 +105,11 @@ def test_an_artifacts_uri_and_split_follow_from_any_path():
     ],
 )
 def test_a_mistake_is_reported_before_training(fn_args, changes, error, message):
-    """A wrong setting or a missing dataset stops before training, with an error that names it."""
     with pytest.raises(error, match=message):
         run_fn(fn_args(**changes))
 
 
 def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
-    """A dataset without labels is a data error."""
     source = next(Path(examples).parent.parent.glob("colours*"), None)
     assert source is not None
     (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
@@ -128,7 +119,6 @@ def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
 
 
 def test_a_damaged_record_is_named(fn_args, damaged_shard):
-    """A damaged record stops training with an error that has its shard and number."""
     changed = fn_args(train_files=[str(damaged_shard)], custom_config=FAST)
     with pytest.raises(RecordError, match=rf"{damaged_shard}: record \d+: "):
         run_fn(changed)
@@ -136,7 +126,6 @@ def test_a_damaged_record_is_named(fn_args, damaged_shard):
 
 @pytest.mark.slow
 def test_a_backbone_takes_0_to_1_and_returns_probabilities():
-    """A pretrained architecture takes pixels from 0 to 1 of any aspect ratio, as small_cnn does."""
     config = TrainingConfig(model="MobileNetV2", image_size=(32, 40), dropout=0)
     model = build_model(config, classes=3, activation="softmax")
     images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
@@ -148,7 +137,6 @@ def test_a_backbone_takes_0_to_1_and_returns_probabilities():
 
 
 def test_a_size_that_keras_refuses_is_a_usage_error():
-    """An image size too small for the architecture is a usage error, not one of Keras."""
     config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
     with pytest.raises(UsageError, match="model"):
         build_model(config, classes=3, activation="softmax")
@@ -158,7 +146,6 @@ def test_a_size_that_keras_refuses_is_a_usage_error():
 def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     trained, fn_args, examples, tmp_path
 ):
-    """A warm start keeps the answers for known labels; a base model of another shape fails."""
     rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
     folder = Path(read_dataset(examples).source[0]).parent
     (folder / "renamed.csv").write_text(rows)

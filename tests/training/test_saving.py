@@ -115,7 +115,6 @@ def test_onnx_gives_the_same_scores(own_model, saved, tmp_path):
 
 
 def test_save_refuses_what_is_no_dataset(own_model, tmp_path):
-    """Saving against a folder that is no dataset fails and writes nothing."""
     with pytest.raises(SourceError):
         save(own_model, str(tmp_path / "model"), str(tmp_path))
     assert not (tmp_path / "model").exists()

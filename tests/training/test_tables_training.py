@@ -51,7 +51,6 @@ def source(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
-    """A table's model scores as logged, and answers rows with gaps, as records and as JSON."""
     caplog.set_level("INFO")
     output = str(tmp_path / "out")
     recordgen.convert(source, output, task="tabular", columns="split=fold,target=cls,weight=w")
@@ -153,7 +152,6 @@ def test_few_rows_are_read_more_often(given, epochs, tmp_path):
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
-    """A column has an input for missing numbers only if a row of any part lacks one."""
     from recordgen.training.moments import Moments
 
     moments = Moments.of(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
@@ -177,7 +175,6 @@ def test_each_network_learns_for_itself(are_classes):
 
 
 def test_tfma_says_the_same():
-    """TFMA computes the same score from our metric: accuracy of classes, r2 of numbers."""
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

@@ -7,7 +7,6 @@ from recordgen.training import TrainingConfig
 
 
 def test_a_config_survives_json():
-    """A configuration that passes through JSON is equal to the first."""
     config = TrainingConfig(image_size=(32, 48), model="MobileNetV2", weights="imagenet", seed=4)
     carried = json.loads(json.dumps(config.to_custom_config()))
     assert TrainingConfig.from_custom_config(carried) == config
@@ -15,7 +14,6 @@ def test_a_config_survives_json():
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_without_a_custom_config_every_field_has_its_default(nothing):
-    """No configuration and an empty one are the defaults."""
     assert TrainingConfig.from_custom_config(nothing) == TrainingConfig()
 
 
@@ -56,6 +54,5 @@ def test_without_a_custom_config_every_field_has_its_default(nothing):
     ],
 )
 def test_a_wrong_setting_is_refused_before_training(values, message):
-    """A setting of a wrong name, type or range is a usage error that names it."""
     with pytest.raises(UsageError, match=message):
         TrainingConfig.from_custom_config(values)

@@ -40,7 +40,6 @@ def gif(grays, hundredths):
 @given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
 @settings(max_examples=25)
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
-    """The end of each frame is the sum of the delays up to it."""
     grays = [20 * number for number in range(len(hundredths))]
     ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
@@ -56,7 +55,6 @@ def test_frames_are_shown_as_long_as_the_file_says(hundredths):
     ],
 )
 def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
-    """Frames with a missing or near-zero delay count as a tenth of a second."""
     video = gif([0, 100, 200], [1, 50, 40])
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
@@ -80,14 +78,12 @@ def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     ],
 )
 def test_frames_lie_evenly_over_the_segment(start, end, expected):
-    """The chosen frames are evenly spaced in time; a segment outside gets the nearest frame."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
     assert frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
 def test_only_frames_of_the_segment_are_seen():
-    """A model sees a segment's frames only, resized to its image size, from 0 to 1."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
     seen = segment_frames(
         video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
@@ -98,7 +94,6 @@ def test_only_frames_of_the_segment_are_seen():
 
 
 def test_frames_shrink_as_images_do():
-    """Frames shrink with antialiasing, as images do."""
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
@@ -163,7 +158,6 @@ def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
     ],
 )
 def test_undecodable_videos_are_named_before_training(tmp_path, name, content, message):
-    """A video that is no GIF, empty, missing or remote stops before training, with its name."""
     (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
     if content is not None:
@@ -179,7 +173,6 @@ def test_undecodable_videos_are_named_before_training(tmp_path, name, content, m
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
-    """An undecodable video of the validation split stops before training."""
     lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
     (tmp_path / "a.csv").write_text(lines)
     for number in range(2):

@@ -81,7 +81,6 @@ TRIED = 11  # changes that are no error in read_dataset: one in so many goes to 
 
 
 def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys):
-    """A manifest with any field changed is a source error, or harmless to each command."""
     values = json.loads((output / "dataset.json").read_text())
     copied = tmp_path / "out"
     shutil.copytree(output, copied)
@@ -142,7 +141,6 @@ ERRORS = [
 
 @pytest.mark.parametrize(("path", "wrong", "words"), ERRORS, ids=range(len(ERRORS)))
 def test_an_error_names_the_file_and_the_field(output, tmp_path, path, wrong, words):
-    """An error about a manifest names the file, its format and the field."""
     values = json.loads((output / "dataset.json").read_text())
     (tmp_path / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
     with pytest.raises(SourceError, match=rf"dataset\.json: .*recordgen/1 .*{words}"):

@@ -103,7 +103,6 @@ WORDS = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_words_name_splits_at_every_door(door, tmp_path):
-    """Each word for a split has one meaning in every format and in DataFrames."""
     for split, words in WORDS.items():
         for word in words:
             (tmp_path / word).mkdir()
@@ -114,7 +113,6 @@ def test_words_name_splits_at_every_door(door, tmp_path):
 
 @pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
 def test_a_near_miss_is_named(door, tmp_path):
-    """A misspelt word for a split is a reject that lists the words, in every format."""
     row = door("TRIAN", tmp_path)
     assert isinstance(row, Reject)
     assert row.code == "unknown_ml_use"
@@ -127,21 +125,18 @@ NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST"), ("cat", None), ("trees", 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
 def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
-    """A word close to a known one gets a suggestion; another word gets the list alone."""
     hint = f"; .*{meant}" if meant else ""
     with pytest.raises(ValueError, match=rf"TRAIN, VALIDATION, TEST, .*\(got {word!r}{hint}.?\)"):
         parse_ml_use(word)
 
 
 def test_the_innermost_folder_names_the_split():
-    """The innermost folder that names a split decides; years are allowed, other endings are not."""
     words = {"images/val2017/1.jpg": "val", "data/test/train/1.jpg": "train"}
     words |= {"2017/1.jpg": None, "trainX/1.jpg": None, "train": None}
     assert {path: word_in_folders(path) for path in words} == words
 
 
 def test_a_split_is_found_under_its_own_name_first():
-    """A split is found by its own name, then by a synonym; else the error lists the splits."""
     assert find_split("out", "validation", ["train", "eval"]) == "eval"
     assert find_split("out", "val", ["eval", "val"]) == "val"
     with pytest.raises(SplitNotFoundError, match=r"out: .*'test'.*train, eval"):
@@ -163,7 +158,6 @@ SHARES = [
 
 @pytest.mark.parametrize(("weights", "splits"), SHARES)
 def test_each_split_owns_its_share(weights, splits):
-    """Each split owns exactly its share of the hashes, up to the last one."""
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64
@@ -172,7 +166,6 @@ def test_each_split_owns_its_share(weights, splits):
 
 
 def test_splits_of_any_name_have_their_weights():
-    """Splits may have any names, which keep their weights."""
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
     assert chosen(fractions, (3 << 62) - 1) == "day"
@@ -187,7 +180,6 @@ def test_each_split_needs_one_weight(names, weights):
 
 
 def test_train_eval_and_test_come_first():
-    """Splits are ordered: train, eval, test, and then others by name."""
     names = ["test", "a", "zebra", "eval", "b", "train"]
     assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
@@ -222,7 +214,6 @@ EVAL_FROM = [
 
 @pytest.mark.parametrize(("text", "option"), EVAL_FROM)
 def test_every_spelling_of_eval_from_is_recorded_alike(text, option):
-    """Each spelling of ``eval_from`` is recorded in one form."""
     assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
 
 
@@ -231,13 +222,11 @@ NO_SHARES = ("train", "10", "train:", ":10", "train:0", "train:100", "train:nan"
 
 @pytest.mark.parametrize("text", [*NO_SHARES, "val:5", "eval:5", "unassigned:5"])
 def test_a_wrong_eval_from_is_an_error_with_its_value(text):
-    """A wrong ``eval_from`` is a usage error with its value and an example."""
     with pytest.raises(UsageError, match=re.escape(f"train:10 (got {text!r})")):
         ConvertOptions(eval_from=text)
 
 
 def test_shares_grow_and_go_by_the_lower_bits():
-    """A larger share moves all rows of a smaller one, and rows of no other split."""
     hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
     few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
     assert (len(few), len(many)) == (103, 512)

@@ -55,7 +55,6 @@ def _told(folder: Path, *elements: str) -> list[Any]:
 
 
 def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path) -> None:
-    """Processes return outputs in order and divide the threads of the run."""
     elements = [str(number) for number in range(40)]
     said, processes, threads = zip(*_told(tmp_path, *elements), strict=True)
     assert list(said) == elements
@@ -76,7 +75,6 @@ def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path
 def test_an_error_keeps_its_type(
     tmp_path: Path, element: str, error: type[Exception], fact: str
 ) -> None:
-    """An error in a process reaches the launcher with its type; a kill means too little memory."""
     with pytest.raises(error) as caught:
         _told(tmp_path, "1", element, *"234567")
     assert fact in str(caught.value)
@@ -85,7 +83,6 @@ def test_an_error_keeps_its_type(
 def test_logs_reach_the_launcher_and_prints_harm_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Log records of a process reach the launcher; what a library prints is harmless."""
     with caplog.at_level(logging.INFO, "recordgen"):
         assert len(_told(tmp_path, "log", "1")) == 2
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
@@ -94,8 +91,6 @@ def test_logs_reach_the_launcher_and_prints_harm_nothing(
 
 
 def test_few_elements_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few elements, or a program without an interpreter, need no other process."""
-
     def processes(count: int) -> set[int]:
         seen: set[int] = set()
 
@@ -121,7 +116,6 @@ def test_few_elements_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.M
     [(2, 64, 1), (7, 64, 1), (8, 64, 2), (64, 64, 16), (64, 4, 8), (64, 0.25, 1)],
 )
 def test_processes_fit_into_the_memory(threads: int, memory_gb: float, processes: int) -> None:
-    """The number of processes is limited by threads and by memory, and is at least one."""
     assert processes_for(threads, int(memory_gb * 1e9)) == processes
 
 
@@ -150,7 +144,6 @@ print(len(result.dataset.splits["train"].shards), len(result.rejects), result.da
 
 
 def test_a_script_without_a_guard_converts_in_processes(labels: Path, tmp_path: Path) -> None:
-    """A script without a ``__main__`` guard may convert in processes, with the same result."""
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     said = []
@@ -164,7 +157,6 @@ def test_a_script_without_a_guard_converts_in_processes(labels: Path, tmp_path: 
 
 
 def test_processes_end_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
-    """Processes end when their launcher is killed."""
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"

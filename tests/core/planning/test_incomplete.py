@@ -96,7 +96,6 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("task", "lines", "codes"), BAD_ROWS)
 def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
-    """A bad row rejects each other row of its example, with a pointer to the bad one."""
     name = "a.jsonl" if lines[0].startswith("{") else "a.csv"
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
@@ -125,7 +124,6 @@ def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
 
 
 def test_the_same_name_in_another_folder_is_another_image(tmp_path):
-    """A bad row costs no image of the same name in another folder."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     checked(
@@ -140,7 +138,6 @@ def test_the_same_name_in_another_folder_is_another_image(tmp_path):
 
 
 def test_only_tasks_whose_rows_add_up_lose_examples():
-    """Only where rows add up to an example does a reject cost other rows."""
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}
@@ -150,7 +147,6 @@ def test_only_tasks_whose_rows_add_up_lose_examples():
 
 
 def test_a_reject_goes_to_the_bucket_of_the_other_rows():
-    """A reject reaches the bucket of its example's rows, however its path is written."""
     place, uris = placing(3), [f"{n}.jpg" for n in range(20)]
     # No row has the first uri; the other spellings have the rows' place.
     rejects = [Reject("a.csv", 1, uri, "", "") for uri in ("x\ny", *(f"./{uri}" for uri in uris))]

@@ -67,7 +67,6 @@ def near(folder):
 
 
 def test_no_near_pair_straddles(folder, near):
-    """With ``group_by=near`` an image and its near-duplicates share a split."""
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
@@ -79,7 +78,6 @@ def test_no_near_pair_straddles(folder, near):
 
 
 def test_neither_order_nor_workers_decide(folder, near):
-    """The split of near-duplicates depends on neither order, workers nor other images."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     given = {"group_by": "near", "lint": "-ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
@@ -141,7 +139,6 @@ MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12
 
 @given(MEMBERS, st.integers(1, 3))
 def test_the_smallest_digest_decides(members, buckets):
-    """The smallest digest of a group decides the split of all its images."""
     first = {}
     for digest, number in sorted(members, reverse=True):
         first[number] = digest
@@ -150,7 +147,6 @@ def test_the_smallest_digest_decides(members, buckets):
 
 
 def test_copies_share_a_hash_and_unread_rows_keep_their_own():
-    """Copies without contrast share a split by their bytes; unread images keep their own."""
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
@@ -172,7 +168,6 @@ def rows_csv(folder, rows):
 
 
 def test_rows_that_name_a_split_keep_it(folder, tmp_path):
-    """Named splits are kept, and rejects do not matter; such a dataset cannot be appended to."""
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
     given = {"group_by": "near", "max_reject_fraction": 0.2}
@@ -197,7 +192,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
 def test_a_task_without_near_duplicates_is_refused(task, more, words):
-    """``group_by=near`` needs a task of single images; others are refused, with the task."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, group_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'

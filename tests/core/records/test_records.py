@@ -123,7 +123,6 @@ def test_lengths_at_the_limits_of_their_bytes(limit):
 
 
 def test_arrays_and_features_without_values():
-    """Empty arrays keep the kind of their list; TensorFlow serialises them to the same bytes."""
     empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
     data = b"".join(serialize_example(empty))
     found = tf.train.Example.FromString(data)

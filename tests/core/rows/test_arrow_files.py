@@ -59,7 +59,6 @@ print(main(["convert", source, output, "--append"]))
 
 
 def test_a_dataset_that_would_run_code(tmp_path):
-    """No command runs code that a dataset's Parquet file holds; the error names its type."""
     (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
     source, output = tmp_path / "a.csv", tmp_path / "out"
     source.write_text("TRAIN,a.png,cat\n")
@@ -74,7 +73,6 @@ def test_a_dataset_that_would_run_code(tmp_path):
 
 
 def test_an_arrow_stream_that_would_run_code(tmp_path):
-    """An Arrow stream with a pickled type is refused, and its code is not run."""
     path = tmp_path / "stream"
     path.write_bytes(to_stream(with_pickle(TABLE, tmp_path / "ran")))
     code = (
@@ -107,7 +105,6 @@ def to_stream(table):
 
 @pytest.mark.once
 def test_streams_are_read_one_after_the_other():
-    """Concatenated streams give their tables in order; no bytes give none."""
     others = pa.table({"more": [1.5]})
     assert list(read_streams(to_stream(TABLE) + to_stream(others))) == [TABLE, others]
     assert list(read_streams(b"")) == []
@@ -140,7 +137,6 @@ def typed(request):
 
 @pytest.mark.once
 def test_extension_types_are_refused(typed):
-    """A column of an extension type is refused, even if a library registered the type."""
     with pytest.raises(ValueError, match=r"name.*my\.type"):
         list(read_streams(to_stream(typed)))
     with pytest.raises(ValueError, match=r"name.*my\.type"):
@@ -168,14 +164,12 @@ MISFITS = [
 @pytest.mark.once
 @pytest.mark.parametrize("table", MISFITS, ids=range(len(MISFITS)))
 def test_a_table_of_another_schema_is_a_value_error(table):
-    """Columns that are missing, repeated or of another type are a ValueError."""
     with pytest.raises(ValueError, match="Parquet"):
         read_parquet(io.BytesIO(to_bytes(table)), SCHEMA)
 
 
 @pytest.mark.once
 def test_a_damaged_file_is_a_value_error():
-    """A damaged Parquet file is read or a ValueError; a cut one is always an error."""
     whole = to_bytes(TABLE)
     cut = [whole[:end] for end in range(0, len(whole), 7)]
     changed = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(len(whole))]

@@ -24,7 +24,6 @@ from tests.planned import planned
 
 
 def test_a_reject_names_its_row():
-    """A reject has its row's file, line and path; its place is a line, or a file of a folder."""
     row = Row("a.csv", 7, "train", "b.jpg", "cat")
     assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
@@ -35,7 +34,6 @@ def test_a_reject_names_its_row():
 
 
 def test_rejects_and_findings_as_lines():
-    """Rejects and findings are lines of JSON in UTF-8, with fields in a fixed order."""
     items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
     assert list(to_lines(items)) == [
         '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
@@ -44,14 +42,12 @@ def test_rejects_and_findings_as_lines():
 
 
 def test_lines_of_a_table_get_a_split():
-    """Rows without a split get the given one, and others keep theirs."""
     rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
     assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
     assert rows.with_split(None) == rows
 
 
 def test_changes_name_their_row():
-    """Adjustments come before their row as findings with its name; batches end with their file."""
     adjusted = Adjustments()
     one, bad, last = (
         Row("a", 1, None, "x", None),
@@ -78,7 +74,6 @@ def test_changes_name_their_row():
 
 @pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
 def test_texts_have_uris(text):
-    """A text's address has the SHA-256 of its bytes, and no URL passes for one."""
     data = text.encode("utf-8", "surrogateescape")
     uri = content_uri(text)
     assert uri == f"sha256://{hashlib.sha256(data).hexdigest()}"
@@ -131,7 +126,6 @@ PLACES = [
 
 @pytest.mark.parametrize(("seed", "name", "place"), PLACES)
 def test_places_never_change(seed, name, place):
-    """A name and a seed have one place in every version, as text and as bytes."""
     find = placing(seed)
     find("another")
     assert find(name) == place

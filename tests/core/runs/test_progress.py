@@ -104,7 +104,6 @@ def check_line(line):
 
 
 def test_beam_metrics_log_and_dataset_agree(mixed_source, tmp_path, logged):
-    """Beam's counters, the log, the result and the manifest have the same counts."""
     results = []
 
     class Kept(beam.Pipeline):
@@ -148,7 +147,6 @@ def test_beam_metrics_log_and_dataset_agree(mixed_source, tmp_path, logged):
 
 
 def test_documented_names():
-    """Each field and counter of the log is documented."""
     text = DOCS.read_text(encoding="utf-8")
     section = text[text.index("## Progress and logs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
@@ -162,7 +160,6 @@ def test_documented_names():
 
 
 def test_every_line_on_stderr_is_json(mixed_source, tmp_path):
-    """With ``--log-format=json`` each line on stderr is JSON with the fields of its event."""
     done = run_python(
         *("-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "out")),
         *("--log-format=json", "--json", "--max-reject-fraction=0.5"),
@@ -180,7 +177,6 @@ def test_every_line_on_stderr_is_json(mixed_source, tmp_path):
 
 
 def test_quiet_json_tells_of_no_progress(mixed_source, tmp_path):
-    """A quiet run logs its start, warnings and end, with the counts and the exit code."""
     for args in (["check", mixed_source], ["convert", mixed_source, str(tmp_path), "--dry-run"]):
         done = recordgen(*args, "-q", "--log-format=json")
         lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -202,7 +198,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("args", "code", "error", "words"), WRONG, ids=lambda item: str(item)[:30])
 def test_errors_are_json(args, code, error, words, make_csv, tmp_path):
-    """The last line of a failed run has the error, its message and the exit code."""
     bad = make_csv(["TRAIN,nowhere.jpg,cat"])
     done = recordgen("convert", bad, str(tmp_path / "out"), "--log-format=json", *args)
     assert (done.returncode, done.stdout) == (code, "")
@@ -233,7 +228,6 @@ def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
 
 
 def test_others_log_in_json_too():
-    """Logs and warnings of libraries, and errors in threads, are lines of JSON, too."""
     code = (
         "import logging, threading, warnings\n"
         "from recordgen import logs\n"
@@ -259,7 +253,6 @@ def test_others_log_in_json_too():
 
 
 def test_a_terminal_has_a_bar(mixed_source, tmp_path):
-    """A terminal shows a bar of images and rejects in place of log lines."""
     command = [sys.executable, "-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "o")]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -299,7 +292,6 @@ def test_heartbeats_are_rare(tmp_path):
 
 
 def test_heartbeats_never_end_a_run(tmp_path):
-    """A heartbeat that cannot be written ends no run."""
     (tmp_path / "progress").write_text("a file where a folder should be")
     Staging(str(tmp_path), heartbeat_seconds=0).planning_heartbeat().add(10_000, 0, 0)
 
@@ -326,7 +318,6 @@ class Recorder:
 
 
 def test_rows_are_told_while_planning_and_images_after(tmp_path):
-    """Progress counts rows while planning, and after that what the plan holds."""
     folder = Staging(str(tmp_path / "staging"), heartbeat_seconds=0)
     folder.planning_heartbeat().add(0, 7_000, 1)
     recorder = Recorder(rows_read=20_000)
@@ -343,7 +334,6 @@ def test_rows_are_told_while_planning_and_images_after(tmp_path):
 
 
 def test_speed_and_time_left_count_from_the_first_poll():
-    """Speed and time left count from the first poll, without shards that were kept."""
     pace = Pace()
     assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
     assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
