@@ -85,13 +85,13 @@ def written_twice(source, out):
     recordgen.write(examples(7), out, split="test", compression="gzip", overwrite=True)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
-        *(in_parts, written, written_twice),
-    ],
-)
+WRITERS = [
+    *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
+    *(in_parts, written, written_twice),
+]
+
+
+@pytest.mark.parametrize("make", WRITERS)
 def test_lengths_of_all_records(make, tmp_path):
     """The file has the length of each record, in the order of dataset.json, which names it."""
     source, out = tmp_path / "texts.csv", tmp_path / "out"

@@ -416,16 +416,17 @@ def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, m
         recordgen.convert(source, tmp_path / "again", **_OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("error", "raised", "fact"),
-    [
-        (UsageError("so not"), UsageError, "so not"),
-        (MemoryError(), RunnerError, OUT_OF_MEMORY),
-        (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
-        (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
-        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
-    ],
-)
+# error, raised, fact
+RAISED = [
+    (UsageError("so not"), UsageError, "so not"),
+    (MemoryError(), RunnerError, OUT_OF_MEMORY),
+    (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
+    (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
+    (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
+]
+
+
+@pytest.mark.parametrize(("error", "raised", "fact"), RAISED)
 def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, fact):
     """Faults of the machine become errors that name them."""
 

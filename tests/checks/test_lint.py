@@ -225,17 +225,18 @@ def test_the_page_describes_each_check():
         assert ("**Warning.** *On request.*" not in section) == check.is_default, code
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"lint": "LEEK"}, "'LEAK'"),
-        ({"lint": ["-x"]}, "lint: no check is named 'x'"),
-        ({"fail_on": "errors"}, "'ERROR'"),
-        ({"lint": "LEAK=3"}, "'LEAK=3' must be CODE=NUMBER"),
-        ({"lint": "FEW_EXAMPLES=none"}, "(got 'none')"),
-        ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK"),
-    ],
-)
+# options, words
+UNKNOWN = [
+    ({"lint": "LEEK"}, "'LEAK'"),
+    ({"lint": ["-x"]}, "lint: no check is named 'x'"),
+    ({"fail_on": "errors"}, "'ERROR'"),
+    ({"lint": "LEAK=3"}, "'LEAK=3' must be CODE=NUMBER"),
+    ({"lint": "FEW_EXAMPLES=none"}, "(got 'none')"),
+    ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), UNKNOWN)
 def test_an_unknown_code_or_threshold_is_an_error(options, words):
     """An unknown code is an error, and so is a threshold that is not a number."""
     with pytest.raises(UsageError) as caught:

@@ -95,19 +95,19 @@ def test_only_tasks_with_its_facts(shared_patients, tmp_path):
     assert result.dataset.lint == {}
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        # the object of an entry point, what the message names
-        (3, r"\.Check "),
-        (Path, r"\.Check "),
-        (Check, "None"),
-        (type("Other", (Check,), {"code": "OTHER"}), "'MINE'"),
-        (type("Mine", (Check,), {"code": "MINE"}), "scope"),
-        (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope"),
-        (type("Mine", (Check,), {"code": "MINE", "scope": EACH, "level": "a"}), "level"),
-    ],
-)
+# the object of an entry point, what the message names
+NO_CHECKS = [
+    (3, r"\.Check "),
+    (Path, r"\.Check "),
+    (Check, "None"),
+    (type("Other", (Check,), {"code": "OTHER"}), "'MINE'"),
+    (type("Mine", (Check,), {"code": "MINE"}), "scope"),
+    (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope"),
+    (type("Mine", (Check,), {"code": "MINE", "scope": EACH, "level": "a"}), "level"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), NO_CHECKS)
 def test_what_is_no_check(found, words):
     """An entry point that points to something else is an error that says what is wrong."""
     with pytest.raises(TypeError, match=words):

@@ -208,14 +208,15 @@ die_in_thread()
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "first", "stdout", "raised"),
-    [
-        ("", "pass", "interrupted\n", 0),
-        ("", "die_in_thread()", "interrupted\n", 2),
-        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
-    ],
-)
+# before, first, stdout, raised
+INTERRUPTS = [
+    ("", "pass", "interrupted\n", 0),
+    ("", "die_in_thread()", "interrupted\n", 2),
+    ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
+]
+
+
+@pytest.mark.parametrize(("before", "first", "stdout", "raised"), INTERRUPTS)
 def test_what_dies_after_an_interrupt_says_nothing(before, first, stdout, raised):
     """Before it, and where Ctrl-C is ignored, threads and finalizers are heard."""
     done = QUIET.run("-c", DYING.format(before=before, first=first))

@@ -251,13 +251,14 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     assert len(remarks) == 1
 
 
-@pytest.mark.parametrize(
-    ("contents", "leak", "duplicate"),
-    [
-        (np.arange(3 * CROWD), "NEAR_LEAK", "NEAR_DUPLICATE"),
-        (np.zeros(3 * CROWD, int), "LEAK", "DUPLICATE"),
-    ],
-)
+# contents, leak, duplicate
+LARGE_GROUPS = [
+    (np.arange(3 * CROWD), "NEAR_LEAK", "NEAR_DUPLICATE"),
+    (np.zeros(3 * CROWD, int), "LEAK", "DUPLICATE"),
+]
+
+
+@pytest.mark.parametrize(("contents", "leak", "duplicate"), LARGE_GROUPS)
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)

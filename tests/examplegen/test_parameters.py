@@ -78,19 +78,19 @@ def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     assert repr(decoded.options.threads) == "3"
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "expected"),
-    [
-        # input splits, output config, default splits of the import files
-        (dict(one="a.csv"), None, [None]),
-        (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
-        (dict(eval="a.csv"), output_config(), ["eval"]),
-        (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
-        (dict(Training="a.csv", val="b.csv"), None, ["train", "eval"]),
-        (dict(mine="a.csv", unassigned="b.csv"), None, ["mine", "unassigned"]),
-        (dict(train="*.csv"), None, [None, None]),
-    ],
-)
+# input splits, output config, default splits of the import files
+SPLITS = [
+    (dict(one="a.csv"), None, [None]),
+    (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
+    (dict(eval="a.csv"), output_config(), ["eval"]),
+    (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
+    (dict(Training="a.csv", val="b.csv"), None, ["train", "eval"]),
+    (dict(mine="a.csv", unassigned="b.csv"), None, ["mine", "unassigned"]),
+    (dict(train="*.csv"), None, [None, None]),
+]
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "expected"), SPLITS)
 def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
     """Several input splits, or an empty output, name the split of their rows."""
     (tmp_path / "a.csv").touch()
@@ -181,15 +181,16 @@ def test_runtime_parameters_pass_the_checks_of_the_definition():
     assert component.spec.exec_properties["shard_mb"].ptype is float
 
 
-@pytest.mark.parametrize(
-    ("flags", "runner"),
-    [
-        ([], LocalRunner),
-        (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], LocalRunner),
-        ([*LOCAL_BEAM_ARGS], LocalRunner),
-        (["--runner=PortableRunner", "--job_endpoint=embed"], BeamRunner),
-    ],
-)
+# flags, runner
+FLAGS = [
+    ([], LocalRunner),
+    (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], LocalRunner),
+    ([*LOCAL_BEAM_ARGS], LocalRunner),
+    (["--runner=PortableRunner", "--job_endpoint=embed"], BeamRunner),
+]
+
+
+@pytest.mark.parametrize(("flags", "runner"), FLAGS)
 def test_a_conversion_on_this_machine_needs_no_runner_of_beam(flags, runner, tmp_path):
     """Flags of a whole pipeline may be for its other components."""
     context = AutoMLExampleGenExecutor.Context(beam_pipeline_args=flags, tmp_dir=str(tmp_path))

@@ -56,16 +56,17 @@ class NoFile(FileExport):
         return ""
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (3, "recordgen.exports.Export"),
-        (Path, "recordgen.exports.Export"),
-        (Export, " export$"),
-        (FileExport, "text, file"),
-        (NoFile, " file"),
-    ],
-)
+# found, words
+NO_EXPORTS = [
+    (3, "recordgen.exports.Export"),
+    (Path, "recordgen.exports.Export"),
+    (Export, " export$"),
+    (FileExport, "text, file"),
+    (NoFile, " file"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), NO_EXPORTS)
 def test_what_is_no_export(found: Any, words: str) -> None:
     """An entry point that points to something else is an error that says what is missing."""
     with pytest.raises(TypeError, match=words):

@@ -62,17 +62,17 @@ def trained(digits, tmp_path_factory):
 # --- places -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("uri", "path", "auto"),
-    [
-        # an artifact's uri; its path in the launcher's folder; the default path of convert
-        ("gs://b/a", "/gcs/b/a", "gs://b/a"),
-        ("minio://b/a", "/minio/b/a", "/minio/b/a"),
-        ("s3://b/a", "/s3/b/a", "/s3/b/a"),
-        ("/tmp/b/a", "/tmp/b/a", "/tmp/b/a"),
-        ("https://b/a", "https://b/a", "https://b/a"),
-    ],
-)
+# an artifact's uri; its path in the launcher's folder; the default path of convert
+URIS = [
+    ("gs://b/a", "/gcs/b/a", "gs://b/a"),
+    ("minio://b/a", "/minio/b/a", "/minio/b/a"),
+    ("s3://b/a", "/s3/b/a", "/s3/b/a"),
+    ("/tmp/b/a", "/tmp/b/a", "/tmp/b/a"),
+    ("https://b/a", "https://b/a", "https://b/a"),
+]
+
+
+@pytest.mark.parametrize(("uri", "path", "auto"), URIS)
 def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto):
     """``auto`` decides by the scheme; the others always do the same."""
     artifact = Artifact("", uri)

@@ -89,14 +89,15 @@ def test_things_may_have_several_hashes():
     assert asked == [(1, 3)]
 
 
-@pytest.mark.parametrize(
-    ("values", "groups"),
-    [
-        pytest.param(random_hashes(ROWS), ROWS, id="random"),
-        pytest.param(np.zeros(ROWS, np.uint64), 1, id="equal"),
-        pytest.param(np.arange(2**12, dtype=np.uint64), 1, id="dense"),
-    ],
-)
+# values, groups
+HASHES = [
+    pytest.param(random_hashes(ROWS), ROWS, id="random"),
+    pytest.param(np.zeros(ROWS, np.uint64), 1, id="equal"),
+    pytest.param(np.arange(2**12, dtype=np.uint64), 1, id="dense"),
+]
+
+
+@pytest.mark.parametrize(("values", "groups"), HASHES)
 def test_memory_is_bounded(values, groups):
     """Many hashes take less than 64 bytes each, also if they are equal or close."""
     tracemalloc.start()

@@ -121,16 +121,17 @@ def test_the_decoded_scale_does_not_matter():
     assert np.abs(one.thumbnail.astype(int) - other.thumbnail).mean() < 2
 
 
-@pytest.mark.parametrize(
-    ("pixels", "sharpness"),
-    [
-        pytest.param(np.repeat([[0, 0, 0, 90, 90, 90]], 6, axis=0), 1, id="edge"),
-        pytest.param(np.repeat([[0, 10, 20, 30, 40, 50]], 6, axis=0), 0, id="ramp"),
-        pytest.param(np.pad([[50]], 3), 4, id="dot"),
-        pytest.param(np.pad([[0]], 3, constant_values=50), 4, id="hole"),
-        pytest.param(np.repeat([[0, 0, 30, 60, 90, 90]], 6, axis=0), 1 / 3, id="soft edge"),
-    ],
-)
+# pixels, sharpness
+SHARPNESS = [
+    pytest.param(np.repeat([[0, 0, 0, 90, 90, 90]], 6, axis=0), 1, id="edge"),
+    pytest.param(np.repeat([[0, 10, 20, 30, 40, 50]], 6, axis=0), 0, id="ramp"),
+    pytest.param(np.pad([[50]], 3), 4, id="dot"),
+    pytest.param(np.pad([[0]], 3, constant_values=50), 4, id="hole"),
+    pytest.param(np.repeat([[0, 0, 30, 60, 90, 90]], 6, axis=0), 1 / 3, id="soft edge"),
+]
+
+
+@pytest.mark.parametrize(("pixels", "sharpness"), SHARPNESS)
 def test_sharpness(pixels, sharpness):
     """Sharpness is the largest second difference by the range; contrast does not matter."""
     assert look_of(gray(pixels)).sharpness == pytest.approx(sharpness)

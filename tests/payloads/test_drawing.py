@@ -156,14 +156,15 @@ LEFT = np.zeros((4, 4), np.uint8)
 LEFT[:, :2] = 1
 
 
-@pytest.mark.parametrize(
-    ("details", "inside", "outside"),
-    [
-        (Details(polygons=Polygons.of([TRIANGLE])), (30, 30), (65, 65)),
-        (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
-        (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
-    ],
-)
+# details, inside, outside
+SHAPES = [
+    (Details(polygons=Polygons.of([TRIANGLE])), (30, 30), (65, 65)),
+    (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
+    (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
+]
+
+
+@pytest.mark.parametrize(("details", "inside", "outside"), SHAPES)
 def test_shapes_are_coloured(details, inside, outside):
     """Pixels (row, column) of the object have its colour, others are as they were."""
     pixels = drawn(plain(100, 100), StoredBox("", 0, 0.0, 0.0, 1.0, 1.0, details))

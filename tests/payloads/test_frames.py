@@ -72,15 +72,16 @@ def test_damaged_lists_of_pages():
     assert tiff_header(directories(*[{}] * (MAX_PAGES + 1))).frames == MAX_PAGES
 
 
-@pytest.mark.parametrize(
-    ("body", "count"),
-    [
-        (struct.pack(">II", 0, 0), 1),
-        (struct.pack(">II", 1 << 31, 0), 1),
-        (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
-        (b"\0\0", 1),
-    ],
-)
+# body, count
+COUNTS = [
+    (struct.pack(">II", 0, 0), 1),
+    (struct.pack(">II", 1 << 31, 0), 1),
+    (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
+    (b"\0\0", 1),
+]
+
+
+@pytest.mark.parametrize(("body", "count"), COUNTS)
 def test_a_damaged_count_of_frames_is_ignored(body, count):
     plain = encoded(PICTURES[0], "PNG")
     assert check_image(plain[:33] + chunk(b"acTL", body) + plain[33:], OPTIONS).frames == count

@@ -193,15 +193,16 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
         check_apart(JPEG, OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        (jpeg_decoding, "decoded_jpeg"),
-        (image, "file_header"),
-        (image, "open_image"),
-        (reencoding, "encoded"),
-    ],
-)
+# module, name
+ALLOCATIONS = [
+    (jpeg_decoding, "decoded_jpeg"),
+    (image, "file_header"),
+    (image, "open_image"),
+    (reencoding, "encoded"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), ALLOCATIONS)
 def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
     def starve(*_):
         raise MemoryError

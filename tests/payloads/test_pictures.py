@@ -252,17 +252,18 @@ def test_alpha_shows_white_unless_it_is_zero_everywhere():
     assert (stored(clear) == [30, 20, 10]).all()
 
 
-@pytest.mark.parametrize(
-    ("bits", "compression", "colours", "code"),
-    [
-        (8, 1, 0, "unsupported_pixels"),
-        (4, 2, 0, "unsupported_pixels"),
-        (24, 4, 0, "corrupt"),
-        (8, 0, 2, "unsupported_pixels"),  # Pillow takes bytes for bits
-        (32, 3, 0, "corrupt"),  # unknown fields
-        (48, 0, 0, "corrupt"),
-    ],
-)
+# bits, compression, colours, code
+BITMAPS = [
+    (8, 1, 0, "unsupported_pixels"),
+    (4, 2, 0, "unsupported_pixels"),
+    (24, 4, 0, "corrupt"),
+    (8, 0, 2, "unsupported_pixels"),  # Pillow takes bytes for bits
+    (32, 3, 0, "corrupt"),  # unknown fields
+    (48, 0, 0, "corrupt"),
+]
+
+
+@pytest.mark.parametrize(("bits", "compression", "colours", "code"), BITMAPS)
 def test_unknown_bitmaps_are_refused(bits, compression, colours, code):
     """What Pillow decodes otherwise than browsers, or not at all, is stored by no guess."""
     data = bmp(

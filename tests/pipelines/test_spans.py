@@ -109,14 +109,15 @@ def test_each_training_begins_with_the_model_before(root, reports):
     assert [a.id for a in metadata.inputs(trainer) if a.type == "Model"] == [second.id]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "window", "schema", "named"),
-    [
-        ("*.csv", 2, "a.csv", "{SPAN}"),
-        ("{SPAN}/*.csv", 0, "a.csv", "window"),
-        ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
-    ],
-)
+# pattern, window, schema, named
+WRONG_SETTINGS = [
+    ("*.csv", 2, "a.csv", "{SPAN}"),
+    ("{SPAN}/*.csv", 0, "a.csv", "window"),
+    ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "window", "schema", "named"), WRONG_SETTINGS)
 def test_wrong_settings_are_refused_before_tfx_is_loaded(
     tmp_path, capsys, pattern, window, schema, named
 ):

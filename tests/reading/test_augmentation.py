@@ -54,18 +54,17 @@ def test_mirroring_says_nothing_of_the_light():
     np.testing.assert_allclose(shares, 0.5, atol=0.12)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        dict(flip=True),
-        dict(brightness=0.5),
-        dict(contrast=0.5),
-        dict(saturation=0.5),
-        dict(crop=0.5),
-        dict(flip=True, brightness=1, contrast=1, saturation=1, crop=0.9),
-    ],
-    ids=str,
-)
+CHANGES = [
+    dict(flip=True),
+    dict(brightness=0.5),
+    dict(contrast=0.5),
+    dict(saturation=0.5),
+    dict(crop=0.5),
+    dict(flip=True, brightness=1, contrast=1, saturation=1, crop=0.9),
+]
+
+
+@pytest.mark.parametrize("how", CHANGES, ids=str)
 def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
     first = augmented(images(), **how)
     np.testing.assert_array_equal(first, augmented(images(), **how))

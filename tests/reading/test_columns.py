@@ -152,16 +152,17 @@ def test_declared_columns_need_a_dataset_json(tmp_path):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"columns": ["size"]}, r"columns.*'size'"),
-        ({"columns": ["breed"]}, r"columns.*'breed'"),
-        ({"columns": []}, "columns"),
-        ({"resize": "random_crop"}, r"resize.*center_crop"),
-        ({"augment": None}, "augment"),
-    ],
-)
+# options, message
+WRONG_OPTIONS = [
+    ({"columns": ["size"]}, r"columns.*'size'"),
+    ({"columns": ["breed"]}, r"columns.*'breed'"),
+    ({"columns": []}, "columns"),
+    ({"resize": "random_crop"}, r"resize.*center_crop"),
+    ({"augment": None}, "augment"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG_OPTIONS)
 def test_a_wrong_option_is_an_error_before_reading(several, options, message):
     """A wrong option is an error that names it."""
     with pytest.raises(UsageError, match=message):

@@ -34,26 +34,26 @@ def difference(found, expected):
     return float(np.abs(np.asarray(found) - np.asarray(expected)).mean())
 
 
-@pytest.mark.parametrize(
-    ("resize", "size", "place"),
-    [
-        # resize, size of the image (target: 10×20), index of the ratio in 1, 2, 4, 8
-        ("stretch", (10, 20), 0),
-        ("stretch", (5, 5), 0),
-        ("stretch", (19, 400), 0),
-        ("stretch", (20, 39), 0),
-        ("stretch", (20, 40), 1),
-        ("stretch", (39, 400), 1),
-        ("stretch", (40, 80), 2),
-        ("stretch", (79, 159), 2),
-        ("stretch", (80, 160), 3),
-        ("stretch", (800, 1600), 3),
-        ("center_crop", (40, 80), 2),
-        ("fit", (40, 20), 2),
-        ("fit", (39, 39), 1),
-        ("fit", (5, 160), 3),
-    ],
-)
+# resize, size of the image (target: 10×20), index of the ratio in 1, 2, 4, 8
+SCALES = [
+    ("stretch", (10, 20), 0),
+    ("stretch", (5, 5), 0),
+    ("stretch", (19, 400), 0),
+    ("stretch", (20, 39), 0),
+    ("stretch", (20, 40), 1),
+    ("stretch", (39, 400), 1),
+    ("stretch", (40, 80), 2),
+    ("stretch", (79, 159), 2),
+    ("stretch", (80, 160), 3),
+    ("stretch", (800, 1600), 3),
+    ("center_crop", (40, 80), 2),
+    ("fit", (40, 20), 2),
+    ("fit", (39, 39), 1),
+    ("fit", (5, 160), 3),
+]
+
+
+@pytest.mark.parametrize(("resize", "size", "place"), SCALES)
 def test_scale(resize, size, place):
     """The ratio is the largest at which the image covers the size; with ``fit``, one side of it."""
     decoder = ImageDecoder((10, 20), resize)
@@ -153,16 +153,16 @@ def test_random_crop_is_a_window(decoder):
     assert np.ptp(red[:, 0, 0]) > 0.2
 
 
-@pytest.mark.parametrize(
-    ("size", "rows", "columns"),
-    [
-        # size of a white image, its rows and columns in a target of 20×30
-        ((40, 40), slice(0, 20), slice(5, 25)),
-        ((10, 60), slice(7, 12), slice(0, 30)),
-        ((20, 30), slice(0, 20), slice(0, 30)),
-        ((200, 30), slice(0, 20), slice(13, 16)),
-    ],
-)
+# size of a white image, its rows and columns in a target of 20×30
+FITTED = [
+    ((40, 40), slice(0, 20), slice(5, 25)),
+    ((10, 60), slice(7, 12), slice(0, 30)),
+    ((20, 30), slice(0, 20), slice(0, 30)),
+    ((200, 30), slice(0, 20), slice(13, 16)),
+]
+
+
+@pytest.mark.parametrize(("size", "rows", "columns"), FITTED)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, columns, kind):
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
@@ -276,20 +276,19 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
         np.testing.assert_allclose(together[number], unknown, atol=1e-3)
 
 
+# sizes of all images; the target is 24×32: ready, one scale, several, very wide, small
+STATISTICS = [
+    ("fast", [(24, 32), (24, 32)]),
+    ("fast", [(96, 128), (100, 140)]),
+    ("fast", [(30, 40), (96, 128)]),
+    ("fast", [(24, 400), (30, 500)]),
+    ("fast", [(5, 6), (9, 4)]),
+    ("exact", [(30, 40), (96, 128)]),
+]
+
+
 @pytest.mark.parametrize("resize", RESIZES)
-@pytest.mark.parametrize(
-    ("decoder", "sizes"),
-    [
-        # sizes of all images; the target is 24×32: ready, one scale, several, very wide, small
-        ("fast", [(24, 32), (24, 32)]),
-        ("fast", [(96, 128), (100, 140)]),
-        ("fast", [(30, 40), (96, 128)]),
-        ("fast", [(24, 400), (30, 500)]),
-        ("fast", [(5, 6), (9, 4)]),
-        ("exact", [(30, 40), (96, 128)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("decoder", "sizes"), STATISTICS, ids=str)
 def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(

@@ -43,16 +43,15 @@ def shares_of(source, count, **options):
     ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        # shares are pieces of files; if records are filtered, workers take turns
-        dict(shuffle=True),
-        dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
-        dict(shuffle=True, only=lambda record: record["image/class/label"] != 2),
-    ],
-    ids=["shuffled", "cached", "filtered"],
-)
+# shares are pieces of files; if records are filtered, workers take turns
+SHARES = [
+    dict(shuffle=True),
+    dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
+    dict(shuffle=True, only=lambda record: record["image/class/label"] != 2),
+]
+
+
+@pytest.mark.parametrize("options", SHARES, ids=["shuffled", "cached", "filtered"])
 def test_shares_are_disjoint_complete_and_equal(many_pets, options):
     assert set(many_pets) == {1, 3, 7}
     for files, count in ((1, 5), (3, 2), (7, 5)):

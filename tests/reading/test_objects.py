@@ -119,13 +119,14 @@ def test_records_without_a_feature_have_zeros(count):
         for_each_box(tf.ragged.constant([[1] * (2 * each + 1), [], [], []], tf.int64), boxes, count)
 
 
-@pytest.mark.parametrize(
-    ("resize", "fields"),
-    [
-        *((resize, ALL_FIELDS) for resize in ("stretch", "fit", "center_crop")),
-        *(("stretch", []), ("fit", ["is_crowd"]), ("center_crop", ["masks"])),
-    ],
-)
+# resize, fields
+READ_FIELDS = [
+    *((resize, ALL_FIELDS) for resize in ("stretch", "fit", "center_crop")),
+    *(("stretch", []), ("fit", ["is_crowd"]), ("center_crop", ["masks"])),
+]
+
+
+@pytest.mark.parametrize(("resize", "fields"), READ_FIELDS)
 def test_a_source_gives_the_same(fields, resize, output):
     """Without TensorFlow: the same keys, boxes and fields as `load`, padded likewise."""
     size = (30, 32)

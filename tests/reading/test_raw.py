@@ -104,19 +104,20 @@ def batch(output, **options):
     return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
 
 
-@pytest.mark.parametrize(
-    ("name", "png", "resize", "decoder"),
-    [
-        ("boxes raw", "boxes png", "center_crop", "fast"),
-        ("raw", "png", "fit", "exact"),
-        ("boxes unchecked", "boxes png", "stretch", "fast"),
-        ("boxes mixed", "boxes png", "fit", "fast"),
-        pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
-        pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
-        pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
-        pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
-    ],
-)
+# name, png, resize, decoder
+PAIRS = [
+    ("boxes raw", "boxes png", "center_crop", "fast"),
+    ("raw", "png", "fit", "exact"),
+    ("boxes unchecked", "boxes png", "stretch", "fast"),
+    ("boxes mixed", "boxes png", "fit", "fast"),
+    pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
+    pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
+    pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
+    pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
+]
+
+
+@pytest.mark.parametrize(("name", "png", "resize", "decoder"), PAIRS)
 def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
@@ -305,14 +306,15 @@ def columns_of(output):
     return columns
 
 
-@pytest.mark.parametrize(
-    ("suffix", "options"),
-    [
-        ("png", {"encode": "raw"}),
-        ("png", {"encode": "raw", "check": "header"}),
-        pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
-    ],
-)
+# suffix, options
+STORED_AS = [
+    ("png", {"encode": "raw"}),
+    ("png", {"encode": "raw", "check": "header"}),
+    pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
+]
+
+
+@pytest.mark.parametrize(("suffix", "options"), STORED_AS)
 def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, options):
     expected = columns_of(table(source, suffix, encode="png"))
     found = columns_of(table(source, suffix, **options))

@@ -109,31 +109,31 @@ def test_length_is_known(path):
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
 
-@pytest.mark.parametrize(
-    ("spec", "error", "message"),
-    [
-        # feature_spec, error, message
-        ({}, UsageError, "feature_spec"),
-        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
-        ({"vector": tf.float32}, UsageError, "'vector'"),
-        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
-    ],
-)
+# feature_spec, error, message
+SPECIFICATIONS = [
+    ({}, UsageError, "feature_spec"),
+    ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
+    ({"vector": tf.float32}, UsageError, "'vector'"),
+    ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
+]
+
+
+@pytest.mark.parametrize(("spec", "error", "message"), SPECIFICATIONS)
 def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
     """A wrong feature_spec is an error that names the feature."""
     with pytest.raises(error, match=message):
         read(path, feature_spec=spec)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        # options, message
-        (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
-        (dict(image_size=(4, 4)), "'image_size'"),
-        (dict(batch_size=0), "batch_size"),
-    ],
-)
+# options, message
+OTHER_OPTIONS = [
+    (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
+    (dict(image_size=(4, 4)), "'image_size'"),
+    (dict(batch_size=0), "batch_size"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OTHER_OPTIONS)
 def test_only_options_of_records_are_accepted(path, options, message):
     """Options of images, and options without their batch_size, are errors."""
     with pytest.raises(UsageError, match=message):

@@ -58,16 +58,16 @@ def images():
     return tf.constant([encoded(noise(9, 7), "PNG")])
 
 
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
-        # every path of pixels, and every kind of scale
-        ("-1..1", {}),
-        ("0..1:float16", {}),
-        ("ResNet50", {"cache": "memory"}),
-        ("DenseNet121", {"augment": "photo"}),
-    ],
-)
+# every path of pixels, and every kind of scale
+PATHS_OF_PIXELS = [
+    ("-1..1", {}),
+    ("0..1:float16", {}),
+    ("ResNet50", {"cache": "memory"}),
+    ("DenseNet121", {"augment": "photo"}),
+]
+
+
+@pytest.mark.parametrize(("name", "how"), PATHS_OF_PIXELS)
 def test_cached_augmented_and_served_batches_have_the_range(output, name, how):
     options = dict(batch_size=8, image_size=(4, 6), seed=1, **how)
     [(levels, _)] = train_dataset(output, scale="0..255", **options).take(1)
@@ -91,17 +91,17 @@ def test_uint8_is_the_range_of_some_models(output):
         assert found.numpy().max() > 1
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        # custom_config, the range of the saved model's own pixels
-        ({}, "0..1"),
-        ({"scale": "-1..1"}, "-1..1"),
-        ({"model": "MobileNetV2"}, "-1..1"),
-        ({"model": "MobileNetV2", "scale": "-1..1"}, "-1..1"),
-        ({"model": "ResNet50", "scale": "ResNet50"}, "ResNet50"),
-    ],
-)
+# custom_config, the range of the saved model's own pixels
+MODELS = [
+    ({}, "0..1"),
+    ({"scale": "-1..1"}, "-1..1"),
+    ({"model": "MobileNetV2"}, "-1..1"),
+    ({"model": "MobileNetV2", "scale": "-1..1"}, "-1..1"),
+    ({"model": "ResNet50", "scale": "ResNet50"}, "ResNet50"),
+]
+
+
+@pytest.mark.parametrize(("config", "expected"), MODELS)
 def test_the_trainer_takes_the_models_scale(config, expected):
     assert TrainingConfig.from_custom_config(config).pixel_scale == scale_of(expected)
 

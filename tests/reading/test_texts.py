@@ -69,16 +69,16 @@ def read_labels(output):
     return recordgen.read_dataset(output).labels
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, labels of the texts that are read
-        ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
-        ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
-        ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
-        ({"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")}, {2: 1}),
-    ],
-)
+# options, labels of the texts that are read
+LABEL_OPTIONS = [
+    ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
+    ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
+    ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
+    ({"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")}, {2: 1}),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), LABEL_OPTIONS)
 def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 

@@ -89,22 +89,23 @@ def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
     assert ColumnType.of(kind).parse(value) == found
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("int", "1_000"),
-        ("int", True),
-        ("int", "٣"),
-        ("bool", "2"),
-        ("bool", "maybe"),
-        ("float", "inf"),
-        ("float", "1e99"),
-        ("floats", [1, None]),
-        ("floats", [[1], [2]]),
-        ("int_label", "-1"),
-        ("text", b"bytes"),
-    ],
-)
+# kind, value
+PYTHON_ALONE = [
+    ("int", "1_000"),
+    ("int", True),
+    ("int", "٣"),
+    ("bool", "2"),
+    ("bool", "maybe"),
+    ("float", "inf"),
+    ("float", "1e99"),
+    ("floats", [1, None]),
+    ("floats", [[1], [2]]),
+    ("int_label", "-1"),
+    ("text", b"bytes"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), PYTHON_ALONE)
 def test_values_that_only_python_accepts_are_refused(kind, value):
     """Underscores, other digits and infinities are no numbers of a table."""
     with pytest.raises(ValueError, match=r"\(got "):
@@ -341,13 +342,13 @@ def test_one_image_and_a_label_are_read_as_image_classification(make_images, mak
     assert appended.dataset.options["schema"] == json.dumps(schema.to_json())
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"task": "image_classification"},
-        {"schema": {"split": "split", "photo": "image", "breed": "label"}},
-    ],
-)
+SPELLINGS = [
+    {"task": "image_classification"},
+    {"schema": {"split": "split", "photo": "image", "breed": "label"}},
+]
+
+
+@pytest.mark.parametrize("options", SPELLINGS)
 def test_spellings_of_a_path_are_one_image(options, make_images, make_csv):
     """Dots and double slashes in a path name the same image."""
     make_images(1)

@@ -351,18 +351,18 @@ def agree(image, mask):
     return (np.abs(level - mask.astype(float) * 100) < 50)[counts].mean()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"resize": "fit"},
-        {"resize": "center_crop"},
-        {"augment": "photo", "seed": 2},
-        {"augment": {"flip": True, "crop": 0.5}, "seed": 3},
-        {"augment": {"flip": True, "crop": 0.5}, "cache": "memory", "seed": 3, "epochs": 2},
-        {"augment": "photo", "cache": "memory", "seed": 2, "epochs": 2},
-    ],
-)
+MOVES = [
+    {},
+    {"resize": "fit"},
+    {"resize": "center_crop"},
+    {"augment": "photo", "seed": 2},
+    {"augment": {"flip": True, "crop": 0.5}, "seed": 3},
+    {"augment": {"flip": True, "crop": 0.5}, "cache": "memory", "seed": 3, "epochs": 2},
+    {"augment": "photo", "cache": "memory", "seed": 2, "epochs": 2},
+]
+
+
+@pytest.mark.parametrize("options", MOVES)
 def test_load_moves_masks_with_their_images(output, options):
     """Every way of resizing and every change moves both; a missing mask is ignored."""
     pairs = pairs_of_load(output, **options)

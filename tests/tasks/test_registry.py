@@ -128,21 +128,21 @@ def test_a_task_that_is_installed_later_is_found_after_a_refresh(install):
     assert found["mine"] is found["mine"]
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        # target of the entry point, what the message names
-        ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
-        ("1 / 0", "ZeroDivisionError: "),
-        ("x = 1", "'Mine'"),
-        ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
-        (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
-        (
-            "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
-            "Mine .* kind, noun, expected, features, reading, make, csv_parser",
-        ),
-    ],
-)
+# target of the entry point, what the message names
+BROKEN_TASKS = [
+    ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
+    ("1 / 0", "ZeroDivisionError: "),
+    ("x = 1", "'Mine'"),
+    ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
+    (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
+    (
+        "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
+        "Mine .* kind, noun, expected, features, reading, make, csv_parser",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), BROKEN_TASKS)
 def test_a_broken_task_names_its_package(install, code, message):
     """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
@@ -153,13 +153,14 @@ def test_a_broken_task_names_its_package(install, code, message):
     assert found["tabular"] is TASKS["tabular"]
 
 
-@pytest.mark.parametrize(
-    ("name", "packages"),
-    [
-        ("mine", "one-task 2.1 and two-task 2.1"),
-        ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
-    ],
-)
+# name, packages
+NAMESAKES = [
+    ("mine", "one-task 2.1 and two-task 2.1"),
+    ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
+]
+
+
+@pytest.mark.parametrize(("name", "packages"), NAMESAKES)
 def test_two_packages_with_one_name(install, name, packages):
     """Neither is used, and the message names both."""
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)

@@ -58,14 +58,11 @@ def test_decoding_encoded_boxes_gives_the_boxes(images):
         np.testing.assert_allclose(back, np.reshape(boxes, (-1, 5)), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("image_size", "grid"),
-    [
-        # height and width in pixels, rows and columns
-        ((64, 64), (16, 16)),
-        ((65, 3), (17, 1)),
-    ],
-)
+# height and width in pixels, rows and columns
+GRIDS = [((64, 64), (16, 16)), ((65, 3), (17, 1))]
+
+
+@pytest.mark.parametrize(("image_size", "grid"), GRIDS)
 def test_the_grid_covers_the_image(image_size, grid):
     assert grid_size(image_size) == grid
 

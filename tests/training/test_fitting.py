@@ -20,32 +20,32 @@ COLOURED = {"crop": 0.0, "flip": False, "brightness": 0.1, "contrast": 0.1, "sat
 SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
 
 
-@pytest.mark.parametrize(
-    ("settings", "epochs", "expected"),
-    [
-        # settings, epochs of the training, its phases
-        ({}, 3, [Phase(0, 3, 1e-3, False)]),
-        ({"frozen_epochs": 2}, 5, [Phase(0, 2, 1e-3, True), Phase(2, 5, 1e-4, False)]),
-        ({"frozen_epochs": 2}, 1, [Phase(0, 1, 1e-3, True)]),
-    ],
-)
+# settings, epochs of the training, its phases
+PHASES = [
+    ({}, 3, [Phase(0, 3, 1e-3, False)]),
+    ({"frozen_epochs": 2}, 5, [Phase(0, 2, 1e-3, True), Phase(2, 5, 1e-4, False)]),
+    ({"frozen_epochs": 2}, 1, [Phase(0, 1, 1e-3, True)]),
+]
+
+
+@pytest.mark.parametrize(("settings", "epochs", "expected"), PHASES)
 def test_the_last_layer_is_trained_before_all(settings, epochs, expected):
     weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
     assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        # settings; the rate at the steps 0, 5, 10, 15, 20 of two epochs of ten steps
-        ({}, [1, 0.8536, 0.5, 0.1464, 0]),
-        ({"schedule": "constant"}, [1, 1, 1, 1, 1]),
-        ({"schedule": "constant", "warmup_epochs": 1}, [0, 0.5, 1, 1, 1]),
-        ({"warmup_epochs": 0.5}, [0, 1, 0.75, 0.25, 0]),
-        ({"warmup_epochs": 1, "accumulate": 4}, [0, 0.5, 1, 0.5, 0]),
-        ({"warmup_epochs": 9}, [0, 0.25, 0.5, 0.75, 1]),
-    ],
-)
+# settings; the rate at the steps 0, 5, 10, 15, 20 of two epochs of ten steps
+RATES = [
+    ({}, [1, 0.8536, 0.5, 0.1464, 0]),
+    ({"schedule": "constant"}, [1, 1, 1, 1, 1]),
+    ({"schedule": "constant", "warmup_epochs": 1}, [0, 0.5, 1, 1, 1]),
+    ({"warmup_epochs": 0.5}, [0, 1, 0.75, 0.25, 0]),
+    ({"warmup_epochs": 1, "accumulate": 4}, [0, 0.5, 1, 0.5, 0]),
+    ({"warmup_epochs": 9}, [0, 0.25, 0.5, 0.75, 1]),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), RATES)
 def test_rates_rise_while_training_warms_up(settings, expected):
     rates = learning_rates(TrainingConfig(**settings), 1.0, epochs=2, steps=10)
     assert [float(rates(at)) for at in range(0, 21, 5)] == pytest.approx(expected, abs=1e-4)
@@ -125,33 +125,33 @@ def are_equal(some, others):
     return [bool((one == other).all()) for one, other in zip(some, others, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        # settings, arguments of reading for training
-        ({"colour": 0.1}, {"augment": COLOURED}),
-        ({"class_weights": "balanced"}, {"augment": None, "weights": "balanced"}),
-    ],
-)
+# settings, arguments of reading for training
+READING = [
+    ({"colour": 0.1}, {"augment": COLOURED}),
+    ({"class_weights": "balanced"}, {"augment": None, "weights": "balanced"}),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected"), READING)
 def test_colours_and_weights_are_changed_by_reading(examples, settings, expected):
     config = TrainingConfig(**settings, augment="none")
     trainer = OneImageLabel(examples, "train", read_dataset(examples), config)
     assert trainer.training == {"resize": "stretch", **expected}
 
 
-@pytest.mark.parametrize(
-    ("settings", "trainer", "message"),
-    [
-        # settings, the trainer, the error
-        ({"class_weights": "balanced"}, ManyImageLabels, r"class_weights.*'balanced'"),
-        ({"augment": "photo"}, OneTextLabel, r"augment.*'photo'"),
-        ({"colour": 0.1}, OneTextLabel, "colour"),
-        ({"model": "VGG16"}, ObjectDetector, r"model.*'VGG16'"),
-        ({"model": "VGG16"}, EntityTagger, r"model.*'VGG16'"),
-        ({"model": "VGG16"}, VideoTrainer, r"model.*'VGG16'"),
-        ({"scale": "0..255"}, OneTextLabel, r"scale.*'0\.\.255'"),
-    ],
-)
+# settings, the trainer, the error
+OTHER_TASKS = [
+    ({"class_weights": "balanced"}, ManyImageLabels, r"class_weights.*'balanced'"),
+    ({"augment": "photo"}, OneTextLabel, r"augment.*'photo'"),
+    ({"colour": 0.1}, OneTextLabel, "colour"),
+    ({"model": "VGG16"}, ObjectDetector, r"model.*'VGG16'"),
+    ({"model": "VGG16"}, EntityTagger, r"model.*'VGG16'"),
+    ({"model": "VGG16"}, VideoTrainer, r"model.*'VGG16'"),
+    ({"scale": "0..255"}, OneTextLabel, r"scale.*'0\.\.255'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "trainer", "message"), OTHER_TASKS)
 def test_a_setting_of_another_task_is_refused(examples, settings, trainer, message):
     dataset = read_dataset(examples)
     with pytest.raises(UsageError, match=message):
@@ -179,14 +179,14 @@ def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
         built(2, weights=path)
 
 
-@pytest.mark.parametrize(
-    ("settings", "changes", "message"),
-    [
-        # settings, changes of fn_args, the error
-        ({"patience": 1}, {"eval_files": []}, "patience"),
-        ({"model": "VGG16", "weights": "/nowhere/w.h5"}, {}, r"weights.*/nowhere"),
-    ],
-)
+# settings, changes of fn_args, the error
+UNFIT_SETTINGS = [
+    ({"patience": 1}, {"eval_files": []}, "patience"),
+    ({"model": "VGG16", "weights": "/nowhere/w.h5"}, {}, r"weights.*/nowhere"),
+]
+
+
+@pytest.mark.parametrize(("settings", "changes", "message"), UNFIT_SETTINGS)
 def test_settings_that_do_not_fit_the_data_are_refused(fn_args, settings, changes, message):
     with pytest.raises((UsageError, SourceError), match=message):
         run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))

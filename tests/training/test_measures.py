@@ -98,17 +98,17 @@ def precisions(*images):
     return counted_boxes(*images).by_label()
 
 
-@pytest.mark.parametrize(
-    ("is_there", "is_found", "expected"),
-    [
-        # (box, class); (box, class, score); AP by class
-        ([(HERE, 0)], [(NEARLY_HERE, 0, 0.3)], {0: 1}),
-        ([(HERE, 0)], [(HARDLY_HERE, 0, 0.9)], {0: 0}),
-        ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
-        ([(HERE, 0)], [], {0: 0}),
-        ([], [(HERE, 0, 0.9)], {}),
-    ],
-)
+# (box, class); (box, class, score); AP by class
+MATCHES = [
+    ([(HERE, 0)], [(NEARLY_HERE, 0, 0.3)], {0: 1}),
+    ([(HERE, 0)], [(HARDLY_HERE, 0, 0.9)], {0: 0}),
+    ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
+    ([(HERE, 0)], [], {0: 0}),
+    ([], [(HERE, 0, 0.9)], {}),
+]
+
+
+@pytest.mark.parametrize(("is_there", "is_found", "expected"), MATCHES)
 def test_boxes_match_from_half_of_their_union_on(is_there, is_found, expected):
     """A box of another class, or that hardly overlaps, is no match; pycocotools tests the rest."""
     assert precisions((true(*is_there), found(*is_found))) == pytest.approx(expected)

@@ -171,17 +171,17 @@ def test_each_device_gets_half_of_a_batch(examples, tmp_path):
     CppModel(tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    ("tf_config", "message"),
-    [
-        # TF_CONFIG, the error
-        ("{", r"TF_CONFIG.*JSON"),
-        (
-            {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
-            r"worker 0, worker 1 \(got evaluator 0\)",
-        ),
-    ],
-)
+# TF_CONFIG, the error
+CLUSTERS = [
+    ("{", r"TF_CONFIG.*JSON"),
+    (
+        {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
+        r"worker 0, worker 1 \(got evaluator 0\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tf_config", "message"), CLUSTERS)
 def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_config, message):
     text = tf_config if isinstance(tf_config, str) else json.dumps(tf_config)
     monkeypatch.setenv("TF_CONFIG", text)
@@ -213,14 +213,11 @@ def test_a_batch_of_a_small_split_is_divisible_by_the_devices(examples, batch_si
     assert replicas.divisible(examples) == batch_size
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        # settings, the error
-        ({"batch_size": 32}, "32"),
-        ({"batch_size": 33, "accumulate": 2}, "accumulate"),
-    ],
-)
+# settings, the error
+BATCHES = [({"batch_size": 32}, "32"), ({"batch_size": 33, "accumulate": 2}, "accumulate")]
+
+
+@pytest.mark.parametrize(("settings", "message"), BATCHES)
 def test_a_batch_must_be_divisible_by_the_devices(settings, message):
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):

@@ -67,17 +67,17 @@ def test_a_seed_decides_the_weights(fn_args):
     assert not np.allclose(train("a", 1)[0], train("b", 2)[0], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("per_pass", "epochs", "train_steps", "expected"),
-    [
-        # steps per pass, requested epochs, requested total of steps → steps per epoch, epochs
-        (100, 5, None, (100, 5)),
-        (100, 5, 0, (100, 5)),
-        (100, 5, 250, (84, 3)),
-        (100, 5, 100, (100, 1)),
-        (100, 5, 7, (7, 1)),
-    ],
-)
+# steps per pass, requested epochs, requested total of steps → steps per epoch, epochs
+STEPS = [
+    (100, 5, None, (100, 5)),
+    (100, 5, 0, (100, 5)),
+    (100, 5, 250, (84, 3)),
+    (100, 5, 100, (100, 1)),
+    (100, 5, 7, (7, 1)),
+]
+
+
+@pytest.mark.parametrize(("per_pass", "epochs", "train_steps", "expected"), STEPS)
 def test_train_steps_override_epochs(per_pass, epochs, train_steps, expected):
     assert plan_epochs(per_pass, epochs, train_steps) == expected
 
@@ -90,20 +90,16 @@ def test_an_artifacts_uri_and_split_follow_from_any_path():
         examples_root(["a/Split-train/*", "b/Split-eval/*"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        # the mistake, the error, its message
-        (
-            dict(custom_config={"model": "Resnet"}),
-            UsageError,
-            r"keras\.applications: .*VGG16",
-        ),
-        (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
-        (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
-        (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
-    ],
-)
+# the mistake, the error, its message
+MISTAKES = [
+    (dict(custom_config={"model": "Resnet"}), UsageError, r"keras\.applications: .*VGG16"),
+    (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
+    (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
+    (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), MISTAKES)
 def test_a_mistake_is_reported_before_training(fn_args, changes, error, message):
     with pytest.raises(error, match=message):
         run_fn(fn_args(**changes))

@@ -106,20 +106,21 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     assert scores[0].tolist() == scores[1].tolist() != scores[2].tolist()
 
 
-@pytest.mark.parametrize(
-    ("texts", "kind"),
-    [
-        ([f"A-{number}" for number in range(50)], ROW_NAME),
-        ([f"customer {number}" for number in range(50)], ROW_NAME),
-        ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
-        (["red", "blue"] * 50, TEXT),
-        ([f"the {number} is red" for number in range(50)], TEXT),
-        (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
-        (["2024-03-14", ""] * 50, DATE),
-        (["2024-03-14", "soon"] * 50, TEXT),
-        ([""] * 50, TEXT),
-    ],
-)
+# texts, kind
+TEXT_COLUMNS = [
+    ([f"A-{number}" for number in range(50)], ROW_NAME),
+    ([f"customer {number}" for number in range(50)], ROW_NAME),
+    ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
+    (["red", "blue"] * 50, TEXT),
+    ([f"the {number} is red" for number in range(50)], TEXT),
+    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
+    (["2024-03-14", ""] * 50, DATE),
+    (["2024-03-14", "soon"] * 50, TEXT),
+    ([""] * 50, TEXT),
+]
+
+
+@pytest.mark.parametrize(("texts", "kind"), TEXT_COLUMNS)
 def test_texts_of_a_column_are_told_apart(texts, kind):
     """Names differ and are short; sentences, repeated words and few texts stay texts."""
     assert kind_of_texts(tf.constant(texts)) == kind

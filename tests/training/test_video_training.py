@@ -45,15 +45,15 @@ def test_frames_are_shown_as_long_as_the_file_says(hundredths):
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("unsaid", "expected"),
-    [
-        # the number of delays removed from the file, the ends of frames
-        (0, [0.1, 0.6, 1.0]),  # the first delay, 0.01 s, is near-zero
-        (1, [0.1, 0.2, 0.3]),  # the delays cannot be matched with frames
-        (3, [0.1, 0.2, 0.3]),
-    ],
-)
+# the number of delays removed from the file, the ends of frames
+DELAYS = [
+    (0, [0.1, 0.6, 1.0]),  # the first delay, 0.01 s, is near-zero
+    (1, [0.1, 0.2, 0.3]),  # the delays cannot be matched with frames
+    (3, [0.1, 0.2, 0.3]),
+]
+
+
+@pytest.mark.parametrize(("unsaid", "expected"), DELAYS)
 def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     video = gif([0, 100, 200], [1, 50, 40])
     for _ in range(unsaid):
@@ -63,20 +63,20 @@ def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        # for frames that end at 1, 1.5 and 4 s: start, end, four chosen frames
-        (0, 4, [0, 2, 2, 2]),
-        (0, 1, [0, 0, 0, 0]),
-        (0.5, 2.5, [0, 1, 2, 2]),
-        (1, math.inf, [1, 2, 2, 2]),
-        (3, 9, [2, 2, 2, 2]),
-        (7, 9, [2, 2, 2, 2]),
-        (7, math.inf, [2, 2, 2, 2]),
-        (-3, -2, [0, 0, 0, 0]),
-    ],
-)
+# for frames that end at 1, 1.5 and 4 s: start, end, four chosen frames
+SEGMENTS = [
+    (0, 4, [0, 2, 2, 2]),
+    (0, 1, [0, 0, 0, 0]),
+    (0.5, 2.5, [0, 1, 2, 2]),
+    (1, math.inf, [1, 2, 2, 2]),
+    (3, 9, [2, 2, 2, 2]),
+    (7, 9, [2, 2, 2, 2]),
+    (7, math.inf, [2, 2, 2, 2]),
+    (-3, -2, [0, 0, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "expected"), SEGMENTS)
 def test_frames_lie_evenly_over_the_segment(start, end, expected):
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
@@ -147,16 +147,16 @@ def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        # a video, its content, the error
-        ("1.gif", b"\0\0\0\x18ftyp", r"/1.*'train'"),
-        ("1", b"", r"/1.*'train'"),
-        ("2.gif", None, "/2"),
-        ("https://h/1.gif", None, r"/h.*/1\.gif"),
-    ],
-)
+# a video, its content, the error
+UNDECODABLE = [
+    ("1.gif", b"\0\0\0\x18ftyp", r"/1.*'train'"),
+    ("1", b"", r"/1.*'train'"),
+    ("2.gif", None, "/2"),
+    ("https://h/1.gif", None, r"/h.*/1\.gif"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), UNDECODABLE)
 def test_undecodable_videos_are_named_before_training(tmp_path, name, content, message):
     (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))

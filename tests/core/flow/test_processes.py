@@ -63,15 +63,16 @@ def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path
     assert threads_here(6) == 6
 
 
-@pytest.mark.parametrize(
-    ("element", "error", "fact"),
-    [
-        ("fail", StorageError, "gs://b/1.jpg: forbidden"),
-        ("fill the memory", RunnerError, OUT_OF_MEMORY),
-        ("die", MemoryError, "killed"),
-        ("exit", RunnerError, "7"),
-    ],
-)
+# element, error, fact
+ERRORS = [
+    ("fail", StorageError, "gs://b/1.jpg: forbidden"),
+    ("fill the memory", RunnerError, OUT_OF_MEMORY),
+    ("die", MemoryError, "killed"),
+    ("exit", RunnerError, "7"),
+]
+
+
+@pytest.mark.parametrize(("element", "error", "fact"), ERRORS)
 def test_an_error_keeps_its_type(
     tmp_path: Path, element: str, error: type[Exception], fact: str
 ) -> None:

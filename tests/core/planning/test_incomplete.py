@@ -106,14 +106,15 @@ def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
         assert any(place in item.message for place in bad) == (item.code == "incomplete")
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
-        ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
-        ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
-    ],
-)
+# name, lines
+UNKNOWN_IMAGES = [
+    ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
+    ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
+    ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
+]
+
+
+@pytest.mark.parametrize(("name", "lines"), UNKNOWN_IMAGES)
 def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
     """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
     found = checked(tmp_path, name, lines, "object_detection")

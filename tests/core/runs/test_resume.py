@@ -527,15 +527,16 @@ def test_a_run_in_another_process(slow_source, tmp_path, caplog):
 HERE = lease.this_process()
 
 
-@pytest.mark.parametrize(
-    ("holder", "dead"),
-    [
-        (HERE, False),
-        (replace(HERE, started="1"), True),  # another process has the number now
-        (replace(HERE, pid=2**22 + 1), True),
-        (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
-    ],
-)
+# holder, dead
+HOLDERS = [
+    (HERE, False),
+    (replace(HERE, started="1"), True),  # another process has the number now
+    (replace(HERE, pid=2**22 + 1), True),
+    (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
+]
+
+
+@pytest.mark.parametrize(("holder", "dead"), HOLDERS)
 def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, monkeypatch):
     """By number and start, without waiting."""
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
