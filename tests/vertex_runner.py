@@ -199,19 +199,11 @@ def executor_input(
         for key, source in inputs.get("artifacts", {}).items()
     }
     assert set(artifacts) == set(declared.get("artifacts", {})), name
-    outputs = {
-        key: {
-            "artifacts": [
-                {
-                    "name": f"{_STORE}/{crc32(f'{folder}/{key}'.encode())}",
-                    "uri": f"{folder}/{key}",
-                    "type": definition["artifactType"],
-                    "metadata": definition.get("metadata", {}),
-                }
-            ]
-        }
-        for key, definition in component.get("outputDefinitions", {}).get("artifacts", {}).items()
-    }
+    outputs = {}
+    for key, made in component.get("outputDefinitions", {}).get("artifacts", {}).items():
+        uri, metadata = f"{folder}/{key}", made.get("metadata", {})
+        artifact = {"name": f"{_STORE}/{crc32(uri.encode())}", "uri": uri, "metadata": metadata}
+        outputs[key] = {"artifacts": [{**artifact, "type": made["artifactType"]}]}
     return {
         "inputs": {"parameterValues": parameters, "artifacts": artifacts},
         "outputs": {"artifacts": outputs, "outputFile": f"{folder}/executor_output.json"},

@@ -95,25 +95,10 @@ def test_what_is_read_is_where_it_is(tmp_path):
 
 def test_inputs_keep_their_types():
     """Whole doubles become ints, also in lists; an empty artifact is not given."""
-    text = json.dumps(
-        {
-            "inputs": {
-                "parameterValues": {
-                    "a": 7.0,
-                    "b": 0.5,
-                    "c": [1.0, {"x": 2.0}],
-                    "d": None,
-                    "e": True,
-                },
-                "artifacts": {
-                    "f": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]},
-                    "g": {},
-                },
-            },
-            "outputs": {"outputFile": "o"},
-        }
-    )
-    step = StepInput.parse(text)
+    values = {"a": 7.0, "b": 0.5, "c": [1.0, {"x": 2.0}], "d": None, "e": True}
+    given = {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]}
+    inputs = {"parameterValues": values, "artifacts": {"f": given, "g": {}}}
+    step = StepInput.parse(json.dumps({"inputs": inputs, "outputs": {"outputFile": "o"}}))
     assert step.parameters == {"a": 7, "b": 0.5, "c": [1, {"x": 2}], "e": True}
     assert isinstance(step.parameters["a"], int)
     assert step.artifacts == {"f": (Artifact("1", "u", {"m": 1}),)}

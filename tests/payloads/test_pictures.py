@@ -64,18 +64,9 @@ def tiff(values, bits, order="<", photometric=1):
     """Return a gray TIFF."""
     pixels = values.astype(order + "u2").tobytes() if bits == 16 else packed(values, bits)
     height, width = values.shape
-    tags = [
-        (256, width),
-        (257, height),
-        (258, bits),
-        (259, 1),
-        (262, photometric),
-        (273, 8),
-        (277, 1),
-        (278, height),
-        (279, len(pixels)),
-    ]
-    entries = b"".join(struct.pack(order + "HHIHxx", tag, 3, 1, value) for tag, value in tags)
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: photometric, 273: 8}
+    tags |= {277: 1, 278: height, 279: len(pixels)}
+    entries = b"".join(struct.pack(order + "HHIHxx", tag, 3, 1, tags[tag]) for tag in tags)
     magic = b"II*\0" if order == "<" else b"MM\0*"
     directory = struct.pack(order + "H", len(tags)) + entries + bytes(4)
     return magic + struct.pack(order + "I", 8 + len(pixels)) + pixels + directory

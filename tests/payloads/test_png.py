@@ -14,16 +14,7 @@ from recordgen.payloads.png import check_png
 from tests.payloads.refusals import by_name, refusal
 
 # Adam7 pass of each pixel in a square of eight by eight (PNG, section 8.2).
-ADAM7 = (
-    "16462646",
-    "77777777",
-    "56565656",
-    "77777777",
-    "36463646",
-    "77777777",
-    "56565656",
-    "77777777",
-)
+ADAM7 = ("16462646", "7" * 8, "56" * 4, "7" * 8, "3646" * 2, "7" * 8, "56" * 4, "7" * 8)
 
 # colour type: samples per pixel, and allowed bit depths
 COLOURS = {

@@ -116,6 +116,8 @@ def test_workers_share_the_files_of_the_requested_classes(pets_by_label, count):
         ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
     ]
     assert sorted(itertools.chain(*found)) == sorted(whole)
+    sizes = list(map(len, found))
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_workers_mix_classes(tmp_path):

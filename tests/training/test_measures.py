@@ -160,36 +160,22 @@ def arrays(images, random):
 
 def of_coco(images):
     """Return the AP by class of COCO's own evaluation, at an overlap of half."""
-    truth, answers = COCO(), []
-    annotations = [
-        {
-            "id": number,
-            "image_id": image,
-            "category_id": int(label),
-            "bbox": [x1, y1, x2 - x1, y2 - y1],
-            "area": (x2 - x1) * (y2 - y1),
-            "iscrowd": int(is_crowd),
-        }
-        for number, (image, (x1, y1, x2, y2, label), is_crowd) in enumerate(
-            (
-                (image, (*row[:4], CROWD - row[4] if row[4] <= CROWD else row[4]), row[4] <= CROWD)
-                for image, (there, _) in enumerate(images)
-                for row in there.tolist()
-            ),
-            start=1,  # 0 means no box
-        )
-    ]
+    truth, annotations, answers = COCO(), [], []
+    for image, (there, seen) in enumerate(images):
+        for x1, y1, x2, y2, label in there.tolist():
+            width, height, is_crowd = x2 - x1, y2 - y1, label <= CROWD
+            box = {"bbox": [x1, y1, width, height], "area": width * height}
+            box |= {"category_id": int(CROWD - label if is_crowd else label)}
+            number = len(annotations) + 1  # 0 means no box
+            annotations.append({"id": number, "image_id": image, "iscrowd": int(is_crowd), **box})
+        for x1, y1, x2, y2, label, score in seen.tolist():
+            answers.append([image, x1, y1, x2 - x1, y2 - y1, score, label])
     labels = sorted({item["category_id"] for item in annotations})
     truth.dataset = {
         "images": [{"id": image} for image in range(len(images))],
         "annotations": annotations,
         "categories": [{"id": label} for label in labels],
     }
-    for image, (_, seen) in enumerate(images):
-        answers += [
-            [image, x1, y1, x2 - x1, y2 - y1, score, label]
-            for x1, y1, x2, y2, label, score in seen.tolist()
-        ]
     with redirect_stdout(io.StringIO()):  # it prints its progress
         truth.createIndex()
         evaluation = COCOeval(truth, truth.loadRes(np.reshape(answers, (-1, 7))), "bbox")
