@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -307,6 +308,15 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
+
+
+def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
+    """Return what a call returns, and the most bytes that Python held for it at once."""
+    tracemalloc.start()
+    try:
+        return call(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def load_script(name: str) -> ModuleType:

@@ -3,7 +3,6 @@
 import json
 import pickle
 import tempfile
-import tracemalloc
 from functools import partialmethod
 from itertools import chain
 
@@ -27,6 +26,7 @@ from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult
 from recordgen.measures.pictures import Looks, measured
 from recordgen.options import make_options
+from tests.conftest import peak_of
 
 SPLITS = ("eval", "test", "train")
 PAYLOADS = 15
@@ -301,10 +301,7 @@ def test_groups_are_united_in_a_file(tmp_path, monkeypatch):
     found = {"batch": [batches - 1, 0], "row": [size - 1, 0], "group": [0, 0]}
     [(_, rows)] = step.left(0, [(("", 0), pa.table(found, pa.schema(dict.fromkeys(found, "i4"))))])
     sizes = [Size(batch, size) for batch in range(batches)]
-    tracemalloc.start()
-    united = dict(step.process(((UNITE + name, 0), [rows, *sizes])))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    united, peak = peak_of(lambda: dict(step.process(((UNITE + name, 0), [rows, *sizes]))))
     assert peak < 2 * batches * size
     alike = {batch: next(step.read([united[BATCH, batch].rows])) for batch in (0, batches - 1)}
     assert [each["row"].to_pylist() for each in alike.values()] == [[0], [size - 1]]

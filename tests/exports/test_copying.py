@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from itertools import count as counting
 
 import pytest
@@ -19,7 +20,7 @@ from recordgen.errors import (
 )
 from recordgen.exports import export as exporting
 from recordgen.registry import EXPORTS
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import encoded, noise, peak_of, tree_bytes
 from tests.exports.copies import boxes, converted, export, export_and_die, labelled
 
 # The library of ArrayRecord is not in the lock; tests/trainers has its tests.
@@ -260,15 +261,10 @@ def test_options_of_other_exports(detection, caplog):
 
 def test_memory_does_not_grow(tmp_path):
     """A row group, the images in flight and one example are in memory, not a shard."""
-    import tracemalloc
-
     peaks = {}
     for count in (200, 800):
         folder = tmp_path / str(count)
         rows = ({"image/encoded": bytes(20_000), "n": number} for number in range(count))
         recordgen.write(rows, folder / "out", shards=1)
-        tracemalloc.start()
-        export("parquet", folder / "out", folder / "to")
-        peaks[count] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        _, peaks[count] = peak_of(partial(export, "parquet", folder / "out", folder / "to"))
     assert peaks[800] < peaks[200] * 1.5

@@ -1,6 +1,6 @@
 """Near-duplicates among hashes: the same groups as from all pairs, with fewer comparisons."""
 
-import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.measures.likeness import MAX_DISTANCE, count_bits, find_neighbours
+from tests.conftest import peak_of
 
 ROWS = 1 << 17
 
@@ -100,10 +101,7 @@ HASHES = [
 @pytest.mark.parametrize(("values", "groups"), HASHES)
 def test_memory_is_bounded(values, groups):
     """Many hashes take less than 64 bytes each, also if they are equal or close."""
-    tracemalloc.start()
-    found = find_neighbours(values)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    found, peak = peak_of(partial(find_neighbours, values))
     assert len(np.unique(found)) == groups
     assert peak < 64 * len(values) + 4_000_000
 

@@ -2,7 +2,6 @@
 
 import io
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from recordgen.measures.pictures import (
     small_picture,
 )
 from tests.checks.photos import scene, small_jpeg
-from tests.conftest import encoded
+from tests.conftest import encoded, peak_of
 
 
 def gray(pixels):
@@ -104,10 +103,7 @@ def test_strips_are_looked_at_as_others(shape, turns):
     """One half is black, the other white; the memory does not grow with the longer side."""
     pixels = np.zeros(shape, np.uint8)
     pixels[:, shape[1] // 2 :] = 255
-    tracemalloc.start()
-    thumbnail = look_of(gray(np.rot90(pixels, turns))).thumbnail
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    thumbnail, peak = peak_of(lambda: look_of(gray(np.rot90(pixels, turns))).thumbnail)
     assert sorted(set(thumbnail.ravel().tolist())) in ([0, 255], [0, 128, 255])
     assert abs(thumbnail.mean() - 127.5) < 3
     assert peak < 2 * pixels.size + 2_000_000
