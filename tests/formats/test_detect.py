@@ -358,16 +358,17 @@ REVIEWS = "review,stars\n" + "".join(f'"Good, and cheap {n}.",{n % 5 + 1}\n' for
 PHOTOS = "".join(f"{n}.jpg,{'cat' if n % 2 else 'dog'}\n" for n in range(12))
 
 
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        (REVIEWS, "text=1,label=2"),
-        (REVIEWS, "text=review,label=stars"),
-        (f"image,breed\n{PHOTOS}", "path=1,label=2"),
-        (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
-        (f"name,label\n{PHOTOS}", "path=1,label=2"),
-    ],
-)
+# text, columns
+FIRST_LINES = [
+    (REVIEWS, "text=1,label=2"),
+    (REVIEWS, "text=review,label=stars"),
+    (f"image,breed\n{PHOTOS}", "path=1,label=2"),
+    (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
+    (f"name,label\n{PHOTOS}", "path=1,label=2"),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), FIRST_LINES)
 @pytest.mark.parametrize("task", ["auto", "given"])
 def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_path):
     """A header with a known name is no example, also if columns are given by number."""

@@ -27,19 +27,19 @@ def decoded(data, encoding="", chunk_bytes=1 << 20):
     return b"".join(text_chunks(io.BytesIO(data), "a.csv", name, chunk_bytes))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        CSV.encode(),
-        CSV.encode("utf-8-sig"),
-        CSV.encode("utf-16"),
-        codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
-        CSV.encode("utf-32"),
-        codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
-        CSV.replace("\n", "\r\n").encode("utf-16"),
-        CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
-    ],
-)
+MARKED = [
+    CSV.encode(),
+    CSV.encode("utf-8-sig"),
+    CSV.encode("utf-16"),
+    codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
+    CSV.encode("utf-32"),
+    codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
+    CSV.replace("\n", "\r\n").encode("utf-16"),
+    CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
+]
+
+
+@pytest.mark.parametrize("data", MARKED)
 def test_a_byte_order_mark_shows_the_encoding(data, tmp_path):
     """No option is needed if the file says its encoding, wherever it is cut into chunks."""
     (tmp_path / "a.csv").write_bytes(data)
@@ -84,16 +84,17 @@ def test_every_format_of_lines_is_decoded(tmp_path):
     assert rows[0] == "1,caf\u00e9"
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding", "where"),
-    [
-        (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
-        (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
-        (CSV.encode("utf-16")[:-1], "", ":4: byte"),
-        (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
-        (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
-    ],
-)
+# data, encoding, where
+OTHER_BYTES = [
+    (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
+    (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
+    (CSV.encode("utf-16")[:-1], "", ":4: byte"),
+    (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
+    (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
+]
+
+
+@pytest.mark.parametrize(("data", "encoding", "where"), OTHER_BYTES)
 def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
     """The message names the line and the encoding; no character is lost or replaced."""
     for size in (1 << 20, 6):

@@ -283,16 +283,17 @@ def test_append_and_resume(names):
     assert old.dataset.rows.existing == 6
 
 
-@pytest.mark.parametrize(
-    ("source", "options"),
-    [
-        ("in/train.csv", {"image_root": "nowhere"}),
-        ("in/train.csv", {"image_root": "in/train.csv"}),
-        ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
-        ("in/train.csv", {"image_root": "in", "task": "tabular"}),
-        ("in", {"image_root": "in"}),
-    ],
-)
+# source, options
+REFUSALS = [
+    ("in/train.csv", {"image_root": "nowhere"}),
+    ("in/train.csv", {"image_root": "in/train.csv"}),
+    ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
+    ("in/train.csv", {"image_root": "in", "task": "tabular"}),
+    ("in", {"image_root": "in"}),
+]
+
+
+@pytest.mark.parametrize(("source", "options"), REFUSALS)
 def test_refusals(names, source, options):
     """The option must name files, and be one for images in lines."""
     with pytest.raises(UsageError, match="image_root"):

@@ -170,14 +170,14 @@ def test_choices_are_labels(answers, name, outcome):
     assert set(found.splits.values()) == {"train"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
-        json.dumps([task([region()])])[:-5],
-        '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
-    ],
-)
+STOPPED = [
+    json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
+    json.dumps([task([region()])])[:-5],
+    '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
+]
+
+
+@pytest.mark.parametrize("text", STOPPED)
 def test_documents_that_stop(text, outcome):
     """Without labels of images, and cut off."""
     with pytest.raises(SourceError, match=r"p\.json"):

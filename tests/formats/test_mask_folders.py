@@ -118,17 +118,18 @@ def test_a_file_gives_the_colours_of_classes(tmp_path, file, text):
     assert found["images/a.jpg"][2] == [[0, 1, 2], [2, 3, 1]]
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("_classes.csv", "Pixel Value, Class\n1, cat\n"),
-        ("_classes.csv", "Pixel Value, Class\ncat\n"),
-        ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
-        ("labelmap.txt", "cat:red::\n"),
-        ("label_colors.txt", "255 0\n"),
-        ("dataset_meta.json", '{"label_map": {"0": "cat"}, "segmentation_colors": [7]}'),
-    ],
-)
+# file, text
+UNUSABLE_NAMES = [
+    ("_classes.csv", "Pixel Value, Class\n1, cat\n"),
+    ("_classes.csv", "Pixel Value, Class\ncat\n"),
+    ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
+    ("labelmap.txt", "cat:red::\n"),
+    ("label_colors.txt", "255 0\n"),
+    ("dataset_meta.json", '{"label_map": {"0": "cat"}, "segmentation_colors": [7]}'),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), UNUSABLE_NAMES)
 def test_names_that_cannot_be_used(tmp_path, file, text):
     """The run stops before anything is written, and names the file."""
     root = write(tmp_path, "images/a.jpg", "masks/a.png")

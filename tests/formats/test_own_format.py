@@ -123,15 +123,16 @@ def test_a_document_in_a_folder_of_its_own_is_named(tmp_path):
     assert reject.message.startswith("albums/a.album: ")
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"task": "object_detection"}, UsageError),
-        ({"format": "folder"}, SourceError),
-        ({"columns": "path=1,label=2"}, UsageError),
-        ({"columns": "header=yes"}, UsageError),
-    ],
-)
+# options, error
+UNFIT_OPTIONS = [
+    ({"task": "object_detection"}, UsageError),
+    ({"format": "folder"}, SourceError),
+    ({"columns": "path=1,label=2"}, UsageError),
+    ({"columns": "header=yes"}, UsageError),
+]
+
+
+@pytest.mark.parametrize(("options", "error"), UNFIT_OPTIONS)
 def test_options_that_do_not_fit(options, error, tmp_path):
     """Another task, another format, columns and headers are refused before anything is written."""
     path = album(tmp_path / "in", *PAGES)
@@ -162,15 +163,15 @@ def test_no_evidence_of_the_given_format(tmp_path):
         recordgen.plan(str(tmp_path / "a.csv"), format="album")
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        # the object of an entry point, what the message names
-        (3, r"\.Format .*3"),
-        (type("Wrong", (Format,), {"name": "other"}), "'other'.*'mine'|'mine'.*'other'"),
-        (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
-    ],
-)
+# the object of an entry point, what the message names
+INCOMPLETE = [
+    (3, r"\.Format .*3"),
+    (type("Wrong", (Format,), {"name": "other"}), "'other'.*'mine'|'mine'.*'other'"),
+    (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), INCOMPLETE)
 def test_an_incomplete_declaration_names_what_is_wrong(found, words):
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

@@ -11,16 +11,16 @@ from recordgen.options import ConvertOptions
 from tests.formats.test_coco import coco, image
 from tests.opened import opened
 
+# name, text
+IMPORT_FILES = [
+    ("a.csv", "TRAIN,a.jpg,cat\n"),
+    ("a.csv", "image_uri,label\na.jpg,cat\n"),
+    ("a.csv", "a.mp4,run,0,1\n"),
+    ("a.jsonl", '{"imageGcsUri": "a.jpg"}\n'),
+]
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "TRAIN,a.jpg,cat\n"),
-        ("a.csv", "image_uri,label\na.jpg,cat\n"),
-        ("a.csv", "a.mp4,run,0,1\n"),
-        ("a.jsonl", '{"imageGcsUri": "a.jpg"}\n'),
-    ],
-)
+
+@pytest.mark.parametrize(("name", "text"), IMPORT_FILES)
 def test_an_import_file_is_opened_once_before_the_conversion(
     name: str, text: str, tmp_path: Path
 ) -> None:
