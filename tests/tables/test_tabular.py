@@ -127,17 +127,12 @@ COLUMNS = [
     (["NA", "?"], "bytes"),
     (["NA", "x", "1"], "bytes"),
     (["NA", "007"], "bytes"),
-    (["1", "5%"], "bytes"),
     (["1", '"0,5"'], "bytes"),
-    (["2026-11-21", "1"], "bytes"),
     (["true", "false"], "bytes"),
     (["", ""], "bytes"),
     (["1.5", "2.5", "100000000000000000000"], "float32"),
     (["1.5", "-0"], "float32"),
     (["1", "-0"], "bytes"),
-    (["1", "007", "1.5"], "bytes"),
-    (["1", "", "2"], "int64"),
-    (["x", "1"], "bytes"),
 ]
 
 
@@ -248,7 +243,6 @@ HEADERS = [
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),
     ("M,0.455,15\nF,0.53,7\n", "'0.455'"),
     ("id,2019,2020\na,1,2\n", "'2019'"),
-    ("country,2019,2020\nChad,4,2.5\nPeru,5,NA\n", "'2019'"),
     ("p,x,s\ne,x,s\np,x,y\n", "'p'"),
     ("x,y,x\nx,y,z\n", "'x'"),
     ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01'"),
@@ -372,12 +366,8 @@ def test_a_column_named_like_a_target_is_no_input_in_silence(tmp_path):
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
     ({}, ["0", "1", "2"], "classification"),
-    ({}, [str(number) for number in range(10)], "classification"),
-    ({}, [str(number) for number in range(11)], "classification"),
     ({}, [str(number) for number in range(20)], "classification"),
     ({}, [str(number) for number in range(21)], "regression"),
-    ({}, [str(number) for number in range(40)], "regression"),
-    ({}, [str(number) for number in range(41)], "regression"),
     ({}, ["0.5", "1"], "regression"),
     ({"columns": "target:class=y"}, [str(number) for number in range(21)], "classification"),
     ({"columns": "target:number=y"}, ["0", "1"], "regression"),
