@@ -175,21 +175,3 @@ def test_photo_means_a_random_window_mirroring_and_light(pets):
         found = list(train_dataset(pets, augment="photo", **given, **options))
         np.testing.assert_array_equal(found[0][0], expected[0][0])
     assert np.abs(found[0][0] - plain[0][0]).mean() > 0.02
-
-
-def test_every_epoch_is_changed_anew(pets):
-    dataset = train_dataset(
-        pets,
-        batch_size=40,
-        image_size=(8, 8),
-        epochs=2,
-        seed=1,
-        augment="photo",
-        columns=["image/source_id"],
-    )
-    first, second = (
-        dict(zip(extras["image/source_id"].numpy(), pixels.numpy(), strict=True))
-        for pixels, _, extras in dataset
-    )
-    assert first.keys() == second.keys()
-    assert all(not np.array_equal(first[name], second[name]) for name in first)
