@@ -131,6 +131,9 @@ def test_wrong_settings_are_refused_before_tfx_is_loaded(
     assert named in capsys.readouterr().err
 
 
+KNOWN = b"'ape', 'bee'"
+
+
 @pytest.mark.parametrize("sliced", [False, True])
 def test_an_evaluation_without_a_common_label_fails(sliced):
     """A slice without a known label scores 0; a whole evaluation without one is an error."""
@@ -143,17 +146,11 @@ def test_an_evaluation_without_a_common_label_fails(sliced):
     [preprocessor] = computation.preprocessors
     parts = []
     for label in (b"dog", b"eel", b"eel"):
-        extracts = {
-            "labels": np.array([-1]),
-            "predictions": np.array([0.1, 0.9], np.float32),
-            "example_weights": np.array([1.0]),
-            "transformed_features": {
-                "unknown": np.array([label, b""], object),
-                "known": np.array([b"'ape', 'bee'"], object),
-                "label": np.array([-1]),
-            },
-        }
-        [inputs] = preprocessor.process(extracts)
+        names = {"unknown": np.array([label, b""], object), "known": np.array([KNOWN], object)}
+        extracts = {"transformed_features": {"label": np.array([-1]), **names}}
+        extracts |= {"labels": np.array([-1]), "example_weights": np.array([1.0])}
+        scores = {"predictions": np.array([0.1, 0.9], np.float32)}
+        [inputs] = preprocessor.process({**extracts, **scores})
         found = tfma.metrics.StandardMetricInputs(inputs)
         parts.append(computation.combiner.add_input(None, found))
     merged = computation.combiner.merge_accumulators(parts)

@@ -176,20 +176,32 @@ def test_balanced_weights():
     assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
 
 
-# options, error, message
+NAMED = ours(vocabulary=["cat", "dog", "owl"])
+
+# shards, options, error, message
 UNFIT_OPTIONS = [
-    (dict(only=["cta"]), UsageError, r"only.*'cta'"),
-    (dict(only=["x"]), UsageError, r"only.*'x'"),
-    (dict(only=["owl"]), DataError, r"'train'.*'owl'"),
-    (dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
-    (dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
-    (dict(shard=(0, 401)), UsageError, "shard"),
+    (NAMED, dict(only=["cta"]), UsageError, r"only.*'cta'"),
+    (NAMED, dict(only=["x"]), UsageError, r"only.*'x'"),
+    (NAMED, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
+    (NAMED, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
+    (NAMED, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
+    (NAMED, dict(shard=(0, 401)), UsageError, "shard"),
+    # options of other tasks
+    (NAMED, dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
+    (NAMED, dict(padding=3), UsageError, "padding"),
+    (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
+    (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
+    # nothing to read
+    (ours(labels=[]), {}, DataError, r"400.*label_mode"),
+    (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
 ]
 
 
-@pytest.mark.parametrize(("options", "error", "message"), UNFIT_OPTIONS)
-def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, error, message):
-    shards = ours(vocabulary=["cat", "dog", "owl"])
+@pytest.mark.parametrize(("shards", "options", "error", "message"), UNFIT_OPTIONS)
+def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(
+    shards, options, error, message
+):
+    """The error names the option, or what the split lacks."""
     with pytest.raises(error, match=message):
         plan_reading(shards, ReadOptions(**options))
 
@@ -209,19 +221,6 @@ def test_weights_of_foreign_files_cannot_be_balanced():
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
     assert class_weights({"cat": 2.0}, classes) == (2.0,)
-
-
-# labels of the split, its shards, message
-NOTHING_TO_READ = [
-    ([], MIXED, r"400.*label_mode"),
-    ([], (ShardFile("a", 0, 0),), r"split.*'train'"),
-]
-
-
-@pytest.mark.parametrize(("labels", "files", "message"), NOTHING_TO_READ)
-def test_a_split_with_nothing_to_read_is_an_error(labels, files, message):
-    with pytest.raises(DataError, match=message):
-        plan_reading(ours(files, labels), ReadOptions())
 
 
 SOMETHING = {"x": FeatureSpec("int64")}
@@ -245,21 +244,6 @@ TASKS = [
 def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
-
-
-# shards, options, message
-OTHER_OPTIONS = [
-    (ours(), dict(boxes="xyxy"), r"boxes.*image_classification"),
-    (ours(), dict(padding=3), "padding"),
-    (ours(task="image_multi_label"), dict(padding="ragged"), "padding"),
-    (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), r"boxes.*task"),
-]
-
-
-@pytest.mark.parametrize(("shards", "options", "message"), OTHER_OPTIONS)
-def test_options_that_do_not_apply_are_refused(shards, options, message):
-    with pytest.raises(UsageError, match=message):
-        plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])

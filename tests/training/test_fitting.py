@@ -6,18 +6,17 @@ import keras
 import pytest
 
 from recordgen import eval_dataset, read_dataset
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import UsageError
 from recordgen.tasks.images.training import ManyImageLabels, OneImageLabel
 from recordgen.tasks.object_detection.training import ObjectDetector
 from recordgen.tasks.texts.training import EntityTagger, OneTextLabel
 from recordgen.tasks.video_classification.training import VideoTrainer
-from recordgen.training import TrainingConfig, run_fn
+from recordgen.training import TrainingConfig
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.model import Models, backbone_of, build_model
 from recordgen.training.replicas import find_replicas
 
 COLOURED = {"crop": 0.0, "flip": False, "brightness": 0.1, "contrast": 0.1, "saturation": 0.1}
-SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
 
 
 # settings, epochs of the training, its phases
@@ -177,16 +176,3 @@ def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
     assert all(are_equal(built(1, weights=path).get_weights(), random.get_weights()))
     with pytest.raises(UsageError):
         built(2, weights=path)
-
-
-# settings, changes of fn_args, the error
-UNFIT_SETTINGS = [
-    ({"patience": 1}, {"eval_files": []}, "patience"),
-    ({"model": "VGG16", "weights": "/nowhere/w.h5"}, {}, r"weights.*/nowhere"),
-]
-
-
-@pytest.mark.parametrize(("settings", "changes", "message"), UNFIT_SETTINGS)
-def test_settings_that_do_not_fit_the_data_are_refused(fn_args, settings, changes, message):
-    with pytest.raises((UsageError, SourceError), match=message):
-        run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))

@@ -96,6 +96,12 @@ MISTAKES = [
     (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
     (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
     (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
+    (dict(custom_config={"patience": 1, **FAST}, eval_files=[]), UsageError, "patience"),
+    (
+        dict(custom_config={"model": "VGG16", "weights": "/nowhere/w.h5", "image_size": [32, 32]}),
+        SourceError,
+        r"weights.*/nowhere",
+    ),
 ]
 
 
