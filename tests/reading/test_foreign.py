@@ -199,6 +199,7 @@ LABELLED = {"image/encoded": b"", "image/class/label": 1}
 
 # the first record, options, error, message
 FIRST_RECORDS = [
+    (b"\xff\xff\xff", {}, RecordError, r"a\.rec.*record 0"),
     ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
     ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
     ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
@@ -211,8 +212,9 @@ FIRST_RECORDS = [
 
 @pytest.mark.parametrize(("record", "options", "error", "message"), FIRST_RECORDS)
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
-    """A feature that the first records lack is an error before training."""
-    path = write_records(tmp_path / "a.rec", [example(record)])
+    """A feature that the first records lack is an error before training; so is no example."""
+    first = record if isinstance(record, bytes) else example(record)
+    path = write_records(tmp_path / "a.rec", [first])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
 
@@ -265,13 +267,6 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
             pairs()
     else:
         assert [int(label) for _, label in pairs() if label >= 0] == found
-
-
-def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
-    """Records that are no examples are an error."""
-    path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
-    with pytest.raises(RecordError, match=r"a\.rec.*record 0"):
-        eval_dataset(path, **SIZE)
 
 
 # source, error, message

@@ -109,35 +109,23 @@ def test_length_is_known(path):
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
 
-# feature_spec, error, message
-SPECIFICATIONS = [
-    ({}, UsageError, "feature_spec"),
-    ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
-    ({"vector": tf.float32}, UsageError, "'vector'"),
-    ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
+# feature_spec, other options, error, message
+WRONG_OPTIONS = [
+    ({}, {}, UsageError, "feature_spec"),
+    ({"vectr": tf.TensorSpec((3,), tf.float32)}, {}, DataError, "'vectr'"),
+    ({"vector": tf.float32}, {}, UsageError, "'vector'"),
+    ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, {}, UsageError, "'pixels'"),
+    (SPEC, dict(tuning=Tuning(drop_remainder=True)), UsageError, r"drop_remainder.*batch_size"),
+    (SPEC, dict(image_size=(4, 4)), UsageError, "'image_size'"),
+    (SPEC, dict(batch_size=0), UsageError, "batch_size"),
 ]
 
 
-@pytest.mark.parametrize(("spec", "error", "message"), SPECIFICATIONS)
-def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
-    """A wrong feature_spec is an error that names the feature."""
+@pytest.mark.parametrize(("spec", "options", "error", "message"), WRONG_OPTIONS)
+def test_a_wrong_option_is_an_error_before_reading(path, spec, options, error, message):
+    """The error names the feature of a wrong specification, or the option that does not apply."""
     with pytest.raises(error, match=message):
-        read(path, feature_spec=spec)
-
-
-# options, message
-OTHER_OPTIONS = [
-    (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
-    (dict(image_size=(4, 4)), "'image_size'"),
-    (dict(batch_size=0), "batch_size"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), OTHER_OPTIONS)
-def test_only_options_of_records_are_accepted(path, options, message):
-    """Options of images, and options without their batch_size, are errors."""
-    with pytest.raises(UsageError, match=message):
-        read(path, feature_spec=SPEC, **options)
+        read(path, feature_spec=spec, **options)
 
 
 STEPS = [range(n % 4) for n in range(40)]
