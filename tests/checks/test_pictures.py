@@ -100,6 +100,7 @@ def test_signatures_are_averages_of_4_by_4():
 
 
 def test_many_at_once_are_measured_as_one_by_one():
+    """Facts do not depend on how many pictures are measured together."""
     thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
     for number, thumbnail in enumerate(thumbnails):
         for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
@@ -108,6 +109,7 @@ def test_many_at_once_are_measured_as_one_by_one():
 
 
 def test_no_picture_has_no_facts():
+    """Without a picture, every measure is missing."""
     assert {len(each) for each in measured(look_at([]))} == {0}
 
 

@@ -121,6 +121,7 @@ def planar(planes, bits, *, deflated):
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_separate_planes_are_read_or_refused(count, bits, deflated):
+    """What Pillow reads wrongly is a reject; the rest has the right levels and transparency."""
     planes = noise((count, HEIGHT, WIDTH), 1 << bits)
     data = planar(planes, bits, deflated=deflated)
     if count == 2 or (bits == 16 and not deflated):
@@ -164,6 +165,7 @@ LEVELS += [(depth, level) for depth in (8, 16) for level in (0, 7, 200, (1 << de
 
 @pytest.mark.parametrize(("depth", "level"), LEVELS)
 def test_only_pixels_of_the_transparent_level_show_white(depth, level):
+    """At every depth, the next level is opaque."""
     most = (1 << depth) - 1
     values = noise((HEIGHT, WIDTH), 1 << depth)
     values[3, 3:5] = level, level ^ 1  # the same, nearly the same
@@ -206,6 +208,7 @@ def test_all_channels_of_the_transparent_colour_must_match():
     ids=lambda item: item[0].decode(),
 )
 def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
+    """Megabytes of text or profile change no pixel."""
     plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)))
     data = plain[:33] + chunk(*kind) + plain[33:]
     assert check_image(data, OPTIONS).data == data
@@ -216,6 +219,7 @@ def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
 
 
 def test_transparency_behind_the_pixels_is_ignored():
+    """Decoders read the colour only in front of the pixels."""
     plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)))
     data = plain[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
     assert check_image(data, OPTIONS).data == data
@@ -234,6 +238,7 @@ def bmp(bits, compression, body, *, header=40, extra=b"", colours=0):
 
 
 def test_alpha_shows_white_unless_it_is_zero_everywhere():
+    """An alpha channel of zeros is unused, as browsers take it."""
     masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
     body = bytes([10, 20, 30, 0, 40, 50, 60, 255]) * (WIDTH * HEIGHT)
     data = bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108)

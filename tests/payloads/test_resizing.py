@@ -42,6 +42,7 @@ PLACED = [
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
 def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
+    """Window, inner size and canvas follow from the option, and the view from them."""
     placed = place(size, payload_settings(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
@@ -49,6 +50,7 @@ def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
 
 
 def test_no_picture_is_enlarged():
+    """For each option and size, no side grows and none vanishes."""
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"image_size": "40short"}, {"image_size": "40max"}):
         for size in itertools.product(sides, sides):
@@ -73,6 +75,7 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize("options", CONTRADICTIONS, ids=str)
 def test_contradicting_options_are_an_error_that_names_one(options):
+    """Options that exclude each other or have no meaning are refused at once."""
     with pytest.raises(UsageError, match=next(iter(options))):
         payload_settings(**options)
 
@@ -210,6 +213,7 @@ def test_large_images_are_not_stored_raw_in_a_mixture():
 
 
 def test_raw_pixels_are_shown_as_a_png():
+    """Raw bytes become a picture if height and width fit; otherwise they stay bytes."""
     record = {
         "image/encoded": [noise(5, 3).tobytes()],
         "image/format": [b"raw"],

@@ -66,6 +66,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("how", CHANGES, ids=str)
 def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
+    """One seed gives one result, and pixels stay between 0 and 1."""
     first = augmented(images(), **how)
     np.testing.assert_array_equal(first, augmented(images(), **how))
     assert not np.array_equal(first, augmented(images(), (3, 5), **how))
@@ -76,12 +77,14 @@ def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
 
 
 def test_equal_images_are_changed_differently():
+    """Each image of a batch has its own random numbers."""
     alike = tf.repeat(images(1), 8, axis=0)
     after = augmented(alike, brightness=0.5)
     assert len({image.tobytes() for image in after}) == 8
 
 
 def test_about_half_of_the_images_are_mirrored():
+    """Each image is as before or mirrored, nothing between."""
     before = images(200).numpy()
     after = augmented(before, flip=True)
     is_same = np.isclose(after, before, atol=HALF).all((1, 2, 3))
@@ -103,6 +106,7 @@ def test_light_is_drawn_from_the_whole_range():
 
 
 def test_saturation_keeps_gray():
+    """Colours move away from or towards the gray of their pixel."""
     before = images(500, low=0.4, high=0.6).numpy()
     after = augmented(before, saturation=0.5)
     np.testing.assert_allclose(gray(after), gray(before), atol=HALF)
@@ -113,6 +117,7 @@ def test_saturation_keeps_gray():
 
 
 def test_a_crop_is_a_window_resized_to_the_whole_image():
+    """Windows have any size and place that the share allows."""
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
     before = np.stack([x] * 300).astype(np.float32)
     after = augmented(before, crop=0.4)
@@ -153,6 +158,7 @@ def test_light_is_linear_and_clipped(contrast, brightness):
 
 
 def test_nothing_is_changed_unless_asked(pets):
+    """Without ``augment``, training sees the pixels of evaluation."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1, columns=["image/source_id"])
 
     def by_id(dataset):
@@ -167,6 +173,7 @@ def test_nothing_is_changed_unless_asked(pets):
 
 
 def test_photo_means_a_random_window_mirroring_and_light(pets):
+    """It is short for these changes, whatever ``resize`` says."""
     options = dict(batch_size=40, image_size=(8, 8), seed=1)
     by_hand = dict(flip=True, brightness=0.1, contrast=0.1)
     expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))

@@ -163,6 +163,7 @@ FITTED = [
 @pytest.mark.parametrize(("size", "rows", "columns"), FITTED)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, columns, kind):
+    """For wide, high and exact shapes."""
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
     found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
     expected = np.zeros((20, 30, 3))
@@ -232,6 +233,7 @@ def kinds():
 @pytest.mark.parametrize(("decoder", "sized"), [("fast", True), ("fast", False), ("exact", False)])
 @pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
 def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
+    """Each kind of file has its own pixels, beside any other."""
     names, data, pixels = zip(*kinds(), strict=True)
     sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
     found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
@@ -243,6 +245,7 @@ def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
+    """No side of any length is too small."""
     sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
     color = (200, 100, 50)
     images = [
@@ -263,6 +266,7 @@ def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_a_batch_decodes_as_its_images_do(resize, decoder):
+    """Neighbours and known sizes do not change pixels."""
     sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
     data = [jpeg(*size) for size in sizes]
     decode = ImageDecoder((24, 32), resize, decoder).decode
@@ -288,6 +292,7 @@ STATISTICS = [
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize(("decoder", "sizes"), STATISTICS, ids=str)
 def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
+    """Faster ways for known sizes give the same pixels."""
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(
         {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
@@ -302,6 +307,7 @@ def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
 def test_bytes_that_are_no_image_are_an_error(data):
+    """One bad image fails its batch with TensorFlow's error."""
     good = jpeg(20, 20)
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -309,11 +315,13 @@ def test_bytes_that_are_no_image_are_an_error(data):
 
 
 def test_sizes_are_read_from_images_of_every_kind():
+    """Height and width come from the header."""
     _, data, _ = zip(*kinds(), strict=True)
     assert image_sizes(tf.constant(data)).numpy().tolist() == [[48, 64]] * len(data)
 
 
 def test_decode_images_returns_rgb_from_0_to_1():
+    """White is 1, and bars are black."""
     white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
     np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()
@@ -322,6 +330,7 @@ def test_decode_images_returns_rgb_from_0_to_1():
 
 
 def test_decode_images_takes_a_batch_of_bytes():
+    """A list of bytes is a batch; anything else is our error."""
     data = jpeg(4, 6)
     one = decode_images([data], 4)
     assert one.shape == (1, 4, 4, 3)

@@ -87,6 +87,7 @@ def test_an_error_names_the_option(task, option, value):
 
 
 def test_values_that_do_not_go_together():
+    """The error names the option that has no meaning beside the other."""
     with pytest.raises(UsageError, match="weights"):
         decode_options(ReadOptions, {"label_mode": None, "weights": {"a": 1}})
     with pytest.raises(UsageError, match=r"cache_bytes.*cache"):
@@ -110,6 +111,7 @@ WRONG_TUNING = [
 
 @pytest.mark.parametrize(("option", "value"), WRONG_TUNING)
 def test_a_wrong_tuning_is_an_error(option, value):
+    """It names the field."""
     with pytest.raises(UsageError, match=option):
         Tuning(**{option: value})
 
@@ -137,6 +139,7 @@ SHORT_FORMS = [
 
 @pytest.mark.parametrize(("values", "decoded"), SHORT_FORMS, ids=str)
 def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
+    """They become the values that the options hold."""
     found = decode_options(ReadOptions, values)
     assert {name: getattr(found, name) for name in decoded} == decoded
 
@@ -153,10 +156,12 @@ ORDERS = [
 
 @pytest.mark.parametrize(("values", "expected"), ORDERS)
 def test_the_order_is_fixed_with_a_seed_without_shuffling_or_on_request(values, expected):
+    """Else batches may overtake each other."""
     assert RecordOptions(**values).is_ordered is expected
 
 
 def test_keywords_are_the_fields_of_the_options():
+    """No field lacks its keyword, and no keyword its field."""
     signature = {"batch_size", "image_size"}
     kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
@@ -173,6 +178,7 @@ READERS = [
 
 @pytest.mark.parametrize("name", READERS)
 def test_signatures_list_every_option_with_its_default(name):
+    """Names, annotations, defaults and docstrings agree with the options."""
     function = getattr(recordgen.reading, name)
     found = inspect.signature(function).parameters
     assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
@@ -192,6 +198,8 @@ def test_signatures_list_every_option_with_its_default(name):
 
 
 def test_training_has_defaults_of_its_own():
+    """It is shuffled, evaluation is not."""
+
     def default(name, option):
         return inspect.signature(getattr(recordgen, name)).parameters[option].default
 
@@ -214,6 +222,7 @@ CALLS = {
 
 
 def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
+    """mypy knows the keywords and types of every reading function."""
     program = tmp_path / "program.py"
     program.write_text(
         "\n".join(["import recordgen; from recordgen.reading import Tuning", *CALLS])

@@ -84,6 +84,7 @@ OPEN_FILES = [
 
 @pytest.mark.parametrize(("shards", "options", "expected"), OPEN_FILES)
 def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected):
+    """Shards by label are all open, up to 32; a share of one file is one."""
     options = ReadOptions(**{"shuffle": True, **options})
     assert plan_reading(shards, options).cycle_length == expected
 
@@ -107,6 +108,7 @@ def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
 
 
 def test_every_worker_reads_a_part_of_each_class():
+    """Each worker has a part of each file by label."""
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
@@ -141,6 +143,7 @@ def test_images_are_cached_if_all_fit_else_records(path, room, options, expected
 
 
 def test_a_printed_plan_has_files_examples_buffer_and_cache():
+    """Each line has its number, and that of the share."""
     options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     lines = {line.split()[0]: line for line in str(plan_reading(ours(), options)).splitlines()}
     facts = {"files": "2,", "examples": "80", "shuffle": "80", "cache": "24.0 kB in a/file"}
@@ -149,6 +152,7 @@ def test_a_printed_plan_has_files_examples_buffer_and_cache():
 
 
 def test_a_subset_of_classes_is_a_subset_of_files():
+    """Shards by label need no filter; unlabelled shards are read on request alone."""
     shards = by_label("ant", "cat", "dog", "")
     plan = plan_reading(shards, ReadOptions(only={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
@@ -212,11 +216,13 @@ WEIGHTS = [({"cat": 1}, "'dog'"), ({"cat": 1, "dgo": 1}, r"weights.*'dgo'")]
 
 @pytest.mark.parametrize(("weights", "message"), WEIGHTS)
 def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
+    """The error names the class or the weight."""
     with pytest.raises(UsageError, match=message):
         class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
 def test_weights_of_foreign_files_cannot_be_balanced():
+    """Nobody has counted their classes; weights by name work."""
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
@@ -242,10 +248,12 @@ TASKS = [
 
 @pytest.mark.parametrize(("shards", "options", "task", "mode"), TASKS)
 def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
+    """The label mode follows from the task, unless it is given."""
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
 def test_only_decoded_payloads_are_known_to_decode(check, expected):
+    """A header that was checked is no promise."""
     assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

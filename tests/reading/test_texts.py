@@ -50,6 +50,7 @@ def pairs(dataset):
 
 
 def test_each_labelled_text_is_read_once_with_its_number(topics):
+    """Every reading function gives the same texts and numbers."""
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -80,10 +81,12 @@ LABEL_OPTIONS = [
 
 @pytest.mark.parametrize(("options", "expected"), LABEL_OPTIONS)
 def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
+    """only, vocabulary, label mode and predicates choose and number texts."""
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
 def test_all_labels_of_a_text_are_a_multi_hot_row(several):
+    """In the order of class names; unlabelled texts are skipped."""
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
@@ -93,6 +96,7 @@ def test_all_labels_of_a_text_are_a_multi_hot_row(several):
 
 
 def test_labels_of_sentiments_are_the_sentiments(tmp_path):
+    """A sentiment is its own number, in every split."""
     output = write(tmp_path, "text_sentiment", lambda n: n % 5)
     assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}

@@ -423,6 +423,7 @@ def test_a_schema_gives_the_types(tmp_path):
 
 
 def test_one_limit_for_all_rows(tmp_path):
+    """A row of a file or a frame beyond 262,144 bytes is a reject."""
     kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
     long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
     source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
@@ -455,6 +456,7 @@ TABLE = Table(
 @given(st.lists(ROW, min_size=1, max_size=8))
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
 def test_examples_are_what_each_row_by_itself_would_be(rows):
+    """Columns of rows give the bytes that single rows give."""
     lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(

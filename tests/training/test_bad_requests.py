@@ -91,6 +91,7 @@ def model(saved):
 
 
 def test_a_bad_image_costs_its_own_answer(model):
+    """The other answers of the request are those without it."""
     assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
     expected = model.run("serving_default", image_bytes=GOOD)
     assert expected["error"].tolist() == [b""] * len(GOOD)
@@ -111,6 +112,7 @@ def test_a_bad_image_costs_its_own_answer(model):
 
 
 def test_a_request_of_bad_images_only(model):
+    """Each has its reason, and none has a score."""
     answer = model.run("serving_default", image_bytes=list(BAD.values()))
     reasons = dict(zip(BAD, answer["error"].tolist(), strict=True))
     assert all(reasons.values())

@@ -29,6 +29,7 @@ PHASES = [
 
 @pytest.mark.parametrize(("settings", "epochs", "expected"), PHASES)
 def test_the_last_layer_is_trained_before_all(settings, epochs, expected):
+    """A second phase has a tenth of the rate."""
     weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
     assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
 
@@ -46,6 +47,7 @@ RATES = [
 
 @pytest.mark.parametrize(("settings", "expected"), RATES)
 def test_rates_rise_while_training_warms_up(settings, expected):
+    """Then they follow the schedule."""
     rates = learning_rates(TrainingConfig(**settings), 1.0, epochs=2, steps=10)
     assert [float(rates(at)) for at in range(0, 21, 5)] == pytest.approx(expected, abs=1e-4)
 
@@ -90,12 +92,14 @@ def fit(examples, tmp_path):
 
 
 def test_pretrained_layers_are_frozen_first(fit):
+    """Only the last layer moves until they are freed; normalisation keeps its statistics."""
     before, frozen, free, _ = fit(epochs=2, frozen_epochs=1)
     assert are_equal(before, frozen) == [True] * 6 + [False] * 2
     assert are_equal(frozen, free) == [False] * 2 + [True] * 4 + [False] * 2
 
 
 def test_gradients_add_up_to_the_last_step(fit):
+    """Weights move after each ``accumulate`` steps, and after the last one."""
     epochs = fit(epochs=4, accumulate=2)
     are_same = [all(are_equal(one[-2:], other[-2:])) for one, other in itertools.pairwise(epochs)]
     assert are_same == [True, False, True, False, True]  # the last: after the last epoch
@@ -109,6 +113,7 @@ def test_kernels_decay_but_not_levels(fit, monkeypatch):
 
 
 def test_the_best_weights_are_kept(fit, examples):
+    """Training stops after ``patience`` worse epochs and goes back."""
     data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
     # The more the model learns, the higher its loss on wrong labels.
     wrong = data.map(lambda images, labels: (images, (labels + 1) % 3))
@@ -133,6 +138,7 @@ READING = [
 
 @pytest.mark.parametrize(("settings", "expected"), READING)
 def test_colours_and_weights_are_changed_by_reading(examples, settings, expected):
+    """Settings of the training become options of reading."""
     config = TrainingConfig(**settings, augment="none")
     trainer = OneImageLabel(examples, "train", read_dataset(examples), config)
     assert trainer.training == {"resize": "stretch", **expected}
@@ -152,12 +158,15 @@ OTHER_TASKS = [
 
 @pytest.mark.parametrize(("settings", "trainer", "message"), OTHER_TASKS)
 def test_a_setting_of_another_task_is_refused(examples, settings, trainer, message):
+    """It would have no effect."""
     dataset = read_dataset(examples)
     with pytest.raises(UsageError, match=message):
         trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
 
 
 def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
+    """Weights of another model are our error."""
+
     def built(layers, **settings):
         def backbone(*, input_shape, weights, **more):
             dense = [keras.layers.Dense(4) for _ in range(layers)]

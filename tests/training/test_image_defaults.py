@@ -29,6 +29,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("sizes", "small", "large"), SIZES)
 def test_the_images_decide_about_the_size(sizes, small, large):
+    """The size is that of most images, within what the model takes."""
     assert size_of("small_cnn", sizes) == small
     assert size_of("MobileNetV2", sizes) == large
 
@@ -53,6 +54,7 @@ LABELS = [
 
 @pytest.mark.parametrize(("labels", "expected"), LABELS)
 def test_labels_of_digits_letters_and_sides_forbid_mirroring(labels, expected):
+    """Mirroring would change what such labels mean."""
     assert keep_when_mirrored(labels) is expected
 
 
@@ -116,6 +118,7 @@ AUGMENTS = [
 
 @pytest.mark.parametrize(("settings", "resize", "flip", "moved"), AUGMENTS, ids=str)
 def test_augment_decides_about_the_changes(made, settings, resize, flip, moved):
+    """Each word says how images are resized, mirrored and moved."""
     trainer = trainer_of(made("cat", "dog"), **settings)
     assert trainer.training["resize"] == resize
     assert (trainer.training["augment"] or {}).get("flip") == flip

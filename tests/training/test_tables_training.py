@@ -51,6 +51,7 @@ def source(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
+    """The step's score is that of the log, and unknown words get an answer."""
     caplog.set_level("INFO")
     output = str(tmp_path / "out")
     recordgen.convert(source, output, task="tabular", columns="split=fold,target=cls,weight=w")
@@ -176,6 +177,7 @@ def test_each_network_learns_for_itself(are_classes):
 
 
 def test_tfma_says_the_same():
+    """Parts of the rows have the score and the loss of our own measures."""
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

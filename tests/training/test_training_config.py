@@ -7,6 +7,7 @@ from recordgen.training import TrainingConfig
 
 
 def test_a_config_survives_json():
+    """TFX passes settings on as JSON."""
     config = TrainingConfig(image_size=(32, 48), model="MobileNetV2", weights="imagenet", seed=4)
     carried = json.loads(json.dumps(config.to_custom_config()))
     assert TrainingConfig.from_custom_config(carried) == config
@@ -14,6 +15,7 @@ def test_a_config_survives_json():
 
 @pytest.mark.parametrize("nothing", [None, {}])
 def test_without_a_custom_config_every_field_has_its_default(nothing):
+    """TFX gives None."""
     assert TrainingConfig.from_custom_config(nothing) == TrainingConfig()
 
 
@@ -52,5 +54,6 @@ WRONG_SETTINGS = [
 
 @pytest.mark.parametrize(("values", "message"), WRONG_SETTINGS)
 def test_a_wrong_setting_is_refused_before_training(values, message):
+    """The error names the setting and its value."""
     with pytest.raises(UsageError, match=message):
         TrainingConfig.from_custom_config(values)

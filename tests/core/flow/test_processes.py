@@ -51,6 +51,7 @@ def _told(folder, *elements):
 
 
 def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path):
+    """Two processes divide elements and threads, and outputs come in the order of elements."""
     elements = [str(number) for number in range(40)]
     said, processes, threads = zip(*_told(tmp_path, *elements), strict=True)
     assert list(said) == elements
@@ -70,12 +71,14 @@ ERRORS = [
 
 @pytest.mark.parametrize(("element", "error", "fact"), ERRORS)
 def test_an_error_keeps_its_type(tmp_path, element, error, fact):
+    """Errors of a step, too little memory, and the death of its process reach the launcher."""
     with pytest.raises(error) as caught:
         _told(tmp_path, "1", element, *"234567")
     assert fact in str(caught.value)
 
 
 def test_logs_reach_the_launcher_and_prints_harm_nothing(tmp_path, caplog):
+    """Log records of a step appear in the launcher; prints of libraries mix with no result."""
     with caplog.at_level(logging.INFO, "recordgen"):
         assert len(_told(tmp_path, "log", "1")) == 2
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
@@ -84,6 +87,8 @@ def test_logs_reach_the_launcher_and_prints_harm_nothing(tmp_path, caplog):
 
 
 def test_few_elements_stay_in_this_process(tmp_path, monkeypatch):
+    """Processes start only for enough elements, and only where Python can be started."""
+
     def processes(count):
         seen = set()
 
@@ -109,6 +114,7 @@ def test_few_elements_stay_in_this_process(tmp_path, monkeypatch):
     [(2, 64, 1), (7, 64, 1), (8, 64, 2), (64, 64, 16), (64, 4, 8), (64, 0.25, 1)],
 )
 def test_processes_fit_into_the_memory(threads, memory_gb, processes):
+    """Threads and memory both bound the number of processes."""
     assert processes_for(threads, int(memory_gb * 1e9)) == processes
 
 
@@ -137,6 +143,7 @@ print(len(result.dataset.splits["train"].shards), len(result.rejects), result.da
 
 
 def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
+    """A program without ``if __name__`` gets the same dataset from several processes."""
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     said = []
@@ -150,6 +157,7 @@ def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
 
 
 def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
+    """No process of a step is left."""
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
