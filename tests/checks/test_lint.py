@@ -290,7 +290,6 @@ LABELS = [
     ({"train": {"a": 30}, "test": {"a": 10}}, ["NO_EVAL"]),
     # Data for prediction or evaluation only.
     ({"test": {"a": 10}}, []),
-    ({"eval": {"a": 10}}, []),
 ]
 
 

@@ -121,7 +121,6 @@ SHORT_FORMS = [
     (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
     (dict(image_size=[4, 6]), {}),
     (dict(image_size=32), dict(image_size=(32, 32))),
-    (dict(image_size=np.int64(32)), dict(image_size=(32, 32))),
     (dict(scale="uint8"), dict(pixels=("auto", "uint8"))),
     (dict(scale="-1..1:float16"), dict(pixels=("-1..1", "float16"))),
     (dict(scale="ResNet50"), dict(pixels=("ResNet50", "float32"))),

@@ -66,14 +66,12 @@ def read_back(output, split="train"):
 # given value, dtype and shape, read value
 VALUES = [
     (0, "int64", (), 0),
-    (-5, "int64", (), -5),
     (True, "int64", (), 1),
     (np.uint8(200), "int64", (), 200),
     (np.bool_(False), "int64", (), 0),
     (np.array(7, np.int16), "int64", (), 7),
     (0.1, "float32", (), np.float32(0.1)),
     (float("inf"), "float32", (), np.float32("inf")),
-    (np.float64(2.5), "float32", (), 2.5),
     (np.float16(0.5), "float32", (), 0.5),
     (b"", "bytes", (), b""),
     (b"\x00\xff", "bytes", (), b"\x00\xff"),
@@ -232,7 +230,6 @@ ERRORS = [
     ([{"x": np.ma.masked_array([1])}], "masked array"),
     ([{"x": [1, "a"]}], "list of int, str"),
     ([{"x": [1, None]}], "list of NoneType, int"),
-    ([{"x": [{"a": 1}]}], "list of dict"),
     ([{"x": [np.zeros(1, "u1"), np.zeros(1, "i1")]}], "of ndarray of int8, ndarray of uint8;"),
     ([{"x": [[1], [2, 3]]}], "(got rows of the shapes (1,), (2,))"),
     ([{"x": [[], []]}], "of one length"),
@@ -241,7 +238,6 @@ ERRORS = [
     ([{"x": np.uint64(2**63)}], "does not fit in int64"),
     ([{"x": [-(2**63) - 1]}], "-9223372036854775809 in a list does not fit in int64"),
     ([{"x": 1e39}], "1e+39 does not fit in float32; give np.array([value])"),
-    ([{"x": [0.5, 1e39]}], "float32"),
     ([{"x": [0.5, 10**400]}], "float32"),
     ([{"x": "\ud800"}], "UTF-8"),
     ([{"\ud800": 1}], "record 0: the feature name '\\ud800'"),
@@ -255,7 +251,7 @@ ERRORS = [
 
 
 U1_2x2, U1_2x3 = np.zeros((2, 2), "u1"), np.zeros((2, 3), "u1")
-F4_2x2, F4_2x3 = np.zeros((2, 2), "f4"), np.zeros((2, 3), "f4")
+F4_2x2 = np.zeros((2, 2), "f4")
 F8_2, F8_3 = np.zeros(2), np.zeros(3)
 NO_KEY = object()
 
@@ -264,21 +260,16 @@ MISFITS = [
     ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar"),
     ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar"),
     (["a", 1], 1, "bytes scalar as in record 0", "int64 scalar"),
-    (["a", float("nan")], 1, "bytes scalar as in record 0", "float32 scalar"),
     ([[0.5], F8_2], 1, "float32 list of 1 as in record 0", "float64 array of shape (2,)"),
     ([U1_2x2, U1_2x3], 1, "uint8 array of shape (2, 2) as in record 0",
      "uint8 array of shape (2, 3)"),
-    ([F4_2x2, F4_2x3], 1, "float32 array of shape (2, 2) as in record 0",
-     "float32 array of shape (2, 3)"),
     ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
      "float64 array of shape (3,)"),
     ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2"),
-    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar"),
     ([1, []], 1, "int64 scalar as in record 0", "[]"),
     ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key"),
     ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key"),
     ([F8_2, None], 1, "float64 array of shape (2,) as in record 0", "None"),
-    ([F8_2, NO_KEY], 1, "float64 array of shape (2,) as in record 0", "no such key"),
     ([None, F4_2x2], 0, "float32 array of shape (2, 2) as in record 1", "None"),
 ]  # fmt: skip
 
