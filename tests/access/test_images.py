@@ -64,6 +64,7 @@ def levels(found, expected):
 
 
 def test_without_resizing_pixels_are_those_of_tensorflow(photos):
+    """To the last bit, with the same labels."""
     source = recordgen.source(photos)
     for example, (pixels, label) in zip(source, source.images(), strict=True):
         data = example["image/encoded"].tobytes()
@@ -117,6 +118,7 @@ def test_center_crops_by_area(photos):
 
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
 def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
+    """Images have the stored size, can be changed, and equal the stored pixels."""
     csv = str(photos.parent / "labels.csv")
     recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
     source = recordgen.source(tmp_path / "out")
@@ -198,6 +200,7 @@ def test_pickles_and_texts(photos):
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):
+    """The error names shard and record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
     [shard] = (tmp_path / "out").glob("Split-train/*")
@@ -213,6 +216,7 @@ def test_a_size_of_any_integers_is_one_size(photos):
 
 
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
+    """It names the argument."""
     source = recordgen.source(photos)
     wrong = {"resize": "random_crop", "method": "cubic", "dtype": "float64", "scale": "-1..1:uint8"}
     for name, value in {**wrong, "image_size": 0}.items():
@@ -229,6 +233,7 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
 
 @pytest.mark.parametrize("name", ["convert_and_load", "inspect"])
 def test_another_tools_function_is_answered_with_ours(name):
+    """The error says which call does it here."""
     with pytest.raises(AttributeError, match=r"recordgen\.(convert|source)\("):
         getattr(recordgen, name)
 
@@ -311,6 +316,7 @@ OTHER_NAMES = [
 
 @pytest.mark.parametrize(("call", "ours"), OTHER_NAMES)
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
+    """The function that the answer names exists."""
     monkeypatch.chdir(photos.parent)
     with pytest.raises(UsageError, match=ours) as error:
         call(recordgen.source(photos))

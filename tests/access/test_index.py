@@ -123,6 +123,7 @@ def test_the_same_bytes_with_every_numpy():
 
 
 def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
+    """Threads read few shards ahead of what they write."""
     source = tmp_path / "texts.csv"
     source.write_text(TEXTS)
     monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)

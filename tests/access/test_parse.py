@@ -62,6 +62,7 @@ def test_examples_of_our_writer(values):
 @settings(max_examples=50)
 @given(EXAMPLES, st.data())
 def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
+    """Our parser accepts and refuses what TensorFlow's does."""
     record = bytearray(b"".join(serialize_example(values)))
     at = data.draw(st.integers(0, len(record)))
     record[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
@@ -70,6 +71,7 @@ def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
 
 @given(st.binary(max_size=60))
 def test_any_bytes(data):
+    """Our parser agrees with TensorFlow's on any bytes."""
     assert parsed(data) == expected(data)
 
 
@@ -103,6 +105,7 @@ def test_layouts_of_other_writers(data):
 
 
 def test_only_wanted_features():
+    """Others are not parsed."""
     record = b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]}))
     found = parse(record, {"b", "d"})
     assert list(found) == ["b"]
@@ -110,6 +113,7 @@ def test_only_wanted_features():
 
 
 def test_bytes_are_not_copied():
+    """A feature is a view of the record."""
     data = b"".join(serialize_example({"a": b"value"}))
     [view] = parse(data)["a"]
     assert (view.obj is data, view) == (True, b"value")

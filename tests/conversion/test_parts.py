@@ -118,6 +118,7 @@ def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, mon
 
 
 def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
+    """Plan, work and commit print JSON, and refuse what is not there yet."""
     output = str(tmp_path / "out")
     options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
     assert cli.main(["parts", "plan", source, output, *options]) == 0
@@ -166,6 +167,7 @@ PLAN_DIES = {
 
 @pytest.mark.parametrize("death", PLAN_DIES.values(), ids=PLAN_DIES)
 def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
+    """The plan that follows leads to the same bytes."""
     output = tmp_path / "out"
     call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
     plan(source, output, resume=True)
@@ -182,6 +184,7 @@ COMMIT_DIES = {name: DEATHS[name] for name in DEATHS if name not in BEFORE} | {
 
 @pytest.mark.parametrize("name", COMMIT_DIES)
 def test_a_commit_that_dies_is_made_again(name, written, whole):
+    """The dataset is whole or absent, and the next commit ends with the same bytes."""
     call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
     is_complete = COMMIT_DIES[name].is_finished
     assert (written / "dataset.json").exists() == is_complete
@@ -209,6 +212,7 @@ def test_a_repeated_commit(written, source, whole, capsys):
 
 
 def test_a_repeated_part_changes_nothing(written):
+    """Not even a time of a file."""
     before = {path: path.stat().st_mtime_ns for path in written.rglob("*")}
     assert all(done.was_done for done in work_on_all(written))
     assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
@@ -230,6 +234,7 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
 
 
 def test_a_part_without_shards_needs_no_worker(source, tmp_path):
+    """It counts as done, and the commit does not wait for it."""
     output = tmp_path / "out"
     planned = parts.plan(source, output, 5)
     assert planned.shards < planned.parts == 5
@@ -243,6 +248,7 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path):
 
 @pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])
 def test_a_part_that_is_not_there(part, planned, monkeypatch):
+    """A number below, above or without the plan is refused."""
     monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
     with pytest.raises(UsageError):
         parts.work(planned, part)
@@ -250,23 +256,27 @@ def test_a_part_that_is_not_there(part, planned, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, -1, "3"])
 def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
+    """The error quotes it."""
     with pytest.raises(UsageError, match=re.escape(repr(number))):
         parts.plan(source, tmp_path / "out", number)
 
 
 def test_without_a_plan_the_command_that_plans_is_named(tmp_path):
+    """Workers and commits need one."""
     for function in (parts.commit, lambda output: parts.work(output, 0)):
         with pytest.raises(RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")
 
 
 def test_a_dataframe_has_no_parts(tmp_path):
+    """Other processes do not have it."""
     frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
     with pytest.raises(UsageError, match="DataFrame"):
         parts.plan(frame, tmp_path / "out", 2)
 
 
 def test_an_unusable_source_has_no_plan(tmp_path):
+    """Only its rejects are left."""
     source = tmp_path / "labels.csv"
     source.write_text("TRAIN,nowhere.jpg,cat\n")
     with pytest.raises(TooManyRejectsError):
@@ -275,6 +285,7 @@ def test_an_unusable_source_has_no_plan(tmp_path):
 
 
 def test_another_version_is_refused(written):
+    """The error names the version that planned."""
     [path] = written.glob(f"{STAGING}/*/parts.json")
     values = json.loads(path.read_text())
     values["made_by"][0] = "0.0.1"
@@ -375,6 +386,7 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
 
 
 def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
+    """Paths of the output are relative to it."""
     other = planned.rename(tmp_path / "elsewhere")
     finish(other, whole)
 
@@ -383,6 +395,7 @@ def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
 
 
 def test_another_run_does_not_remove_a_plan(planned, source, whole):
+    """Conversions, plans and writes are refused."""
     for more in ({}, {"overwrite": True}):
         with pytest.raises(OutputBusyError, match=f"^{planned}: "):
             recordgen.convert(source, planned, **SMALL, **more)
@@ -394,6 +407,7 @@ def test_another_run_does_not_remove_a_plan(planned, source, whole):
 
 
 def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
+    """Finished shards of parts are kept."""
     shards = parts.work(planned, 0).shards
     result = recordgen.convert(source, planned, resume=True, **SMALL)
     assert result.kept_shards == shards
@@ -401,6 +415,7 @@ def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
 
 
 def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
+    """Finished shards of a killed run are kept."""
     output = tmp_path / "out"
     call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(output), **SMALL)
     plan(source, output, resume=True)
@@ -409,6 +424,7 @@ def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
 
 @pytest.mark.parametrize("name", ["worker", "commit"])
 def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
+    """A living worker or commit is named by its number."""
     staging = find_planned(str(planned))
     path = worker_lease(staging, 1) if name == "worker" else staging.lease
     with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
@@ -420,6 +436,7 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
 
 
 def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
+    """It neither goes on nor removes the lease."""
     path, winner = str(tmp_path / "run.json"), replace(lease.this_process(), host="elsewhere")
     with lease.held(path):
         lease.write_holder(path, winner)
@@ -429,6 +446,7 @@ def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
 
 
 def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
+    """Plan and workers change nothing that can be read."""
     output = tmp_path / "out"
     recordgen.convert(source, output, seed=4)
     before = tree_bytes(output)
@@ -459,6 +477,7 @@ def test_each_task_has_the_bytes_of_ever(name, tmp_path):
 
 @pytest.mark.parametrize("there", [True, False])
 def test_appending_in_parts(there, source, tmp_path):
+    """The bytes are those of a run that appends, with and without an old dataset."""
     first = tmp_path / "first.csv"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     outputs = [tmp_path / name for name in ("out", "expected")]
@@ -470,6 +489,7 @@ def test_appending_in_parts(there, source, tmp_path):
 
 
 def test_appending_to_a_dataset_that_changes(source, tmp_path):
+    """The commit is refused and says how to go on."""
     first, output = tmp_path / "first.csv", tmp_path / "out"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     recordgen.convert(str(first), output, **SMALL)
@@ -486,6 +506,7 @@ def test_appending_to_a_dataset_that_changes(source, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_plan_keeps_each_option(name):
+    """Workers and commits get the options that were given."""
     needed = {"resize": {"image_size": "8x8"}, "task": {"schema": OTHER_VALUES["schema"]}}
     value = OTHER_VALUES[name]
     given = {name: tuple(value) if isinstance(value, list) else value, **needed.get(name, {})}
@@ -509,6 +530,7 @@ def test_a_commit_checks_a_large_dataset_in_batches(examples, batches, tmp_path)
 
 
 def test_beam_plans_the_same(source, whole, tmp_path):
+    """The plan of a runner has the same shards."""
     output = tmp_path / "out"
     plan(source, output, beam_args=["--direct_num_workers=2"])
     finish(output, whole)

@@ -342,6 +342,7 @@ def test_the_split_is_told_by_its_words(tmp_path):
 
 
 def test_a_stray_word_is_no_split(tmp_path):
+    """A single word of a split among notes makes no split column."""
     for name, split in (("note", None), ("ML use", "ML use")):
         text = f"age,{name}\n1,\n2,test\n3,\n"
         table = columns_of(text, tmp_path=tmp_path)
@@ -383,6 +384,7 @@ PREDICTIONS = [
 
 @pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
 def test_what_a_target_asks_for(options, values, result, tmp_path):
+    """Its values decide between classes and numbers; near the border the doubt is kept."""
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
     options = {"columns": "target=y", **options}
     if result in ("classification", "regression"):
@@ -404,6 +406,7 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
 
 
 def test_a_schema_gives_the_types(tmp_path):
+    """Columns that the schema lacks or the file lacks are named."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
     table = columns_of(text, tmp_path=tmp_path, schema=path)

@@ -36,6 +36,7 @@ def test_parts_of_a_video_stay_together(make_csv, tmp_path):
 
 
 def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
+    """Rows that name TRAIN stay in eval if an earlier run has moved their example there."""
     output = tmp_path / "out"
     lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
     source = make_csv(lines)
@@ -63,6 +64,7 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
 
 
 def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
+    """Splits that are all named get none, others a share of eval."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert main(["check", named, "--task=video_classification"]) == 0
     assert "eval_from=train:10" in capsys.readouterr().out

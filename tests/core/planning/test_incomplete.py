@@ -96,6 +96,7 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("task", "lines", "codes"), BAD_ROWS)
 def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
+    """The rejects of the other rows name the bad one."""
     name = "a.jsonl" if lines[0].startswith("{") else "a.csv"
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
@@ -125,6 +126,7 @@ def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
 
 
 def test_the_same_name_in_another_folder_is_another_image(tmp_path):
+    """A bad row rejects rows of its own folder's image alone."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     checked(

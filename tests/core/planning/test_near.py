@@ -67,6 +67,7 @@ def near(folder):
 
 
 def test_no_near_pair_straddles(folder, near):
+    """Pictures that look alike share a split, which equal contents alone do not ensure."""
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
@@ -147,6 +148,7 @@ def test_the_smallest_digest_decides(members, buckets):
 
 
 def test_copies_share_a_hash_and_unread_rows_keep_their_own():
+    """Equal pictures share a split; rows without a picture go by their own key."""
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
@@ -168,6 +170,7 @@ def rows_csv(folder, rows):
 
 
 def test_rows_that_name_a_split_keep_it(folder, tmp_path):
+    """Others like them follow; a broken picture stays by itself."""
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
     given = {"group_by": "near", "max_reject_fraction": 0.2}
@@ -192,6 +195,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
 def test_a_task_without_near_duplicates_is_refused(task, more, words):
+    """Only pictures can look alike."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, group_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'

@@ -53,6 +53,7 @@ with contextlib.suppress(BaseException):
 
 
 def test_ctrl_c_while_the_command_loads(tmp_path):
+    """The exit code is that of an interrupt, and nothing is printed."""
     (tmp_path / "argparse.py").write_text(LOADING)
     done = run_python("-m", "recordgen", "--version", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
@@ -78,6 +79,7 @@ sys.exit(cli.main(["convert", *sys.argv[1:]]))
 
 
 def test_a_swallowed_signal_stops_before_the_commit(tmp_path):
+    """A library that catches the signal does not let the run finish."""
     (tmp_path / "a.csv").write_text("TRAIN,one text,a\nTRAIN,two texts,b\n")
     done = run_python("-c", SWALLOWED, str(tmp_path / "a.csv"), str(tmp_path / "out"))
     assert done.returncode == 143, done
