@@ -131,6 +131,7 @@ CONTAINERS = [
 
 @pytest.mark.parametrize(("files", "most"), CONTAINERS)
 def test_a_container_has_the_threads_of_its_processor_time(tmp_path, monkeypatch, files, most):
+    """The limits of either version of cgroups decide the number of threads."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -180,6 +180,7 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
 
 
 def test_images_without_labels(tmp_path):
+    """Images of a dataset without labels are decoded one by one and in batches."""
     (tmp_path / "images").mkdir()
     noise().save(tmp_path / "images" / "1.png")
     options = {"task": "image_classification", "labels": "none", "split": "1,0,0"}

@@ -155,6 +155,7 @@ def test_declared_columns(tmp_path, change):
 
 
 def test_masks_are_not_decoded(tmp_path):
+    """Pixels of images are refused where one is a mask; its bytes stay readable."""
     frame = rows(tmp_path).rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)

@@ -101,6 +101,7 @@ OTHER_LAYOUTS = [
 
 @pytest.mark.parametrize("data", OTHER_LAYOUTS)
 def test_layouts_of_other_writers(data):
+    """Records that other writers lay out differently are read alike."""
     assert parsed(data) == expected(data)
 
 

@@ -368,6 +368,7 @@ def packed(tmp_path):
 
 
 def test_gzip_shards_are_inflated_once(packed, cache):
+    """The first reading inflates packed shards; later sources read the copies."""
     source = recordgen.source(packed)
     assert not (cache / "copies").exists()  # nothing is inflated before it is needed
     assert numbers(source) == stored(packed)
@@ -441,6 +442,7 @@ def test_workers_share_a_pass(out):
 
 
 def test_wrong_arguments(out):
+    """Batches refuse impossible shards, starts, sizes and seeds."""
     source = recordgen.source(out)
     for options in (
         *({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}),

@@ -267,6 +267,7 @@ def test_which_checks_run(lint, fail_on, codes):
 
 
 def test_a_level_fails_on_all_its_codes():
+    """A level in fail_on stands for each of its codes."""
     assert "TINY_BOX" in ConvertOptions(fail_on=("warning",)).selection.fatal
 
 

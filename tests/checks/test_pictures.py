@@ -73,6 +73,7 @@ COPIES = [
 
 @pytest.mark.parametrize("change", COPIES)
 def test_copies_have_close_hashes(original, change):
+    """A changed copy keeps a close hash and an alike signature."""
     copy = facts_of(change(SCENE), quality=60)
     assert count_bits(original.perceptual_hash ^ copy.perceptual_hash)[0] <= 3
     assert are_alike(original.signature, copy.signature).tolist() == [True]
@@ -96,6 +97,7 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere():
 
 
 def test_signatures_are_averages_of_4_by_4():
+    """Each value of a signature is the mean of a 4 by 4 block."""
     assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
 
 
@@ -158,6 +160,7 @@ def test_crowds_are_told(original):
 
 
 def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
+    """A mirrored hash is computed from the hash alone."""
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
     expected = perceptual_hashes(pixels[:, :, ::-1])
     assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
@@ -189,11 +192,13 @@ def test_one_colour_is_all_that_is_said(level):
     [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
 )
 def test_thresholds_are_not_beyond_themselves(code, at, beyond):
+    """A picture exactly at a threshold isn't found, one just beyond it is."""
     facts = of_levels(RAMP + 4, sharpness=0.5)
     assert found(facts, **{code: at}) == {}
     assert list(found(facts, **{code: beyond})) == [code]
 
 
 def test_a_blurred_photo_is_found():
+    """A blurred copy of a sharp photo is found, the photo isn't."""
     assert found(facts_of(SCENE)) == {}
     assert list(found(facts_of(SCENE.filter(ImageFilter.GaussianBlur(16))))) == ["BLURRED"]

@@ -101,6 +101,7 @@ def test_texts_are_grouped_without_comparing_all():
 
 
 def test_a_text_without_words_is_alone():
+    """Texts too short for shingles are alike only with the same words in one order."""
     assert group_texts(signatures_of(["a b", "b a", "A b."]), 0.9).tolist() == [0, 1, 0]
 
 

@@ -266,6 +266,7 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
 
 
 def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
+    """Nothing to convert is an error, and so is a file in place of the folder."""
     with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
     assert os.listdir(tmp_path / "out") == []
@@ -274,6 +275,7 @@ def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
 
 
 def test_a_missing_import_file_is_named_and_nothing_is_written(tmp_path):
+    """A pattern that matches no file is an error before the output exists."""
     with pytest.raises(SourceError, match=r"none\*\.csv: "):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

@@ -38,6 +38,7 @@ SPELLED = [
 
 @pytest.mark.parametrize(("text", "expected"), SPELLED)
 def test_spelling(text, expected):
+    """The spelling for commands becomes that of Python, which stays as it is."""
     assert as_keywords(text) == expected
     assert as_keywords(expected) == expected
 
@@ -93,6 +94,7 @@ def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
 
 
 def test_rejects_keep_their_place_in_the_error(tmp_path):
+    """A DataError begins with its message and carries its rejects."""
     (tmp_path / "a.csv").write_text("a,b\n1\n2\n3,4\n")
     with pytest.raises(DataError) as caught:
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")

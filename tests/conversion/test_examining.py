@@ -133,6 +133,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
+    """The distributed steps find what one pass over all facts finds."""
     options = make_options({"task": task, "lint": ("few_examples=1", "tiny=15")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
@@ -161,6 +162,7 @@ NUMBERS = st.integers(0, 2**31 - 1)
 
 @given(st.lists(st.tuples(NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS)))
 def test_findings_are_sorted_by_place_whatever_the_names(places):
+    """Sort keys of places keep their order and are plain hexadecimal digits."""
     keys = [sort_key(each) for each in sorted(places)]
     assert keys == sorted(keys)
     assert set("".join(keys)) <= set("0123456789abcdef ")

@@ -53,6 +53,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_each_change_counts(change, data):
+    """Each change of the data changes the fingerprint; undoing a move restores it."""
     before = fingerprint(data)
     CHANGES[change](data)
     assert fingerprint(data) != before

@@ -401,6 +401,7 @@ def test_a_declared_table_skips_what_is_no_row():
 
 
 def test_a_line_inside_quotes_names_no_list(tmp_path):
+    """A quoted line that looks like a list is part of its row."""
     (tmp_path / "list.csv").write_text("a.mp4,run,0,1\n")
     path = tmp_path / "all.csv"
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')

@@ -69,6 +69,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "line", "input_format"), NAMES)
 def test_names_and_first_lines_tell_the_format(name, line, input_format, tmp_path):
+    """A file's name and first line tell its format."""
     assert found(tmp_path, name, line).options.format == input_format
 
 
@@ -89,6 +90,7 @@ MIXED = [
 
 @pytest.mark.parametrize(("name", "lines", "one", "other"), MIXED)
 def test_two_tasks_in_a_file_are_both_shown(name, lines, one, other, tmp_path):
+    """Rows of two tasks are refused with a line of each."""
     with pytest.raises(UsageError, match="task") as caught:
         found(tmp_path, name, lines)
     assert f"{one}: {tmp_path / name}:" in str(caught.value)
@@ -230,6 +232,7 @@ def test_other_objects_are_refused(tmp_path):
 
 
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
+    """Whole numbers are sentiments unless another file has words there."""
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
     finding = found(tmp_path, "a.csv", lines)
     assert finding.options.task == "text_sentiment"
@@ -247,6 +250,7 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path):
 
 
 def test_options_of_tables_say_that_it_is_one(tmp_path):
+    """An option of tables makes the task tabular and contradicts another one."""
     lines = "text,y\nGood and cheap,1\n"
     finding = found(tmp_path, "a.csv", lines, columns="target=y")
     assert (finding.options.task, finding.reason) == ("tabular", "columns target=y is given")

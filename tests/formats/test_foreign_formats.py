@@ -114,6 +114,7 @@ PROPOSED = {
 
 @pytest.mark.parametrize(("text", "columns"), PROPOSED.items(), ids=PROPOSED.values())
 def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
+    """Rows of a known form leave a proposal of columns."""
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(NotUnderstoodError) as caught:
@@ -261,11 +262,13 @@ def test_key_paths(text, keys):
 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_cause_no_error(data):
+    """Looking for foreign formats survives any bytes."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)
 
 
 def test_a_word_among_the_numbers_of_boxes_is_advice_for_the_others():
+    """One word among numbers doesn't hide the columns of boxes."""
     rows = [["a.jpg", "cat", corner, ".1", ".5", ".5"] for corner in (".1", ".2", ".3", "cat")]
     found = propose([*"123456"], rows, "x.csv", header="no")
     assert "xmin=3" in found["columns"]

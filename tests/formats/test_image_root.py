@@ -254,6 +254,7 @@ def test_a_lost_box_rejects_its_image(names):
 
 
 def test_all_images_of_a_declared_row_start_at_the_root(names):
+    """Each image of a declared row is looked for below the root."""
     files = {
         "pairs.csv": "left,right,same\n0,1,no\n2,2.png,yes\n3,9,no\n",
         "one.csv": "photo,same\n0,no\n2.png,yes\n",

@@ -197,5 +197,6 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_a_video_a_cut_document_and_a_doctype_are_errors_with_the_path(text, words, outcome):
+    """Documents that can't be read are named with the reason."""
     with pytest.raises(SourceError, match=rf"annotations\.xml.*{words}"):
         outcome({"annotations.xml": text}, document="annotations.xml")

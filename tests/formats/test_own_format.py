@@ -173,5 +173,6 @@ INCOMPLETE = [
 
 @pytest.mark.parametrize(("found", "words"), INCOMPLETE)
 def test_an_incomplete_declaration_names_what_is_wrong(found, words):
+    """A declared format says which part of it is missing or wrong."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

@@ -127,6 +127,7 @@ def test_boxes(kind, values, feature, folder):
 
 
 def test_images_of_several_labels(folder):
+    """A column with lists of classes makes a task of several labels."""
     features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
     columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
     write(folder, "a.parquet", columns, features=features)
@@ -212,6 +213,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
 def test_unclear_columns_are_named(columns, named, folder):
+    """Columns that leave the task open are named."""
     write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.parquet")
@@ -219,6 +221,7 @@ def test_unclear_columns_are_named(columns, named, folder):
 
 @pytest.mark.parametrize("cut", [1, 8, 300])
 def test_a_cut_file_is_named(cut, folder):
+    """A file cut anywhere at its end is named."""
     write(folder, "a.parquet", {"image": images(*range(9)), "label": (pa.int64(), [0] * 9)})
     path = folder / "in/a.parquet"
     path.write_bytes(path.read_bytes()[:-cut])
@@ -228,6 +231,7 @@ def test_a_cut_file_is_named(cut, folder):
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
+    """Other row groups survive a damaged page."""
     write(
         folder,
         "a.parquet",

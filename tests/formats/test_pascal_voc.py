@@ -79,6 +79,7 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "words"), BAD)
 def test_a_bad_document_rejects_its_image(text, words, outcome):
+    """A bad document costs its image and no other."""
     found = outcome({"a.xml": text, "b.xml": CAT}, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert words in found.rejects[0].message

@@ -18,6 +18,7 @@ IMPORT_FILES = [
 
 @pytest.mark.parametrize(("name", "text"), IMPORT_FILES)
 def test_an_import_file_is_opened_once_before_the_conversion(name, text, tmp_path):
+    """Finding format and task opens a file once, then drops its lines."""
     (tmp_path / name).write_text(text)
     with opened() as paths:
         source, _ = open_source(tmp_path / name, ConvertOptions())

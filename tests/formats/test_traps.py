@@ -246,6 +246,7 @@ def test_crowds_beside_other_class_labels(outcome):
 
 
 def test_keypoints_without_names_have_numbers(outcome):
+    """Keypoints without names are numbered and padded to the longest."""
     boxes = [box(at, 2, *SIDES, keypoints=[4, 5, 2, 8, 10, 1][: 6 // at]) for at in (1, 2)]
     document = coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)
     found = outcome({"a.json": document}, "a.jpg", "b.jpg")
@@ -344,6 +345,7 @@ def test_an_unclear_form_stops_the_run(files, outcome):
 
 
 def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_so(outcome):
+    """A CSV beside a format counts only if it names images."""
     outcome({"metadata.jsonl": METADATA, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
     found = outcome({"labels.csv": "a.jpg,dog\n"}, format="hugging_face")
     assert found.images == {"a.jpg": ["cat"]}
@@ -496,6 +498,7 @@ def test_trainval_counts_without_train_and_val(outcome):
 
 
 def test_categories_of_one_name_are_merged(outcome):
+    """Categories that differ in spaces are one class, with a remark."""
     names = [*CATEGORIES, {"id": 95, "name": " cat "}]
     boxes = [box(1, 2, *SIDES), box(1, 95, 0, 0, 4, 5)]
     found = outcome({"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)}, "a.jpg")

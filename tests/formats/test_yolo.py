@@ -136,6 +136,7 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_what_stops_a_run(text, words, outcome):
+    """A wrong data.yaml stops the run and says why."""
     with pytest.raises(SourceError, match=words):
         outcome({"data.yaml": text, "labels/a.txt": WHOLE}, "images/a.jpg")
 

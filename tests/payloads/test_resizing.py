@@ -82,6 +82,7 @@ def test_contradicting_options_are_an_error_that_names_one(options):
 
 @pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
 def test_every_spelling_of_a_size_is_recorded_alike(given):
+    """Each spelling of a size is recorded as one."""
     options = make_options({"image_size": given})
     assert options.recorded()["image_size"] == "224x320"
     assert options.image_size == ImageSizing("shape", 224, 320)
@@ -90,6 +91,7 @@ def test_every_spelling_of_a_size_is_recorded_alike(given):
 
 
 def test_options_are_recorded_in_one_spelling():
+    """Options of images are recorded as they are documented."""
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
     recorded = make_options(given).recorded()
     assert {name: recorded[name] for name in given} == given
@@ -164,6 +166,7 @@ STORED = [
     ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
 )
 def test_unchanged_files_keep_their_bytes(data, options, kind, reason, size, check):
+    """Bytes change only for a reason, which is recorded."""
     stored = check_image(data, payload_settings(**{**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -187,6 +190,7 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
     ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
 )
 def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
+    """A higher quality makes larger files; 92 is the default."""
     sizes = [
         len(check_image(data, payload_settings(encode=encode + quality)).data)
         for quality in (":40", "", ":92", ":98")
@@ -199,6 +203,7 @@ def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
     [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
 )
 def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
+    """A side beyond a format's limit is refused; resizing helps."""
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
     with pytest.raises(PayloadError, match=f"{most:,}"):
         check_image(data, payload_settings(encode=encode))
@@ -206,6 +211,7 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
 
 
 def test_large_images_are_not_stored_raw_in_a_mixture():
+    """A mixture stores pixels raw only up to 256 by 256."""
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
     assert check_image(data, payload_settings(**mixed)).data == data
     assert check_image(data, payload_settings(**{**mixed, "image_size": "256"})).format == "raw"

@@ -25,6 +25,7 @@ FILES = {**SAMPLES, "declared": "declared/meters.csv"}
 
 @pytest.mark.parametrize("task", TASKS)
 def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_path):
+    """The example of each task loads as documented."""
     options, how = OPTIONS.get(task, ({}, {}))
     out = tmp_path / "out"
     converted = convert(ROOT / "examples" / FILES[task], out, **options).dataset

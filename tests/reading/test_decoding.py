@@ -60,6 +60,7 @@ def test_scale(resize, size, place):
 
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
 def test_large_images_look_as_if_decoded_whole(times):
+    """Decoding at a smaller scale hardly changes the pixels."""
     height, width = int(48 * times), int(64 * times)
     data = jpeg(height, width)
     found = ImageDecoder((48, 64)).decode(tf.constant([data]))
@@ -83,6 +84,7 @@ def shares(old, new):
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
+    """Made smaller, a pixel is the mean of those it covers."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
@@ -108,6 +110,7 @@ def test_fine_patterns_turn_gray(kind, side):
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
+    """The exact decoder does what TensorFlow's functions do."""
     data = jpeg(*size, quality=80)
     sizes = tf.constant([size], tf.int64) if sized else None
     found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
@@ -117,6 +120,7 @@ def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("times", [1, 2, 5, 9])
 def test_center_crop_is_cut_from_the_middle(times, decoder):
+    """A center crop keeps the middle square at any scale."""
     height, width = 40 * times, 90 * times
     data = jpeg(height, width)
     found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))

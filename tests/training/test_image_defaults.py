@@ -91,6 +91,7 @@ def test_a_batch_is_at_most_the_split(examples, given, expected):
 
 @pytest.mark.parametrize("task", ["image_classification", "object_detection"])
 def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
+    """Size and changes of images follow from the dataset, except for digits."""
     with caplog.at_level("INFO", "recordgen.training"):
         mild = trainer_of(made("cat", "dog", task=task))
     assert mild.config.image_size == (40, 64)

@@ -46,6 +46,7 @@ def dataset(images, tmp_path_factory):
 
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
+    """Training, serving and evaluating decode images alike."""
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
     inputs = keras.Input((SIDE, SIDE, 3))

@@ -163,6 +163,7 @@ SHARES = [
 
 @pytest.mark.parametrize(("weights", "splits"), SHARES)
 def test_each_split_owns_its_share(weights, splits):
+    """Each split owns the keys from its start up to the start of the next."""
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64

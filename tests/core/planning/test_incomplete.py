@@ -141,6 +141,7 @@ def test_the_same_name_in_another_folder_is_another_image(tmp_path):
 
 
 def test_only_tasks_whose_rows_add_up_lose_examples():
+    """A rejected row of boxes costs its image; one of a label only itself."""
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}
@@ -150,6 +151,7 @@ def test_only_tasks_whose_rows_add_up_lose_examples():
 
 
 def test_a_reject_goes_to_the_bucket_of_the_other_rows():
+    """A reject goes to the bucket of its image, however its uri is spelled."""
     place, uris = placing(3), [f"{n}.jpg" for n in range(20)]
     # No row has the first uri; the other spellings have the rows' place.
     rejects = [Reject("a.csv", 1, uri, "", "") for uri in ("x\ny", *(f"./{uri}" for uri in uris))]

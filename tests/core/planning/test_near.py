@@ -79,6 +79,7 @@ def test_no_near_pair_straddles(folder, near):
 
 
 def test_neither_order_nor_workers_decide(folder, near):
+    """Turned images in another order, on several workers, fall into the same splits."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     given = {"group_by": "near", "lint": "-ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
@@ -140,6 +141,7 @@ MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12
 
 @given(MEMBERS, st.integers(1, 3))
 def test_the_smallest_digest_decides(members, buckets):
+    """All members of a group get the hash of its smallest digest."""
     first = {}
     for digest, number in sorted(members, reverse=True):
         first[number] = digest
