@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import logging
 import os
 import re
@@ -317,6 +318,25 @@ def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
         return call(), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.fixture
+def stdout_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command, checks its exit code and returns its stdout."""
+
+    def run(*words: object, code: int = 0) -> str:
+        from recordgen.cli import main
+
+        assert main([*map(str, words)]) == code
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def json_of(stdout_of: Callable[..., str]) -> Callable[..., Any]:
+    """Return a function that runs a command with --json and returns what that shows."""
+    return lambda *words, **code: json.loads(stdout_of(*words, "--json", **code))
 
 
 def load_script(name: str) -> ModuleType:

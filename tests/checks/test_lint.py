@@ -93,11 +93,10 @@ def test_what_is_found(source, output):
     assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
 
 
-def test_command(source, capsys):
+def test_command(source, stdout_of, json_of, capsys):
     """``check`` prints each finding, and fails on errors unless they are ignored."""
     command = ["check", source, "--max-reject-fraction=0.2"]
-    assert main(command) == 1
-    said = capsys.readouterr().out.splitlines()
+    said = stdout_of(*command, code=1).splitlines()
     assert [line for line in said if ": LEAK " in line] == [
         f"error {source}:2: LEAK the same image as {source}:1 (a.png, split train)"
     ]
@@ -107,12 +106,10 @@ def test_command(source, capsys):
     ]
     remedies = [line.split()[1] for line in said if line.startswith("Remedy")]
     assert remedies == ["LEAK:", "CONFLICT:"]
-    assert main([*command, "--lint=-leak,-CONFLICT"]) == 0
-    assert "LEAK" not in capsys.readouterr().out
+    assert "LEAK" not in stdout_of(*command, "--lint=-leak,-CONFLICT")
     assert main([*command, "--lint=-error", "--fail-on=duplicate"]) == 1
     capsys.readouterr()
-    assert main([*command, "--lint=LEAK", "--json"]) == 1
-    result = json.loads(capsys.readouterr().out)
+    result = json_of(*command, "--lint=LEAK", code=1)
     assert result["lint"] == {"LEAK": 1}
     assert [item["line"] for item in result["lint_findings"]] == [2]
 

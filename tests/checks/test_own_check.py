@@ -8,7 +8,6 @@ import pytest
 
 import recordgen
 from recordgen.checks.check import EACH, KEYED, MOST_TOGETHER, Check, check_declaration
-from recordgen.cli import main
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.errors import LintError, UsageError
 from recordgen.options import ConvertOptions
@@ -40,7 +39,7 @@ def scans(tmp_path):
     return tmp_path / "scans.csv"
 
 
-def test_an_installed_check(shared_patients, scans, tmp_path, capsys, monkeypatch):
+def test_an_installed_check(shared_patients, scans, tmp_path, stdout_of, capsys, monkeypatch):
     """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings.
 
     It examines a patient as a whole, whatever the limit of Recordgen's own groups.
@@ -59,10 +58,8 @@ def test_an_installed_check(shared_patients, scans, tmp_path, capsys, monkeypatc
     assert len(re.findall("the patient of", section)) == 2
     assert CHECKS[CODE].remedies[0] in section
     capsys.readouterr()
-    assert main(["check", str(scans)]) == 1  # an error
-    assert f"{CODE} 2" in capsys.readouterr().out
-    assert main(["inspect", str(out), "--code", CODE.lower()]) == 0
-    assert "p1/0.png" in capsys.readouterr().out
+    assert f"{CODE} 2" in stdout_of("check", scans, code=1)
+    assert "p1/0.png" in stdout_of("inspect", out, "--code", CODE.lower())
 
 
 def test_options_of_an_installed_check(shared_patients, scans, tmp_path):

@@ -117,12 +117,11 @@ def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, mon
     assert tree_bytes(output) == whole
 
 
-def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
+def test_the_command_does_what_the_functions_do(source, whole, tmp_path, json_of, capsys, caplog):
     """Plan, work and commit print JSON, and refuse what is not there yet."""
     output = str(tmp_path / "out")
     options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
-    assert cli.main(["parts", "plan", source, output, *options]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = json_of("parts", "plan", source, output, *options)
     shards = sum(name.startswith("Split-") for name in whole)
     assert (shown["output"], shown["parts"], shown["shards"]) == (output, PARTS, shards)
     assert cli.main(["parts", "commit", output]) == 1
@@ -132,8 +131,7 @@ def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys,
         assert cli.main(["parts", "work", output, part, "--json"]) == 0
     assert capsys.readouterr().out.count('"was_done": false') == PARTS
     assert caplog.text.count(": shard ") == shards
-    assert cli.main(["parts", "commit", output, "--json", "-q"]) == 0
-    digest = json.loads(capsys.readouterr().out)["digest"]
+    digest = json_of("parts", "commit", output, "-q")["digest"]
     assert digest == json.loads(whole["dataset.json"])["digest"]
     assert tree_bytes(Path(output)) == whole
 
@@ -194,14 +192,13 @@ def test_a_commit_that_dies_is_made_again(name, written, whole):
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
 
 
-def test_a_repeated_commit(written, source, whole, capsys):
+def test_a_repeated_commit(written, source, whole, stdout_of):
     """It changes nothing, and neither do late parts; another plan is work to do again."""
     first = parts.commit(written)
     before = tree_bytes(written)
     again = parts.commit(written)
     assert (again.dataset, again.unchanged) == (first.dataset, True)
-    assert cli.main(["parts", "commit", str(written)]) == 0
-    assert first.dataset.digest[:16] in capsys.readouterr().out
+    assert first.dataset.digest[:16] in stdout_of("parts", "commit", written)
     assert all(part.is_committed and part.was_done for part in work_on_all(written))
     assert cli.main(["parts", "work", str(written), "0"]) == 0
     assert tree_bytes(written) == before

@@ -237,14 +237,13 @@ def test_arrayrecord_names_its_package(classes, tmp_path, monkeypatch):
     assert not (tmp_path / "to").exists()
 
 
-def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, capsys, caplog):
+def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, stdout_of, json_of, caplog):
     """Lines of the log; a short copy has none, and neither has --json on stdout."""
-    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/a"]) == 0
-    assert capsys.readouterr().out == f"wrote {tmp_path}/a\n"
+    command, a, b = ("export", "automl", classes, "--to"), str(tmp_path / "a"), str(tmp_path / "b")
+    assert stdout_of(*command, a) == f"wrote {a}\n"
     assert not caplog.messages
     monkeypatch.setattr(time, "monotonic", counting(0, 3).__next__)  # three seconds for each look
-    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/b", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"written": [f"{tmp_path}/b"]}
+    assert json_of(*command, b) == {"written": [b]}
     assert caplog.messages[0].startswith("1 of 14 examples")
     assert caplog.messages[-1].startswith("14 of 14 examples (100%)")
 

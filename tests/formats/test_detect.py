@@ -267,7 +267,7 @@ def test_texts_without_annotations_do_not_count(tmp_path):
     assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"
 
 
-def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
+def test_the_preview_is_always_printed(tmp_path, stdout_of, capsys, caplog):
     """Convert, check and dry run print the detection and three rows, as text and as JSON."""
     path = tmp_path / "a.csv"
     path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
@@ -278,8 +278,7 @@ def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
     ]
     for command in (["check", str(path)], ["convert", str(path), str(out)]):
         for more in ([], ["--dry-run"])[: 1 + (command[0] == "convert")]:
-            assert main([*command, columns, *more]) == 0
-            shown = capsys.readouterr().out
+            shown = stdout_of(*command, columns, *more)
             assert "text_classification (--columns " in shown
             assert "note = text, kind = label" in shown
             assert all(row in shown for row in rows)

@@ -187,19 +187,18 @@ def test_rows_of_a_frame(names):
     assert result.dataset.examples == 6
 
 
-def test_the_numbers_of_paths_found_by_name(names, capsys, caplog):
+def test_the_numbers_of_paths_found_by_name(names, stdout_of, json_of, caplog):
     """The preview, the summary, JSON and the report count paths that are not exact."""
     (names / "in/train.csv").write_text("path,label\n0.jpg,a\n1,a\n2.PNG,b\n3.jpg,b\n")
     arguments = ["in/train.csv", "--image-root", "in/images", "--lint=-ALL"]
-    assert cli.main(["convert", arguments[0], "out", *arguments[1:]]) == 0
-    assert "2 paths found below in/images " in capsys.readouterr().out
+    shown = stdout_of("convert", arguments[0], "out", *arguments[1:])
+    assert "2 paths found below in/images " in shown
     assert "2 paths found below in/images " in caplog.text
     assert not (names / "out/findings.jsonl").exists()
     dataset = recordgen.read_dataset("out")
     assert dataset.rows.adjusted == {"found_by_name": 2}
     assert dataset.options["image_root"] == "in/images"
-    assert cli.main(["check", *arguments, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json_of("check", *arguments)
     assert answer["detection"]["found_by_name"] == 2
     assert answer["detection"]["image_root"] == "in/images"
 

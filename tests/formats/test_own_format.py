@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.format import Format, check_declaration
 from recordgen.options import FORMAT_CHOICES
@@ -59,13 +58,12 @@ def test_recordgens_own_formats_are_plug_ins_too():
         check_declaration(name, FORMATS[name])
 
 
-def test_a_folder_goes_all_the_way(tmp_path, capsys):
+def test_a_folder_goes_all_the_way(tmp_path, stdout_of, capsys):
     """Detected, previewed, converted, shown in the report, compared, and read."""
     path = album(tmp_path / "in", *PAGES)
     output = tmp_path / "out"
     capsys.readouterr()
-    assert cli.main(["convert", str(path.parent), str(output)]) == 0
-    shown = capsys.readouterr().out
+    shown = stdout_of("convert", path.parent, output)
     assert "14 read, 14 examples" in shown
     assert "image_classification (digits.album declares 2 classes)" in shown
     assert "train | digits/0000.png | 'one'" in shown
@@ -79,8 +77,7 @@ def test_a_folder_goes_all_the_way(tmp_path, capsys):
 
     fewer = album(tmp_path / "in2", *PAGES[:3])
     recordgen.convert(str(fewer), tmp_path / "out2")
-    assert cli.main(["diff", str(output), str(tmp_path / "out2")]) == 1
-    assert "2" in capsys.readouterr().out
+    assert "2" in stdout_of("diff", output, tmp_path / "out2", code=1)
 
 
 def test_the_document_alone_is_enough(tmp_path):

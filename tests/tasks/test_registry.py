@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import cli, tasks
+from recordgen import tasks
 from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
@@ -185,12 +185,11 @@ def test_no_such_task(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, capsys):
+def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, stdout_of):
     """Pairs of texts with a score: converted by the command, read, learnt, measured."""
     assert "text_similarity" in TASK_CHOICES
     output = str(tmp_path / "out")
-    assert cli.main(["convert", PAIRS, output, "--task", "text_similarity"]) == 0
-    shown = capsys.readouterr().out
+    shown = stdout_of("convert", PAIRS, output, "--task", "text_similarity")
     assert "57 read, 57 examples" in shown
     assert 'train | ["The waiter reads a book.", ' in shown
 

@@ -1,7 +1,5 @@
 """eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
-import json
-
 import pytest
 
 import recordgen
@@ -63,11 +61,12 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
         )
 
 
-def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
+def test_train_and_test_without_eval_suggest_the_option(
+    make_csv, tmp_path, stdout_of, json_of, capsys
+):
     """Splits that are all named get none, others a share of eval."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
-    assert main(["check", named, "--task=video_classification"]) == 0
-    assert "eval_from=train:10" in capsys.readouterr().out
+    assert "eval_from=train:10" in stdout_of("check", named, "--task=video_classification")
     # As CIFAR lost its splits: some rows name test, and others are assigned to test, too.
     open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
     assert main(["convert", open_, str(tmp_path / "o"), "--task=video_classification"]) == 0
@@ -79,6 +78,5 @@ def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, caps
     assert "split=100" in warning
     assert warning in capsys.readouterr().out
     few = make_csv(["TRAIN,1.mp4,x", "TEST,2.mp4,x"], "c.csv")
-    command = ["check", few, "-q", "--json", "--eval-from=train:0.001", "--task", VIDEOS["task"]]
-    assert main(command) == 0
-    assert "eval_from=train:0.001" in json.loads(capsys.readouterr().out)["warnings"][-1]
+    command = ["check", few, "-q", "--eval-from=train:0.001", "--task", VIDEOS["task"]]
+    assert "eval_from=train:0.001" in json_of(*command)["warnings"][-1]

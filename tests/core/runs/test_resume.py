@@ -20,7 +20,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import cli, storage
+from recordgen import storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
@@ -665,21 +665,18 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         assert storage.read_bytes(f"{bucket}/{name}") == data
 
 
-def test_the_command(source, left_by, tmp_path, capsys, caplog):
+def test_the_command(source, left_by, tmp_path, stdout_of, json_of, caplog):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
     output = tmp_path / "out"
     command = ["convert", source, str(output), "--shard-mb=0.005", "--seed=3", "--resume"]
     left_by(DEATHS["after five shards"], output)
-    assert cli.main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = stdout_of(*command).splitlines()
     [line] = [line for line in lines if line.startswith("Resumed")]
     dataset = read_dataset(str(output))
     shards = sum(len(split.shards) for split in dataset.splits.values())
     assert f" 5 of {shards} shards" in line
-    assert cli.main([*command, "--json", "-q"]) == 0
-    again = json.loads(capsys.readouterr().out)
+    again = json_of(*command, "-q")
     assert (again["kept_shards"], again["unchanged"]) == (None, True)
-    assert cli.main([*command, "-q", "--seed=1"]) == 2
-    assert capsys.readouterr().out == ""
+    assert stdout_of(*command, "-q", "--seed=1", code=2) == ""
     assert "(seed is 3 there and 1 here)" in caplog.text
     assert "--append or --overwrite" in caplog.text

@@ -567,14 +567,12 @@ def test_reading_is_bounded(tmp_path):
     assert len(read(shards([10_000_000] * 500, label=True))) == 2
 
 
-def test_the_command(output, tmp_path, capsys):
+def test_the_command(output, tmp_path, stdout_of, json_of):
     """`recordgen report` prints the path of the page, as `recordgen export report` does."""
     output, page = str(output), output / REPORT_FILE
     target = str(tmp_path / "pages" / "a.html")
-    assert main(["report", output, "--output", target, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"written": [target]}
-    assert main(["export", "report", output, "--output", target]) == 0
-    assert capsys.readouterr().out == f"wrote {target}\n"
+    assert json_of("report", output, "--output", target) == {"written": [target]}
+    assert stdout_of("export", "report", output, "--output", target) == f"wrote {target}\n"
     assert Path(target).read_bytes() == page.read_bytes()
     assert main(["report", str(tmp_path)]) == 1
     assert main(["report", output, "--", "--runner=x"]) == 2
