@@ -320,6 +320,13 @@ def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
+def error_of(kind: type[BaseException], call: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Return the error of this kind that a call raises."""
+    with pytest.raises(kind) as caught:
+        call(*args, **more)
+    return caught.value
+
+
 @pytest.fixture
 def stdout_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Return a function that runs a command, checks its exit code and returns its stdout."""

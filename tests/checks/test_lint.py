@@ -19,7 +19,7 @@ from recordgen.errors import LintError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions, make_options
 from recordgen.registry import CHECKS, OWN_CHECKS
 from tests.checks.facts import examined_of, facts_of, findings, label_findings
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import encoded, error_of, noise, tree_bytes
 
 ROWS = """TRAIN,a.png,cat
 TEST,copy_of_a.png,cat
@@ -236,9 +236,7 @@ UNKNOWN = [
 @pytest.mark.parametrize(("options", "words"), UNKNOWN)
 def test_an_unknown_code_or_threshold_is_an_error(options, words):
     """An unknown code is an error, and so is a threshold that is not a number."""
-    with pytest.raises(UsageError) as caught:
-        make_options(options)
-    assert words in str(caught.value)
+    assert words in str(error_of(UsageError, make_options, options))
 
 
 DEFAULT = {code for code in OWN_CHECKS if CHECKS[code].is_default}

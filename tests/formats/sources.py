@@ -3,8 +3,6 @@
 from collections import Counter, defaultdict
 from itertools import chain
 
-import pytest
-
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.header import NOTHING_GIVEN
@@ -15,6 +13,7 @@ from recordgen.options import make_options
 from recordgen.rejects import SKIPPED, Counted, OddLine, Reject
 from recordgen.tasks import ObjectDetection, task_for
 from recordgen.tasks.object_detection.annotation import Boxes
+from tests.conftest import error_of
 from tests.rows import row_by_row
 
 
@@ -35,9 +34,7 @@ def parsed(parse_lines, lines, source, task):
 
 def refusal(read, *args, **options):
     """Return the refusal of a source that a function reads."""
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(*args, **options)
-    return caught.value
+    return error_of(NotUnderstoodError, read, *args, **options)
 
 
 def frame_rows(frame, task):

@@ -10,6 +10,7 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import detect_frame
 from recordgen.formats.lines import text_chunks
 from recordgen.options import make_options
+from tests.conftest import error_of
 from tests.formats.sources import Reading, write_files
 
 CSV = "image,label\n1.jpg,caf\u00e9\n2.jpg,th\u00e9\n3.jpg,th\u00e9\n"
@@ -106,9 +107,7 @@ def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
 def test_nuls_without_a_mark_stop_with_the_encoding(name, tmp_path):
     """The options of the refusal read the file."""
     path = write_files(tmp_path, {"a.csv": CSV.encode(name)}) / "a.csv"
-    with pytest.raises(NotUnderstoodError) as stopped:
-        read(path)
-    assert read(path, **stopped.value.options) == LABELS
+    assert read(path, **error_of(NotUnderstoodError, read, path).options) == LABELS
 
 
 @pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])

@@ -19,6 +19,7 @@ from recordgen.formats.json_values import key_paths
 from recordgen.formats.proposal import propose
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
+from tests.conftest import error_of
 from tests.formats.sources import write_files
 from tests.rows import read_rows
 
@@ -85,9 +86,7 @@ def read(files):
 def refusal(source):
     """Return the message of the error that a file or folder causes."""
     files = find_import_files(str(source))
-    with pytest.raises(SourceError) as caught:
-        read(files)
-    return str(caught.value)
+    return str(error_of(SourceError, read, files))
 
 
 @pytest.mark.parametrize(("name", "data", "format_"), FILES, ids=[each[2] for each in FILES])
@@ -117,9 +116,8 @@ def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
     """Rows of a known form leave a proposal of columns."""
     path = tmp_path / "a.csv"
     path.write_text(text)
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(find_import_files(str(path)))
-    assert caught.value.options == {"columns": columns}
+    error = error_of(NotUnderstoodError, read, find_import_files(str(path)))
+    assert error.options == {"columns": columns}
 
 
 ASSET = {"asset": {"path": "file:/photos/{}.jpg"}, "regions": [{"tags": ["cat"]}]}

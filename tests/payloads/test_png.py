@@ -11,6 +11,7 @@ import tensorflow as tf
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.payloads.png import check_png
+from tests.conftest import error_of
 from tests.payloads.refusals import by_name, refusal
 
 # Adam7 pass of each pixel in a square of eight by eight (PNG, section 8.2).
@@ -64,10 +65,9 @@ def test_a_png_needs_all_of_its_pixel_data(colour, interlace):
         head = header(width, height, depth, colour, 0, 0, interlace)
         expected = data_bytes(width, height, samples * depth, interlace)
         check_png(png(head, palette, pixels(expected)))
-        with pytest.raises(PayloadError) as caught:
-            check_png(png(head, palette, pixels(expected - 1)))
-        assert caught.value.code == "truncated"
-        assert f"{expected - 1} of {expected}" in caught.value.message
+        error = error_of(PayloadError, check_png, png(head, palette, pixels(expected - 1)))
+        assert error.code == "truncated"
+        assert f"{expected - 1} of {expected}" in error.message
 
 
 def test_pixel_data_may_continue_in_the_next_chunk():

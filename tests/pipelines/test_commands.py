@@ -14,6 +14,7 @@ from pipelines.samples.digits import IMPORT_FILE, write_digits
 from pipelines.settings import local_input
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
+from tests.conftest import error_of
 
 
 @pytest.fixture
@@ -37,9 +38,7 @@ WRONG_CALLS = [
 @pytest.mark.parametrize(("main", "arguments"), WRONG_CALLS)
 def test_a_wrong_call_ends_with_code_2(main, arguments):
     """Argparse ends the command with the code for wrong usage."""
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
+    assert error_of(SystemExit, main, arguments).code == 2
 
 
 # arguments, exit code, the option or path that the error names

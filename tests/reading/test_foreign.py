@@ -27,7 +27,7 @@ from recordgen.errors import (
 )
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.opened import opened
 from tests.reading.conftest import example, ids, pet, write_records
 
@@ -247,9 +247,8 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     """
     path = write_records(tmp_path / "a.rec", map(example, records))
     if columns:
-        with pytest.raises(NotUnderstoodError) as error:
-            eval_dataset(path, **options)
-        assert error.value.options == {"columns": columns}
+        error = error_of(NotUnderstoodError, eval_dataset, path, **options)
+        assert error.options == {"columns": columns}
         options = dict(options, columns=columns)
     found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
     assert found == [0, 1, 2] * 2

@@ -18,6 +18,7 @@ from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.paths import OBJECT_STORES, is_public, origin_of, resolve
+from tests.conftest import error_of
 
 LOCAL, GS, HTTPS = "/data/labels.csv", "gs://bucket/labels.csv", "https://web.example/labels.csv"
 
@@ -200,9 +201,8 @@ def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
 )
 def test_an_ambiguous_root_is_shown(root):
     """A root must be an unambiguous folder or prefix."""
-    with pytest.raises(UsageError) as caught:
-        Access.of(("/a", root), confined=False, image_root="")
-    assert f"(got {masked(repr(root))})" in str(caught.value)
+    error = error_of(UsageError, Access.of, ("/a", root), confined=False, image_root="")
+    assert f"(got {masked(repr(root))})" in str(error)
 
 
 @pytest.mark.parametrize("word", ["images", "data2", "gopher"])

@@ -47,7 +47,7 @@ from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
 from recordgen.storage.terms import may_retry
 from tests.clusters import free_port
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.servers import cut, drip, self_signed, serving
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -635,9 +635,7 @@ def test_a_file_with_too_many_bytes_is_not_read(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert storage.read_bytes(str(path), 5) == b"12345"
-    with pytest.raises(FileTooLargeError) as refused:
-        storage.read_bytes(str(path), 4)
-    assert refused.value.size == 5
+    assert error_of(FileTooLargeError, storage.read_bytes, str(path), 4).size == 5
 
 
 @pytest.mark.parametrize("size", [0, 4, 6, 200])

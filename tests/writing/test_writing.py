@@ -26,7 +26,7 @@ from recordgen.errors import (
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
 from recordgen.writing.api import ShardedWriter
-from tests.conftest import run_python, tree_bytes
+from tests.conftest import error_of, run_python, tree_bytes
 
 BESIDE = ["croissant.json", "dataset.json", "records.npy"]  # files of a dataset beside its shards
 TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
@@ -278,19 +278,16 @@ MISFITS = [
 def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got):
     """It names the records that differ, and nothing is left."""
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
-    with pytest.raises(DataError) as caught:
-        recordgen.write(given_, tmp_path / "out")
+    error = error_of(DataError, recordgen.write, given_, tmp_path / "out")
     start = f"record {record}: feature 'x' must be {expected} (got {got}); "
-    assert str(caught.value).startswith(start)
+    assert str(error).startswith(start)
     assert tree_bytes(tmp_path) == {}
 
 
 @pytest.mark.parametrize(("examples", "words"), ERRORS)
 def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
     """Nothing is left."""
-    with pytest.raises(DataError) as caught:
-        recordgen.write(examples, tmp_path / "out")
-    assert words in str(caught.value)
+    assert words in str(error_of(DataError, recordgen.write, examples, tmp_path / "out"))
     assert tree_bytes(tmp_path) == {}
 
 
@@ -319,9 +316,8 @@ WRONG = [
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
 def test_a_wrong_argument_is_an_error_before_anything_is_written(tmp_path, arguments, words):
     """It is named."""
-    with pytest.raises(UsageError) as caught:
-        recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
-    assert words in str(caught.value)
+    given_ = {"examples": [{"x": 1}], "output": tmp_path / "out", **arguments}
+    assert words in str(error_of(UsageError, recordgen.write, **given_))
     assert not (tmp_path / "out").exists()
 
 
@@ -468,10 +464,9 @@ def test_splits_have_the_same_features(tmp_path, first, second, words):
     out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
-    with pytest.raises(DataError) as caught:
-        recordgen.write(second, out, split="eval")
-    assert words in str(caught.value)
-    assert f"{out}, split 'train'" in str(caught.value)
+    error = error_of(DataError, recordgen.write, second, out, split="eval")
+    assert words in str(error)
+    assert f"{out}, split 'train'" in str(error)
     assert tree_bytes(out) == before
 
 
@@ -517,9 +512,7 @@ def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
         raise error
 
     out = tmp_path / "out"
-    with pytest.raises(type(error)) as caught:
-        recordgen.write(failing(), out, compression=compression)
-    assert caught.value is error
+    assert error_of(type(error), recordgen.write, failing(), out, compression=compression) is error
     assert tree_bytes(tmp_path) == {}
 
     recordgen.write(examples(10), out, compression=compression)

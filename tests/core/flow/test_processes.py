@@ -19,7 +19,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.settings import conversion
 
 
@@ -72,9 +72,7 @@ ERRORS = [
 @pytest.mark.parametrize(("element", "error", "fact"), ERRORS)
 def test_an_error_keeps_its_type(tmp_path, element, error, fact):
     """Errors of a step, too little memory, and the death of its process reach the launcher."""
-    with pytest.raises(error) as caught:
-        _told(tmp_path, "1", element, *"234567")
-    assert fact in str(caught.value)
+    assert fact in str(error_of(error, _told, tmp_path, "1", element, *"234567"))
 
 
 def test_logs_reach_the_launcher_and_prints_harm_nothing(tmp_path, caplog):
