@@ -328,6 +328,12 @@ def error_of(kind: type[BaseException], call: Callable[..., Any], *args: Any, **
 
 
 @pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return the folder for a test's dataset, which does not exist yet."""
+    return tmp_path / "out"
+
+
+@pytest.fixture
 def stdout_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Return a function that runs a command, checks its exit code and returns its stdout."""
 

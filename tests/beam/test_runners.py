@@ -266,16 +266,15 @@ def undisturbed(slow_source, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, cluster):
+def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, out, cluster):
     """Its work is done again, with the same bytes."""
-    output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
-    killing = kill_once_writing(output, lambda: victim)
-    recordgen.convert(slow_source, output, shard_mb=1, beam_args=on_dask(cluster, parts=8))
+    killing = kill_once_writing(out, lambda: victim)
+    recordgen.convert(slow_source, out, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny started another one
-    assert tree_bytes(output) == undisturbed  # no .tmp, no staging folder
+    assert tree_bytes(out) == undisturbed  # no .tmp, no staging folder
 
 
 # --- missing and wrong flags -------------------------------------------------------------------

@@ -39,14 +39,13 @@ def scans(tmp_path):
     return tmp_path / "scans.csv"
 
 
-def test_an_installed_check(shared_patients, scans, tmp_path, stdout_of, capsys, monkeypatch):
+def test_an_installed_check(shared_patients, scans, out, stdout_of, capsys, monkeypatch):
     """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings.
 
     It examines a patient as a whole, whatever the limit of Recordgen's own groups.
     """
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 1)
     assert list(CHECKS) == [*OWN_CHECKS, CODE]
-    out = tmp_path / "out"
     result = recordgen.convert(scans, out)
     assert result.dataset.lint[CODE] == 2
     lines = [json.loads(line) for line in (out / "lint.jsonl").read_text().splitlines()]

@@ -98,23 +98,22 @@ def written(_written, tmp_path):
     return shutil.copytree(_written, tmp_path / "out")
 
 
-def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, monkeypatch):
+def test_a_scheduler_that_kills_and_repeats_workers(source, whole, out, monkeypatch):
     """One worker is killed amid its work, one runs twice at once, one is told its number."""
-    output = tmp_path / "out"
-    plan(source, output)
+    plan(source, out)
     died = Death("recordgen.core.runs.staging.Staging.write_result", 2, after=False)
-    call_and_die(died, "recordgen.parts.work", output, 1)
-    twice = [PROCESSES.Process(target=parts.work, args=(output, 0)) for _ in range(2)]
+    call_and_die(died, "recordgen.parts.work", out, 1)
+    twice = [PROCESSES.Process(target=parts.work, args=(out, 0)) for _ in range(2)]
     for process in twice:
         process.start()
     for process in twice:
         process.join(60)
     assert [process.exitcode for process in twice] == [0, 0]
-    parts.work(output, 1)
+    parts.work(out, 1)
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
-    parts.work(output)
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    parts.work(out)
+    parts.commit(out)
+    assert tree_bytes(out) == whole
 
 
 def test_the_command_does_what_the_functions_do(source, whole, tmp_path, json_of, capsys, caplog):
@@ -164,12 +163,11 @@ PLAN_DIES = {
 
 
 @pytest.mark.parametrize("death", PLAN_DIES.values(), ids=PLAN_DIES)
-def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
+def test_a_plan_that_dies_is_made_again(death, source, whole, out):
     """The plan that follows leads to the same bytes."""
-    output = tmp_path / "out"
-    call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
-    plan(source, output, resume=True)
-    finish(output, whole)
+    call_and_die(death, "recordgen.parts.plan", source, str(out), PARTS, **SMALL)
+    plan(source, out, resume=True)
+    finish(out, whole)
 
 
 BEFORE = ("while planning", *WORK)  # a commit
@@ -230,17 +228,16 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
     assert tree_bytes(planned) == whole
 
 
-def test_a_part_without_shards_needs_no_worker(source, tmp_path):
+def test_a_part_without_shards_needs_no_worker(source, tmp_path, out):
     """It counts as done, and the commit does not wait for it."""
-    output = tmp_path / "out"
-    planned = parts.plan(source, output, 5)
+    planned = parts.plan(source, out, 5)
     assert planned.shards < planned.parts == 5
-    assert parts.work(output, 4).was_done
+    assert parts.work(out, 4).was_done
     for part in range(planned.shards):
-        assert parts.work(output, part).shards == 1
-    parts.commit(output)
+        assert parts.work(out, part).shards == 1
+    parts.commit(out)
     recordgen.convert(source, tmp_path / "expected")
-    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+    assert tree_bytes(out) == tree_bytes(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])
@@ -357,20 +354,19 @@ def test_files_of_a_run_that_were_changed_are_an_error(kind, request):
             parts.work(output, 0) if kind == "between" else parts.commit(output)
 
 
-def test_a_source_that_changes_needs_another_plan(tmp_path):
+def test_a_source_that_changes_needs_another_plan(tmp_path, out):
     """What stays the same is kept, and the result is what `convert` makes of the new source."""
     (tmp_path / "images").mkdir()
     images, source = write_source(tmp_path / "images", 24)
-    output = tmp_path / "out"
-    plan(source, output)
-    parts.work(output, 0)
+    plan(source, out)
+    parts.work(out, 0)
     with open(source, "a") as file:
         file.write(f"{images[0]},dog\n")
     with pytest.raises(SourceError, match=f"^{source}: .*resume=True"):
-        parts.work(output, 1)
-    plan(source, output, resume=True, max_reject_fraction=0.5)
+        parts.work(out, 1)
+    plan(source, out, resume=True, max_reject_fraction=0.5)
     recordgen.convert(source, tmp_path / "expected", max_reject_fraction=0.5, **SMALL)
-    assert finish(output, tree_bytes(tmp_path / "expected")).kept_shards is not None
+    assert finish(out, tree_bytes(tmp_path / "expected")).kept_shards is not None
 
 
 def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
@@ -411,12 +407,11 @@ def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
     assert tree_bytes(planned) == whole
 
 
-def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
+def test_a_plan_takes_over_the_shards_of_a_run(source, whole, out):
     """Finished shards of a killed run are kept."""
-    output = tmp_path / "out"
-    call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(output), **SMALL)
-    plan(source, output, resume=True)
-    assert finish(output, whole).kept_shards == 5
+    call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(out), **SMALL)
+    plan(source, out, resume=True)
+    assert finish(out, whole).kept_shards == 5
 
 
 @pytest.mark.parametrize("name", ["worker", "commit"])
@@ -442,20 +437,19 @@ def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
     assert lease.read_holder(path) == winner
 
 
-def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
+def test_the_old_dataset_stays_until_the_commit(source, whole, out):
     """Plan and workers change nothing that can be read."""
-    output = tmp_path / "out"
-    recordgen.convert(source, output, seed=4)
-    before = tree_bytes(output)
+    recordgen.convert(source, out, seed=4)
+    before = tree_bytes(out)
     with pytest.raises(OutputExistsError):
-        plan(source, output)
-    assert tree_bytes(output) == before
-    plan(source, output, overwrite=True)
-    work_on_all(output)
-    files = tree_bytes(output)
+        plan(source, out)
+    assert tree_bytes(out) == before
+    plan(source, out, overwrite=True)
+    work_on_all(out)
+    files = tree_bytes(out)
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == before
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    parts.commit(out)
+    assert tree_bytes(out) == whole
 
 
 @pytest.mark.parametrize("name", golden.SAMPLES)
@@ -526,8 +520,7 @@ def test_a_commit_checks_a_large_dataset_in_batches(examples, batches, tmp_path)
     assert examination_of(source, conversion, options.selection, staging).batches == batches
 
 
-def test_beam_plans_the_same(source, whole, tmp_path):
+def test_beam_plans_the_same(source, whole, out):
     """The plan of a runner has the same shards."""
-    output = tmp_path / "out"
-    plan(source, output, beam_args=["--direct_num_workers=2"])
-    finish(output, whole)
+    plan(source, out, beam_args=["--direct_num_workers=2"])
+    finish(out, whole)

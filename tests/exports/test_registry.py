@@ -29,9 +29,8 @@ def test_the_files_of_a_conversion(tmp_path):
     assert there == {"dataset.json", "records.npy", *(files[name] for name in WRITTEN)}
 
 
-def test_an_installed_export(label_counts, tmp_path, stdout_of, capsys):
+def test_an_installed_export(label_counts, out, stdout_of, capsys):
     """An export of another package is run by its name, and listed in --help."""
-    out = tmp_path / "out"
     recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), out)
     capsys.readouterr()
     assert stdout_of("export", "label_counts", out) == f"wrote {out}/label_counts.csv\n"

@@ -58,26 +58,25 @@ def test_recordgens_own_formats_are_plug_ins_too():
         check_declaration(name, FORMATS[name])
 
 
-def test_a_folder_goes_all_the_way(tmp_path, stdout_of, capsys):
+def test_a_folder_goes_all_the_way(tmp_path, out, stdout_of, capsys):
     """Detected, previewed, converted, shown in the report, compared, and read."""
     path = album(tmp_path / "in", *PAGES)
-    output = tmp_path / "out"
     capsys.readouterr()
-    shown = stdout_of("convert", path.parent, output)
+    shown = stdout_of("convert", path.parent, out)
     assert "14 read, 14 examples" in shown
     assert "image_classification (digits.album declares 2 classes)" in shown
     assert "train | digits/0000.png | 'one'" in shown
 
-    dataset = recordgen.read_dataset(str(output))
+    dataset = recordgen.read_dataset(str(out))
     assert dataset.labels == ("two", "one")  # in the order of the album
     examples = {split: each.examples for split, each in dataset.splits.items()}
     assert examples == {"train": 10, "eval": 4}
-    assert labels(output) == {("one", 1): 7, ("two", 0): 7}
-    assert "digits/0000.png" in (output / "report.html").read_text(encoding="utf-8")
+    assert labels(out) == {("one", 1): 7, ("two", 0): 7}
+    assert "digits/0000.png" in (out / "report.html").read_text(encoding="utf-8")
 
     fewer = album(tmp_path / "in2", *PAGES[:3])
     recordgen.convert(str(fewer), tmp_path / "out2")
-    assert "2" in stdout_of("diff", output, tmp_path / "out2", code=1)
+    assert "2" in stdout_of("diff", out, tmp_path / "out2", code=1)
 
 
 def test_the_document_alone_is_enough(tmp_path):

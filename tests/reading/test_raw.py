@@ -340,9 +340,8 @@ def test_columns_without_images_need_no_webps(source, without_webp):
         evaluated(outputs[1])
 
 
-def test_damaged_pixels_are_skipped(outputs, tmp_path):
+def test_damaged_pixels_are_skipped(outputs, out):
     """Raw bytes of another length than their size are bad images."""
-    out = tmp_path / "out"
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))
     whole = [parse_example(item) for item in RECORDS.read(shard)]

@@ -272,19 +272,18 @@ def _kept(value):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.bool_])
-def test_arrays_without_elements_are_read_one_by_one_and_in_batches(tmp_path, shape, dtype):
+def test_arrays_without_elements_are_read_one_by_one_and_in_batches(out, shape, dtype):
     """Arrays of size 0 keep their shape and type."""
-    output = tmp_path / "out"
-    write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), output)
-    for row in rows(read(output)):
+    write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), out)
+    for row in rows(read(out)):
         assert (row["x"].shape, row["x"].size) == (shape, 0)
-    [batch] = read(output, batch_size=4)
+    [batch] = read(out, batch_size=4)
     assert (batch["x"].shape[0], batch["y"].shape) == (3, (3,))
-    found = rows(read(output, only=lambda row: row["y"] > 1))
+    found = rows(read(out, only=lambda row: row["y"] > 1))
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
         spec = {"x": tf.TensorSpec(shape, dtype)}
         with pytest.raises(DataError):
-            read(output, feature_spec=spec)
-        [row] = rows(read(output, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
+            read(out, feature_spec=spec)
+        [row] = rows(read(out, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
         assert row["x"].dtype == dtype

@@ -342,9 +342,8 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
 
 
-def test_append_and_resume(iob, tmp_path):
+def test_append_and_resume(iob, tmp_path, out):
     """Known rows are skipped, also as JSON; more spans are rejected; tags keep their numbers."""
-    out = tmp_path / "out"
     recordgen.convert(str(iob), out, **TASK)
     assert recordgen.convert(str(iob), out, **TASK, resume=True).unchanged
     lines = [

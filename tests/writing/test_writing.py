@@ -406,9 +406,8 @@ def test_arrays_may_be_reused(tmp_path):
         assert set(values["raw"]) == set(values["floats"]) == {n}
 
 
-def test_splits_are_added_and_replaced(tmp_path):
+def test_splits_are_added_and_replaced(out):
     """One at a time, without changes of the others."""
-    out = tmp_path / "out"
     recordgen.write(examples(20), out)
     train = tree_bytes(out / "Split-train")
     recordgen.write(examples(5), out, split="zoo")
@@ -432,9 +431,8 @@ def test_splits_are_added_and_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
-def test_other_files_stay(splits, tmp_path):
+def test_other_files_stay(splits, out):
     """Only shards and files of the old dataset go."""
-    out = tmp_path / "out"
     for split in splits:
         recordgen.write(examples(9), out, split=split)
     for name in ("Split-train/notes.txt", "report.html"):
@@ -459,9 +457,8 @@ UNLIKE = [
 
 
 @pytest.mark.parametrize(("first", "second", "words"), UNLIKE)
-def test_splits_have_the_same_features(tmp_path, first, second, words):
+def test_splits_have_the_same_features(out, first, second, words):
     """A split of others is refused, and changes nothing."""
-    out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
     error = error_of(DataError, recordgen.write, second, out, split="eval")
@@ -470,18 +467,16 @@ def test_splits_have_the_same_features(tmp_path, first, second, words):
     assert tree_bytes(out) == before
 
 
-def test_a_split_may_be_less_varied(tmp_path):
+def test_a_split_may_be_less_varied(out):
     """The features of the dataset stay those of both."""
-    out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
     assert found == {"x": INTS, "y": INTS, "z": TEXTS}
     read_back(out, "eval")
 
 
-def test_other_outputs_are_not_touched(tmp_path):
+def test_other_outputs_are_not_touched(tmp_path, out):
     """Nor are folders that are no split of ours."""
-    out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
     with pytest.raises(UsageError, match=r"compression .*none"):
         recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
@@ -504,14 +499,13 @@ def test_other_outputs_are_not_touched(tmp_path):
     ("error", "compression"),
     [(KeyboardInterrupt(), "none"), (ValueError("mine"), "gzip"), (DataError("theirs"), "none")],
 )
-def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
+def test_an_interrupted_run_leaves_what_was_there(tmp_path, out, error, compression):
     """The caller gets its own error."""
 
     def failing():
         yield from examples(200)
         raise error
 
-    out = tmp_path / "out"
     assert error_of(type(error), recordgen.write, failing(), out, compression=compression) is error
     assert tree_bytes(tmp_path) == {}
 

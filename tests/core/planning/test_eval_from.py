@@ -33,31 +33,30 @@ def test_parts_of_a_video_stay_together(make_csv, tmp_path):
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
 
 
-def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
+def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path, out):
     """Rows that name TRAIN stay in eval if an earlier run has moved their example there."""
-    output = tmp_path / "out"
     lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
     source = make_csv(lines)
-    old = convert(source, output, eval_from="train:25")
-    assert recordgen.convert(source, output, resume=True, eval_from="train:25", **VIDEOS).unchanged
+    old = convert(source, out, eval_from="train:25")
+    assert recordgen.convert(source, out, resume=True, eval_from="train:25", **VIDEOS).unchanged
     new = [*lines, *(f"{('TRAIN', '')[n % 2]},{n}.mp4,x,1,2" for n in range(100))]
     # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
     options = {"eval_from": "train:25", "split": "100"}
     with pytest.raises(UsageError, match=r"split .*'train:100'"):
-        recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
+        recordgen.convert(make_csv(later, "later/b.csv"), out, append=True, **options)
     lines = [line for line in later if line.startswith("TRAIN")]
     result = recordgen.convert(
-        make_csv(lines, "later/b.csv"), output, append=True, eval_from="train:25"
+        make_csv(lines, "later/b.csv"), out, append=True, eval_from="train:25"
     )
     assert (result.dataset.rows.existing, result.rejects) == (80, ())
-    found = split_of_each(output, "video/source_id")
+    found = split_of_each(out, "video/source_id")
     assert {uri: found[uri] for uri in old} == old
     assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
     with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
         recordgen.convert(
-            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
+            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), out, append=True, eval_from="train:25"
         )
 
 

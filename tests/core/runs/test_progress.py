@@ -219,15 +219,14 @@ def test_a_refusal_has_its_reason_and_command(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
+def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, out):
     """The last lines of the log say so, and how to go on."""
-    output = tmp_path / "out"
-    code, errors = interrupt_convert(slow_source, output, "--log-format=json")
+    code, errors = interrupt_convert(slow_source, out, "--log-format=json")
     assert code == 130
     *_, waiting, last = (json.loads(line) for line in errors.splitlines())
     assert (last["event"], last["exit_code"]) == ("interrupted", 130)
     assert "--resume" in waiting["message"]
-    assert not (output / "dataset.json").exists()
+    assert not (out / "dataset.json").exists()
 
 
 def test_others_log_in_json_too():

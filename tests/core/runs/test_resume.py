@@ -185,15 +185,14 @@ TWICE = [
 
 
 @pytest.mark.parametrize(("first", "death", "kept"), TWICE)
-def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, tmp_path):
+def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, out):
     """Each run keeps what all runs before it have finished."""
-    output = tmp_path / "out"
-    left_by(DEATHS[first], output)
-    killed(death, source, output, resume=True)
-    killed(death, source, output, resume=True)
-    result = resume(source, output, beam_args=["--direct_num_workers=2"])
+    left_by(DEATHS[first], out)
+    killed(death, source, out, resume=True)
+    killed(death, source, out, resume=True)
+    result = resume(source, out, beam_args=["--direct_num_workers=2"])
     assert result.kept_shards == (kept or shards_of(result))
-    assert tree_bytes(output) == whole
+    assert tree_bytes(out) == whole
 
 
 def test_files_of_the_user_stay(source, finished, tmp_path):
@@ -212,15 +211,14 @@ def test_files_of_the_user_stay(source, finished, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
-def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_by, tmp_path):
+def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_by, out):
     """A run writes nothing to the output before its commit, so such files are somebody else's."""
-    output = tmp_path / "out"
-    left_by(WHEN_ALL_IS_WRITTEN, output)
-    (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
+    left_by(WHEN_ALL_IS_WRITTEN, out)
+    (out / name).mkdir() if name.startswith("Split") else (out / name).write_text("mine")
     for again in (resume, convert):
         with pytest.raises(OutputExistsError, match=name):
-            again(source, output)
-        assert (output / name).exists()
+            again(source, out)
+        assert (out / name).exists()
 
 
 def test_after_an_append_that_died(make_images, make_csv, tmp_path):
@@ -378,20 +376,21 @@ DAMAGES = [
     ("compression", "damages"),
     [("none", DAMAGES[:4]), ("none", DAMAGES[4:]), ("gzip", DAMAGES[:3])],
 )
-def test_damaged_shards_are_written_again(compression, damages, source, left_by, whole, tmp_path):
+def test_damaged_shards_are_written_again(
+    compression, damages, source, left_by, whole, tmp_path, out
+):
     """A damaged shard or result is not kept."""
-    output = tmp_path / "out"
-    left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
-    [left] = output.glob(f"{STAGING}/*")
+    left_by(WHEN_ALL_IS_WRITTEN, out, compression=compression)
+    [left] = out.glob(f"{STAGING}/*")
     shards = sorted(left.glob("Split-train/*"))
     for number, damage in enumerate(damages):
         damage(shards[number], left / f"results/train-{number:05d}.result")
-    result = resume(source, output, compression=compression)
+    result = resume(source, out, compression=compression)
     assert result.kept_shards == shards_of(result) - len(damages)
     if compression == "gzip":
         convert(source, tmp_path / "gzip", compression="gzip")
         whole = tree_bytes(tmp_path / "gzip")
-    assert tree_bytes(output) == whole
+    assert tree_bytes(out) == whole
 
 
 def test_rejects_of_kept_shards(changeable, tmp_path):
@@ -417,21 +416,20 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
     assert tree_bytes(output) == tree_bytes(expected)
 
 
-def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path):
+def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path, out):
     """All shards of the failed run are kept."""
     images, source = changeable
     images[3].write_bytes(b"no image")
-    output = tmp_path / "out"
     with pytest.raises(TooManyRejectsError):
-        convert(source, output)
-    assert os.listdir(output) == ["rejects.jsonl"]
+        convert(source, out)
+    assert os.listdir(out) == ["rejects.jsonl"]
     with pytest.raises(TooManyRejectsError):
-        resume(source, output)
-    result = resume(source, output, max_reject_fraction=0.5)
+        resume(source, out)
+    result = resume(source, out, max_reject_fraction=0.5)
     assert result.kept_shards == shards_of(result)
     expected = convert(source, tmp_path / "expected", max_reject_fraction=0.5)
     assert result.dataset == expected.dataset
-    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+    assert tree_bytes(out) == tree_bytes(tmp_path / "expected")
 
 
 def test_payloads_without_a_version_are_not_known():
@@ -463,62 +461,58 @@ REFUSED = {
 }
 
 
-def test_another_finished_dataset_is_refused(changeable, tmp_path):
+def test_another_finished_dataset_is_refused(changeable, out):
     """The error names what differs."""
     images, source = changeable
-    output = tmp_path / "out"
-    convert(source, output, max_reject_fraction=0.5)
-    before = tree_bytes(output)
+    convert(source, out, max_reject_fraction=0.5)
+    before = tree_bytes(out)
     for change, fields in REFUSED.items():
         more = CHANGES[change].make(images, Path(source)) or {}
         with pytest.raises(OutputExistsError, match=fields):
-            resume(source, output, max_reject_fraction=0.5, **more)
-        assert tree_bytes(output) == before
+            resume(source, out, max_reject_fraction=0.5, **more)
+        assert tree_bytes(out) == before
 
 
-def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
+def test_a_damaged_finished_dataset_is_refused(source, finished, out):
     """Resume reads the shards of a finished dataset."""
-    output = tmp_path / "out"
-    shutil.copytree(finished, output)
-    shard = next(output.glob("Split-train/*"))
+    shutil.copytree(finished, out)
+    shard = next(out.glob("Split-train/*"))
     _flip_byte(shard, None)
     with pytest.raises(OutputExistsError, match="splits"):
-        resume(source, output)
+        resume(source, out)
 
 
 # --- two runs at once ----------------------------------------------------------------------------
 
 
-def test_two_runs_on_one_output(source, tmp_path):
+def test_two_runs_on_one_output(source, out):
     """The second one is refused, and touches nothing."""
-    output = tmp_path / "out"
-    with commit.open_run(str(output), overwrite=False):
-        before = tree_bytes(output)
+    with commit.open_run(str(out), overwrite=False):
+        before = tree_bytes(out)
         for more in ({}, {"overwrite": True}, {"resume": True}):
             with pytest.raises(OutputBusyError, match=f"process {os.getpid()} on "):
-                convert(source, output, **more)
-        with pytest.raises(OutputBusyError, match=f"{output}: .*process {os.getpid()} "):
-            recordgen.write([{"x": 1}], output)
-        assert tree_bytes(output) == before
-    convert(source, output)
+                convert(source, out, **more)
+        with pytest.raises(OutputBusyError, match=f"{out}: .*process {os.getpid()} "):
+            recordgen.write([{"x": 1}], out)
+        assert tree_bytes(out) == before
+    convert(source, out)
 
 
-def test_a_run_in_another_process(slow_source, tmp_path, caplog):
+def test_a_run_in_another_process(slow_source, out, caplog):
     """It is refused until that process is dead."""
-    output = tmp_path / "out"
-    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
+    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(out), "-q"]
     environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
     process = subprocess.Popen([*command, "--shard-mb=1"], env=environment)
-    while not any(output.glob(f"{STAGING}/*/run.json")):
+    while not any(out.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
     with pytest.raises(OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"):
-        recordgen.convert(slow_source, output)
+        recordgen.convert(slow_source, out)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
         time.sleep(0.01)
     # A zombie: its exit code has not been read yet.
-    with commit.open_run(str(output), overwrite=False, resume=True):
+    with commit.open_run(str(out), overwrite=False, resume=True):
         pass
     assert "heartbeat" not in caplog.text
     process.wait()
@@ -583,9 +577,8 @@ def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
     assert watched(watch_seconds=0.5) is None
 
 
-def test_an_output_that_is_removed_meanwhile(source, tmp_path):
+def test_an_output_that_is_removed_meanwhile(source, out):
     """The run fails and leaves no dataset."""
-    output = tmp_path / "out"
 
     class Removing:
         """Removes the output while shards are written."""
@@ -593,19 +586,16 @@ def test_an_output_that_is_removed_meanwhile(source, tmp_path):
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            shutil.rmtree(output, ignore_errors=True)
+            shutil.rmtree(out, ignore_errors=True)
 
-    with pytest.raises(RunnerError, match=f"^{output}: "):
-        convert(source, output, progress=Removing())
-    assert not (output / "dataset.json").exists()
+    with pytest.raises(RunnerError, match=f"^{out}: "):
+        convert(source, out, progress=Removing())
+    assert not (out / "dataset.json").exists()
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_was_taken_for_dead_does_not_commit(
-    resume, source, whole, tmp_path, monkeypatch
-):
+def test_a_run_that_was_taken_for_dead_does_not_commit(resume, source, whole, out, monkeypatch):
     """Nor does it disturb the next run."""
-    output = tmp_path / "out"
 
     class Stalled:
         """Takes over its own run, as another machine would."""
@@ -613,20 +603,20 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            for path in output.glob(f"{STAGING}/*/run.json"):
+            for path in out.glob(f"{STAGING}/*/run.json"):
                 holder = lease.read_holder(str(path))
                 if holder is not None:
                     lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
                     # the next looks are 20 and 40 s later
                     monkeypatch.setattr(time, "monotonic", count(0, 20).__next__)
-                    with commit.open_run(str(output), overwrite=False, resume=resume):
+                    with commit.open_run(str(out), overwrite=False, resume=resume):
                         monkeypatch.undo()
 
     with pytest.raises(RunnerError):
-        convert(source, output, progress=Stalled())
-    assert not (output / "dataset.json").exists()
-    convert(source, output)
-    assert tree_bytes(output) == whole
+        convert(source, out, progress=Stalled())
+    assert not (out / "dataset.json").exists()
+    convert(source, out)
+    assert tree_bytes(out) == whole
 
 
 # --- other storage, and the command --------------------------------------------------------------
@@ -665,14 +655,13 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         assert storage.read_bytes(f"{bucket}/{name}") == data
 
 
-def test_the_command(source, left_by, tmp_path, stdout_of, json_of, caplog):
+def test_the_command(source, left_by, out, stdout_of, json_of, caplog):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
-    output = tmp_path / "out"
-    command = ["convert", source, str(output), "--shard-mb=0.005", "--seed=3", "--resume"]
-    left_by(DEATHS["after five shards"], output)
+    command = ["convert", source, str(out), "--shard-mb=0.005", "--seed=3", "--resume"]
+    left_by(DEATHS["after five shards"], out)
     lines = stdout_of(*command).splitlines()
     [line] = [line for line in lines if line.startswith("Resumed")]
-    dataset = read_dataset(str(output))
+    dataset = read_dataset(str(out))
     shards = sum(len(split.shards) for split in dataset.splits.values())
     assert f" 5 of {shards} shards" in line
     again = json_of(*command, "-q")

@@ -425,17 +425,16 @@ def test_rejects_are_bounded(tmp_path):
     assert len(html) < 60_000
 
 
-def test_written_examples(tmp_path):
+def test_written_examples(out):
     """A dataset from Python shows its features; writing another split removes the outdated page."""
-    output = tmp_path / "out"
-    write([{"text": "<b>", "x": [1, 2]}], output)
-    assert not (output / REPORT_FILE).exists()
-    assert main(["report", str(output)]) == 0
-    page = self_contained((output / REPORT_FILE).read_text())
+    write([{"text": "<b>", "x": [1, 2]}], out)
+    assert not (out / REPORT_FILE).exists()
+    assert main(["report", str(out)]) == 0
+    page = self_contained((out / REPORT_FILE).read_text())
     assert page.table("shape")[1:] == [["text", "bytes", "scalar"], ["x", "int64", "2"]]
     assert page.images == []
-    write([{"text": "c", "x": [1, 2]}], output, split="eval")
-    assert not (output / REPORT_FILE).exists()
+    write([{"text": "c", "x": [1, 2]}], out, split="eval")
+    assert not (out / REPORT_FILE).exists()
 
 
 # sources as dataset.json has them → the name on the page
