@@ -138,8 +138,7 @@ class Service:
 
     def _start(self, task: str, image: str, container: Json, call: Json) -> str:
         words = [*container["command"], *container.get("args", [])]
-        command = tuple(resolve(word, call) for word in words)
-        done = self.start(Attempt(task, image, command))
+        done = self.start(Attempt(task, image, tuple(resolve(word, call) for word in words)))
         if done.returncode:
             raise StepFailed(task, done.stdout + done.stderr)
         return done.stdout + done.stderr

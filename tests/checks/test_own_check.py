@@ -46,8 +46,7 @@ def test_an_installed_check(shared_patients, scans, out, stdout_of, capsys, monk
     """
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 1)
     assert list(CHECKS) == [*OWN_CHECKS, CODE]
-    result = recordgen.convert(scans, out)
-    assert result.dataset.lint[CODE] == 2
+    assert recordgen.convert(scans, out).dataset.lint[CODE] == 2
     lines = [json.loads(line) for line in (out / "lint.jsonl").read_text().splitlines()]
     found = [line for line in lines if line["code"] == CODE]
     lines = [(item["line"], item["level"], item["other_line"]) for item in found]

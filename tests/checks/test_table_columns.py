@@ -253,8 +253,7 @@ def test_scores_of_columns(draw, is_found):
     values, target = (
         pa.array(each) for each in zip(*(draw(drawing) for _ in range(2000)), strict=True)
     )
-    has_labels = pa.types.is_string(target.type)
-    score = scoring(target, has_labels=has_labels)
+    score = scoring(target, has_labels=pa.types.is_string(target.type))
     assert score is not None
     found = score(values, codes_of(values))
     assert (found >= 0.99) if is_found else (found < 0.95)

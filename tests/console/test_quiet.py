@@ -180,8 +180,7 @@ def test_pipelines_show_what_user_code_says():
         "absl.logging.info('chatter')\n"
         "exec(compile('absl.logging.warning(\"theirs\")', '/x/site-packages/tfx/a.py', 'exec'))\n"
     )
-    done = QUIET.run("-c", code)
-    assert done.stderr == "WARNING mine\n"
+    assert QUIET.run("-c", code).stderr == "WARNING mine\n"
 
 
 DYING = """

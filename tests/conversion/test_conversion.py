@@ -106,8 +106,7 @@ def test_dataset_json_tells_the_truth(make_images, make_csv, out):
     lines = []
     for name, split in dataset.splits.items():
         for shard in split.shards:
-            data = (out / shard.file).read_bytes()
-            assert len(data) == shard.bytes
+            assert len((out / shard.file).read_bytes()) == shard.bytes
             lines.append(f"{shard.digest}  {shard.file}\n")
             records = [
                 tf.train.Example.FromString(item.numpy()).features.feature
@@ -442,8 +441,7 @@ def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
         "vocabulary": None,
         "max_reject_fraction": Fraction(1),
     }
-    checked = recordgen.check([Path(images)], allow=tmp_path, **nothing)
-    assert checked.dataset.examples == 2
+    assert recordgen.check([Path(images)], allow=tmp_path, **nothing).dataset.examples == 2
     with pytest.raises(UsageError, match=r"^source .*\[1\]"):
         recordgen.check([1])
     with pytest.raises(UsageError, match="NoSuchRunner"):

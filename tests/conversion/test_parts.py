@@ -380,8 +380,7 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
 
 def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
     """Paths of the output are relative to it."""
-    other = planned.rename(tmp_path / "elsewhere")
-    finish(other, whole)
+    finish(planned.rename(tmp_path / "elsewhere"), whole)
 
 
 # --- other runs on the output --------------------------------------------------------------------
@@ -402,8 +401,7 @@ def test_another_run_does_not_remove_a_plan(planned, source, whole):
 def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
     """Finished shards of parts are kept."""
     shards = parts.work(planned, 0).shards
-    result = recordgen.convert(source, planned, resume=True, **SMALL)
-    assert result.kept_shards == shards
+    assert recordgen.convert(source, planned, resume=True, **SMALL).kept_shards == shards
     assert tree_bytes(planned) == whole
 
 

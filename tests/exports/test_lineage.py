@@ -152,8 +152,7 @@ def test_a_foreign_model_causes_no_requests(model, output, stdout_of, json_of):
 
     with serving(answer) as server:
         for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
-            text = (model / LINEAGE_FILE).read_text()
-            values = json.loads(text)
+            values = json.loads((model / LINEAGE_FILE).read_text())
             values["dataset"]["uri"] = place
             (model / LINEAGE_FILE).write_text(json.dumps(values))
             found = find_lineage(model)

@@ -81,8 +81,7 @@ def test_every_format_of_lines_is_decoded(tmp_path):
     assert read(tmp_path / "b.jsonl", encoding="cp1252") == LABELS[:1]
     [annotation] = read(tmp_path / "sentences.txt", encoding="cp1252")
     assert "Ren\u00e9 flew" in annotation
-    rows = read(tmp_path / "t.csv", encoding="cp1252", task="tabular")
-    assert rows[0] == "1,caf\u00e9"
+    assert read(tmp_path / "t.csv", encoding="cp1252", task="tabular")[0] == "1,caf\u00e9"
 
 
 # data, encoding, where

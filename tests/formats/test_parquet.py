@@ -26,8 +26,7 @@ def write(folder, name, columns, *, features=None, **options):
     arrays = [pa.array(values, kind) for kind, values in columns.values()]
     path = folder / "in" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_arrays(arrays, schema=schema)
-    pq.write_table(table, path, **{**PLAIN, **options})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, **{**PLAIN, **options})
 
 
 def images(*seeds, path="x/{}.jpg"):
@@ -183,8 +182,7 @@ def trapped(tmp_path_factory):
 def test_a_bad_row_is_a_reject_with_its_place(name, trapped):
     """A bad row is a reject with its place; the good one before it stays."""
     file, [reject], examples = trapped[name]
-    code = TRAPS[name][2]
-    assert reject["code"] == code
+    assert reject["code"] == TRAPS[name][2]
     assert reject["uri"].startswith(f"{file}/1")
     assert examples == [f"{file}/0"]
 

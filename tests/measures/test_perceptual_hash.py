@@ -37,8 +37,7 @@ def look_of(picture):
 def test_jpeg_factor_keeps_enough_pixels(height, width, factor):
     """The decoder returns exactly the number of pixels that the factor implies."""
     assert jpeg_factor(height, width) == factor
-    data = encoded(Image.new("L", (width, height), 9), "JPEG")
-    pixels = small_jpeg(data).pixels
+    pixels = small_jpeg(encoded(Image.new("L", (width, height), 9), "JPEG")).pixels
     assert pixels.shape == (math.ceil(height / factor), math.ceil(width / factor), 1)
     assert min(pixels.shape[:2]) >= min(SIDE, height, width)
 

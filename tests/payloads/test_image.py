@@ -284,8 +284,7 @@ def test_the_longest_side(kind):
     """TensorFlow decodes PNGs of a million pixels on a side and no longer ones."""
     how = {"compression": "group4"} if kind == "TIFF" else {}
     longest, longer = (encoded(Image.new("1", (1, MAX_SIDE + n)), kind, **how) for n in (0, 1))
-    stored = check_image(longest, OPTIONS)
-    assert as_trained(stored.data).shape == (1_000_000, 1, 3)
+    assert as_trained(check_image(longest, OPTIONS).data).shape == (1_000_000, 1, 3)
     assert refusal(longer) == "too_many_pixels"
     with pytest.raises(tf.errors.InvalidArgumentError):
         as_trained(encoded(Image.new("1", (1, MAX_SIDE + 1)), "PNG"))

@@ -241,8 +241,7 @@ def test_alpha_shows_white_unless_it_is_zero_everywhere():
     """An alpha channel of zeros is unused, as browsers take it."""
     masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
     body = bytes([10, 20, 30, 0, 40, 50, 60, 255]) * (WIDTH * HEIGHT)
-    data = bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108)
-    pixels = stored(data)
+    pixels = stored(bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108))
     assert {tuple(pixel) for pixel in pixels.reshape(-1, 3)} == {(255, 255, 255), (60, 50, 40)}
     clear = bmp(32, 3, bytes([10, 20, 30, 0]) * (WIDTH * HEIGHT), extra=masks, header=108)
     assert (stored(clear) == [30, 20, 10]).all()

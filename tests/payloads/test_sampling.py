@@ -68,8 +68,7 @@ def test_what_tensorflow_decodes_is_accepted(sampling, check):
 def test_resized_as_tensorflow_shows_it(sampling):
     """The stored small picture looks like TensorFlow's decoded one."""
     jpeg = mosaic(320, 256, sampling)
-    options = payload_settings(image_size="80max", encode="png")
-    found = check_image(jpeg, options)
+    found = check_image(jpeg, payload_settings(image_size="80max", encode="png"))
     shown = Image.fromarray(tf.io.decode_jpeg(jpeg).numpy()).reduce(4)
     stored = np.asarray(Image.open(io.BytesIO(found.data)))
     assert np.abs(stored.astype(int) - np.asarray(shown)).mean() < 3

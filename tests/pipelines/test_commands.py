@@ -154,8 +154,7 @@ def test_a_schema_implies_the_task(data, tmp_path):
 
 def test_digits_are_written_once(tmp_path):
     """A second run writes only what is missing or incomplete, so times stay."""
-    path = write_digits(str(tmp_path), 20)
-    assert path == str(tmp_path / IMPORT_FILE)
+    assert write_digits(str(tmp_path), 20) == str(tmp_path / IMPORT_FILE)
     lines = (tmp_path / IMPORT_FILE).read_text().splitlines()
     assert len(lines) == 20
     assert lines[0] == "TRAIN,images/0000.png,0"

@@ -186,8 +186,7 @@ def test_a_replaced_shard_is_read_again(tmp_path):
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
     """The next reading is complete."""
     options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
-    dataset = eval_dataset(pets, **options)
-    assert len(ids(dataset, 1)) == 5
+    assert len(ids(eval_dataset(pets, **options), 1)) == 5
     assert ids(eval_dataset(pets, **options)) == ids(
         eval_dataset(pets, **{**options, "cache": None})
     )

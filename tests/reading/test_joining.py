@@ -54,8 +54,7 @@ def outputs(tmp_path_factory):
             made[task] = {span: str(folder / span) for span in SPANS}
             for span, out in made[task].items():
                 more = {"vocabulary": made[task]["one"]} if span == "two" else {}
-                source = import_file(folder, span, task)
-                convert(source, out, task=task, lint="-ALL", **more)
+                convert(import_file(folder, span, task), out, task=task, lint="-ALL", **more)
         return made[task]
 
     return converted

@@ -53,8 +53,7 @@ def test_all_labels_of_a_dataset_with_several_are_read(output):
     assert hot(dataset) == HOT
     assert numbers(dataset) == [0, 1, 2, 3, 4]
     assert dataset.cardinality() == 3
-    data = load(output, batch_size=6, image_size=(4, 6))
-    assert sorted(hot(data["train"])) == sorted(HOT)
+    assert sorted(hot(load(output, batch_size=6, image_size=(4, 6))["train"])) == sorted(HOT)
 
 
 # options, the examples that are read

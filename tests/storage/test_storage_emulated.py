@@ -375,8 +375,7 @@ def test_many_are_fetched_at_once(store, tmp_path):
     """20 to 64 requests are concurrent: the first images wait for 20 requests."""
     fill(store, tmp_path / "data", 80)
     store.proxy.gathered = 20
-    result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
-    assert result.dataset.examples == 80
+    assert recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out").dataset.examples == 80
     assert 20 <= store.proxy.busiest <= 64
 
 

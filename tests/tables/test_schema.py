@@ -186,8 +186,7 @@ def test_two_images_per_row(pairs, make_csv, tmp_path, out):
     assert (third["breed/text"], third["breed/label"]) == ([b"cat"], [0])
     assert "breed/text" not in found[2]
     assert sum(split.unlabelled for split in dataset.splits.values()) == 6
-    again = recordgen.convert(source, out, schema=PAIRS, shard_mb=0.002, resume=True)
-    assert again.unchanged
+    assert recordgen.convert(source, out, schema=PAIRS, shard_mb=0.002, resume=True).unchanged
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, out, schema=PAIRS, shard_mb=0.002, append=True)
 
@@ -245,8 +244,7 @@ def test_rows_without_images_are_examples(make_csv, tmp_path):
     schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
     dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
     assert (dataset.examples, dataset.label_kind, set(dataset.splits)) == (30, "text", {"train"})
-    found = recordgen.load(tmp_path / "out", batch_size=30)["train"]
-    [batch] = found
+    [batch] = recordgen.load(tmp_path / "out", batch_size=30)["train"]
     assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
     assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
     with pytest.raises(UsageError, match="shard_by=label"):

@@ -408,8 +408,7 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
 def test_a_schema_gives_the_types(tmp_path):
     """Columns that the schema lacks or the file lacks are named."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
-    path = schema(tmp_path, zip="BYTES", n="FLOAT")
-    table = columns_of(text, tmp_path=tmp_path, schema=path)
+    table = columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="BYTES", n="FLOAT"))
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
     with pytest.raises(UsageError, match="'ml_use', 'n', 'x'"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))

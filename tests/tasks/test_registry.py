@@ -193,8 +193,7 @@ def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, stdout_of):
     assert "57 read, 57 examples" in shown
     assert 'train | ["The waiter reads a book.", ' in shown
 
-    data = recordgen.load(output, batch_size=8)
-    texts, scores = next(iter(data["train"]))
+    texts, scores = next(iter(recordgen.load(output, batch_size=8)["train"]))
     assert (texts["first"].dtype, texts["second"].shape) == (tf.string, (8,))
     assert set(np.unique(scores)) <= {0.0, 0.5, 1.0}
     fed = recordgen.input_fn(output, task="text_similarity", split="eval", batch_size=100)

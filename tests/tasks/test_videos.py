@@ -72,8 +72,7 @@ LINES = [
 @pytest.mark.parametrize(("line", "split", "annotation"), LINES)
 def test_lines(line, split, annotation, make_csv):
     """Each published form of a line is a row; equivalent forms have equal annotations."""
-    source = make_csv([line])
-    [row] = read(source)
+    [row] = read(make_csv([line]))
     assert isinstance(row, Row)
     assert (row.split, row.annotation) == (split, annotation)
     assert row.uri == next(field for field in line.split(",") if field.endswith(".mp4"))

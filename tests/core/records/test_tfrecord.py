@@ -284,8 +284,7 @@ def test_damaged_gzip_is_named_with_its_offset(tmp_path, damage):
     message = rf"^{path}: .* gzip .* offset (\d+): "
     with pytest.raises(RecordError, match=message) as caught:
         found.extend(RECORDS.read(str(path)))
-    offset = int(re.match(message, str(caught.value))[1])
-    assert offset == 1016 * len(found)
+    assert int(re.match(message, str(caught.value))[1]) == 1016 * len(found)
     *around, error = RECORDS.read_around(str(path))
     assert (around, str(error)) == (found, str(caught.value))
 

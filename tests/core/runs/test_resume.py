@@ -272,8 +272,7 @@ def _relabel(label):
 
 def _name_split(images, source):
     """Name the split of a row, which was assigned before."""
-    dataset = recordgen.plan(str(source), **SMALL)
-    assert dataset.rows
+    assert recordgen.plan(str(source), **SMALL).rows
     lines = source.read_text().splitlines()
     source.write_text("".join(f"{line}\n" for line in lines[1:]) + f"TRAIN,{lines[0]}\n")
 

@@ -521,8 +521,7 @@ def test_thumbnails(mode, kind, size, small, small_kind):
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "secret place"
     more = {} if kind == "GIF" else {"exif": exif.tobytes()}
-    data = encoded(Image.new(mode, size), kind, **more)
-    thumbnail = to_thumbnail(data, 128)
+    thumbnail = to_thumbnail(encoded(Image.new(mode, size), kind, **more), 128)
     shown = Image.open(io.BytesIO(thumbnail.data))
     assert (shown.size, thumbnail.format, shown.format) == (small, small_kind, small_kind.upper())
     assert (thumbnail.width, thumbnail.height) == size
