@@ -41,8 +41,7 @@ def a_table(source, out):
 
 
 def resumed(source, out):
-    death = DEATHS["after five shards"]
-    convert_and_die(death, source, out, **OPTIONS)
+    convert_and_die(DEATHS["after five shards"], source, out, **OPTIONS)
     assert recordgen.convert(source, out, resume=True, **OPTIONS).kept_shards
 
 

@@ -151,8 +151,7 @@ def test_crowds_are_told(original):
     """Their pairs may be missed; 300 pictures with one hash and their mirror images are one."""
     told = []
     facts = PictureFacts(*(np.repeat(each, 300, axis=0) for each in original))
-    random = np.random.default_rng(0)
-    pictures = random.integers(0, 256, (300, 8, 8)).astype(np.uint8)
+    pictures = np.random.default_rng(0).integers(0, 256, (300, 8, 8)).astype(np.uint8)
     find_alike(facts._replace(signature=pictures), on_crowd=told.append)
     assert told == [600]
     find_alike(facts_of(SCENE), on_crowd=told.append)

@@ -234,8 +234,7 @@ def test_other_objects_are_refused(tmp_path):
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
     """Whole numbers are sentiments unless another file has words there."""
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
-    finding = found(tmp_path, "a.csv", lines)
-    assert finding.options.task == "text_sentiment"
+    assert found(tmp_path, "a.csv", lines).options.task == "text_sentiment"
     (tmp_path / "b.csv").write_text("Never again,poor\n")
     files = [ImportFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")]
     assert refusal(detect, files, ConvertOptions())

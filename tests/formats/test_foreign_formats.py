@@ -85,8 +85,7 @@ def read(files):
 
 def refusal(source):
     """Return the message of the error that a file or folder causes."""
-    files = find_import_files(str(source))
-    return str(error_of(SourceError, read, files))
+    return str(error_of(SourceError, read, find_import_files(str(source))))
 
 
 @pytest.mark.parametrize(("name", "data", "format_"), FILES, ids=[each[2] for each in FILES])

@@ -338,8 +338,7 @@ def test_web_servers_are_not_listed(names, capsys):
     with serving(answer) as url:
         code = cli.main(["check", "in/train.csv", "--image-root", f"{url}/images", "--lint=-ALL"])
     assert code == 1
-    out = capsys.readouterr().out
-    assert "1 usable, 1 rejected" in out
+    assert "1 usable, 1 rejected" in capsys.readouterr().out
     assert {path for path in asked if path != "/images/0.jpg"} == {"/images/1"}
 
 

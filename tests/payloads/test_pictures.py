@@ -34,15 +34,13 @@ def stored(data, reason="format"):
     """Return the stored picture as TensorFlow decodes it: uint8 [h, w, 3]."""
     image = check_image(data, OPTIONS)
     assert (image.format, image.reencoded) == ("png", reason)
-    pixels = tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
-    return pixels
+    return tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
 
 
 def by_ffmpeg(data, codec, layout):
     """Return the pixels of a file as FFmpeg decodes it."""
     [frame] = av.CodecContext.create(codec, "r").decode(av.Packet(data))
-    pixels = frame.to_ndarray(format=layout)
-    return pixels
+    return frame.to_ndarray(format=layout)
 
 
 def gray(levels):
@@ -55,8 +53,7 @@ def gray(levels):
 
 def packed(values, bits):
     """Return rows of samples with ``bits`` bits, the highest first."""
-    places = np.arange(bits)[::-1]
-    found = (values[:, :, None] >> places & 1).astype(np.uint8)
+    found = (values[:, :, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
     return np.packbits(found.reshape(len(values), -1), axis=1).tobytes()
 
 

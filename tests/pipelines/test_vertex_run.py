@@ -119,8 +119,7 @@ def test_a_span_may_be_a_folder(service, buckets):
 
 def test_a_missing_span_ends_the_driver(service, buckets):
     """The last line of the log names the folder and the parameter."""
-    job = compile_job(buckets, "--span", "9")
-    error = error_of(StepFailed, service.run, job)
+    error = error_of(StepFailed, service.run, compile_job(buckets, "--span", "9"))
     assert error.task == EXAMPLE_GEN
     line = error.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")

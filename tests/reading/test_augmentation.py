@@ -78,8 +78,7 @@ def test_changes_depend_on_the_seed_alone_and_stay_in_range(how):
 
 def test_equal_images_are_changed_differently():
     """Each image of a batch has its own random numbers."""
-    alike = tf.repeat(images(1), 8, axis=0)
-    after = augmented(alike, brightness=0.5)
+    after = augmented(tf.repeat(images(1), 8, axis=0), brightness=0.5)
     assert len({image.tobytes() for image in after}) == 8
 
 
@@ -119,8 +118,7 @@ def test_saturation_keeps_gray():
 def test_a_crop_is_a_window_resized_to_the_whole_image():
     """Windows have any size and place that the share allows."""
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
-    before = np.stack([x] * 300).astype(np.float32)
-    after = augmented(before, crop=0.4)
+    after = augmented(np.stack([x] * 300).astype(np.float32), crop=0.4)
     widths = after[:, 0, -1, 0] - after[:, 0, 0, 0]
     assert 0.6 - 2 * HALF <= widths.min() < 0.65
     assert 0.95 < widths.max() <= 1

@@ -122,8 +122,7 @@ def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_pat
 
 def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
     """It needs no shard."""
-    cache = str(tmp_path / "kept")
-    options = dict(cache=cache, columns=["image/source_id"], **SMALL)
+    options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
     waiting = eval_dataset(copy, **options)
     remove_shards(copy)
@@ -207,6 +206,5 @@ def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(columns=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
-    shuffled = ids(train_dataset(pets, **options, **extras))
-    assert sorted(shuffled) == sorted(in_order)
+    assert sorted(ids(train_dataset(pets, **options, **extras))) == sorted(in_order)
     assert ids(eval_dataset(pets, **options, **extras)) == in_order

@@ -209,8 +209,7 @@ def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path, out):
             read(out)
     found = recordgen.load(out, columns=["front", "age"], batch_size=6)["train"]
     assert sorted(next(iter(found))) == ["age", "front"]
-    example = next(iter(recordgen.read(out)))
-    assert example["road_mask/encoded"].numpy()[1:4] == b"PNG"
+    assert next(iter(recordgen.read(out)))["road_mask/encoded"].numpy()[1:4] == b"PNG"
     alone = tmp_path / "alone"
     recordgen.convert(rows, alone, schema={"use": "split", "road_mask": "image", "breed": "label"})
     with pytest.raises(UsageError, match="'road_mask'"):

@@ -302,8 +302,7 @@ def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
     assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
     for name in ("o?1", "o11"):
         shutil.copytree(f"{pets}/Split-eval", tmp_path / name / "Split-eval")
-    records = str(tmp_path / "o?1")
-    assert find_shards(records, split="eval").examples == 20
+    assert find_shards(str(tmp_path / "o?1"), split="eval").examples == 20
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 

@@ -54,8 +54,7 @@ SCALES = [
 @pytest.mark.parametrize(("resize", "size", "place"), SCALES)
 def test_scale(resize, size, place):
     """The ratio is the largest at which the image covers the size; with ``fit``, one side of it."""
-    decoder = ImageDecoder((10, 20), resize)
-    assert int(decoder.ratio_index(tf.constant(size))) == place
+    assert int(ImageDecoder((10, 20), resize).ratio_index(tf.constant(size))) == place
 
 
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
@@ -336,8 +335,7 @@ def test_decode_images_returns_rgb_from_0_to_1():
 def test_decode_images_takes_a_batch_of_bytes():
     """A list of bytes is a batch; anything else is our error."""
     data = jpeg(4, 6)
-    one = decode_images([data], 4)
-    assert one.shape == (1, 4, 4, 3)
+    assert decode_images([data], 4).shape == (1, 4, 4, 3)
     for wrong in (data, None, [1], np.zeros(3), [[data]], tf.constant(data)):
         with pytest.raises(UsageError):
             decode_images(wrong, 4)

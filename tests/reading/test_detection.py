@@ -222,8 +222,7 @@ def test_a_cut_box_is_clipped_or_dropped(tmp_path):
     # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
     rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
-    scene = Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})
-    root = write_scenes(tmp_path, [scene])
+    root = write_scenes(tmp_path, [Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})])
     options = dict(image_size=(20, 20), resize="center_crop", split="train", batch_size=1)
 
     def labels(least):

@@ -307,8 +307,7 @@ def test_read_without_a_specification_lists_the_features(path):
 
 def unnamed(path, records):
     """Write compressed records to a file whose name does not say so."""
-    packed = write_records(f"{path}.gz", records)
-    os.rename(packed, path)
+    os.rename(write_records(f"{path}.gz", records), path)
     return str(path)
 
 

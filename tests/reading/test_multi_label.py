@@ -79,8 +79,7 @@ def test_an_example_with_several_requested_labels_is_counted_once(
         assert [int(name.split()[1]) for name in found] == expected
     else:
         assert numbers(dataset) == expected
-    steps = steps_per_epoch(output, 1, **options)
-    assert steps == len(expected)
+    assert steps_per_epoch(output, 1, **options) == len(expected)
 
 
 @pytest.mark.parametrize("label_mode", [None, "auto"])

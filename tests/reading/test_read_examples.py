@@ -74,8 +74,7 @@ def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
         (None, None), tf.string, 1, tf.int32
     )
     assert [len(batch["key"]) for batch in dataset] == [4, 4, 2]
-    first = next(iter(dataset))
-    assert first["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
+    assert next(iter(dataset))["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
     whole = read(path, feature_spec=SPEC, batch_size=4, tuning=Tuning(drop_remainder=True))
     assert whole.element_spec["key"] == tf.TensorSpec((4,), tf.string)
     assert len(list(whole)) == 2

@@ -332,8 +332,7 @@ def test_the_split_is_told_by_its_words(tmp_path):
         columns_of("fold,a\n" + "train,1\nval,2\n" * 20, tmp_path=tmp_path)
     assert caught.value.options == {"columns": "split=fold"}
     # Without a word that Vertex AI publishes, a column of another name may well be a feature.
-    feature = columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path)
-    assert feature.split is None
+    assert columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split is None
     assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
     with pytest.raises(UsageError, match="'a' and 'b' "):
         columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)

@@ -39,8 +39,7 @@ VERTEX = {
 
 def test_masks_are_looked_at_within_the_limits_of_images():
     """A mask that announces too many pixels is refused before it is decoded."""
-    header = struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
-    chunk = b"IHDR" + header
+    chunk = b"IHDR" + struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
     data += struct.pack(">I", zlib.crc32(chunk))
     assert error_of(PayloadError, gray_levels, data).code == "too_many_pixels"

@@ -90,8 +90,7 @@ def tagged(draw):
     text = draw(st.sampled_from(["", " ", "\t"])) + " ".join(words)
     tokens, spans, at = tokenize(text), [], 0
     while at < len(tokens):
-        length = draw(st.integers(1, 3))
-        last = min(at + length, len(tokens)) - 1
+        last = min(at + draw(st.integers(1, 3)), len(tokens)) - 1
         if draw(st.booleans()):
             label = draw(st.sampled_from(["city", "person"]))
             spans.append(Span(tokens[at].start, tokens[last].end, label))

@@ -215,7 +215,6 @@ def test_rows_that_teach_nothing_are_an_error_before_training(
     frame, tmp_path, use, changes, settings, error, message
 ):
     """A table needs a target of several classes, another column, a split, and no image model."""
-    some = frame[frame["use"] == use][:20]
-    output = converted(some, tmp_path, {**SCHEMA, **changes})
+    output = converted(frame[frame["use"] == use][:20], tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
         trained(output, tmp_path, **settings)

@@ -60,8 +60,7 @@ def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
 
     answer = saved.run("serving_default", image_bytes=list(images.values()))
     served = np.zeros((COUNT, COUNT), np.float32)
-    places = answer["labels"].astype(int)
-    np.put_along_axis(served, places, answer["scores"], axis=1)
+    np.put_along_axis(served, answer["labels"].astype(int), answer["scores"], axis=1)
     np.testing.assert_array_equal(served, seen)
 
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{dataset}/Split-train/*"))

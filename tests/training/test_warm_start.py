@@ -142,8 +142,7 @@ def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
 def test_equal_numbers_get_the_deviation_of_new_ones():
     """A scale stays; a column without one is measured from the number that it always had."""
     before = Scale(np.array([7.0, 1.0]), np.array([0.0, 4.0]))
-    now = Scale(np.array([10.0, 3.0]), np.array([4.0, 9.0]))
-    mean, deviation = before.kept(now)
+    mean, deviation = before.kept(Scale(np.array([10.0, 3.0]), np.array([4.0, 9.0])))
     assert (mean.tolist(), deviation.tolist()) == ([7, 1], [5, 4])
 
 

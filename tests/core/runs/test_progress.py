@@ -331,8 +331,7 @@ def test_rows_are_told_while_planning_and_images_after(tmp_path):
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(60)
-        plan = plan_of((), read=RowCounts(20_100), options=DECIDED)
-        folder.write_plan(plan, [])
+        folder.write_plan(plan_of((), read=RowCounts(20_100), options=DECIDED), [])
         assert recorder.is_writing.wait(60)
     assert recorder.planned is not None
     assert (recorder.planned.rows, recorder.planned.rejects) == (7_000, 11)

@@ -475,8 +475,7 @@ def test_another_finished_dataset_is_refused(changeable, out):
 def test_a_damaged_finished_dataset_is_refused(source, finished, out):
     """Resume reads the shards of a finished dataset."""
     shutil.copytree(finished, out)
-    shard = next(out.glob("Split-train/*"))
-    _flip_byte(shard, None)
+    _flip_byte(next(out.glob("Split-train/*")), None)
     with pytest.raises(OutputExistsError, match="splits"):
         resume(source, out)
 
