@@ -85,8 +85,7 @@ def test_other_pictures_have_other_hashes(original):
         ImageOps.mirror(SCENE), SCENE.rotate(180), scene().resize((375, 500)).crop((0, 0, 375, 300))
     )
     assert (count_bits(original.perceptual_hash ^ others.perceptual_hash) > 10).all()
-    same = np.repeat(original.signature, 3, axis=0)
-    assert not are_alike(same, others.signature).any()
+    assert not are_alike(np.repeat(original.signature, 3, axis=0), others.signature).any()
 
 
 def test_the_hash_of_given_pixels_is_the_same_everywhere():

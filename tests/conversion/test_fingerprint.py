@@ -15,8 +15,7 @@ from tests.servers import listed_bucket, serving
 
 @pytest.fixture
 def data(tmp_path, write_import):
-    rows = [("TRAIN", f"i/{n}.png", "a") for n in range(5)]
-    write_import(tmp_path / "a.csv", rows)
+    write_import(tmp_path / "a.csv", [("TRAIN", f"i/{n}.png", "a") for n in range(5)])
     return tmp_path
 
 

@@ -60,8 +60,7 @@ class Reading:
         opened, self.options = open_source(source, make_options(options))
         self.detection = opened.detection
         self.classes, self.keypoints = opened.classes, opened.keypoints
-        parts = map(RowReader(self.options).read_part, opened.parts())
-        items = chain.from_iterable(parts)
+        items = chain.from_iterable(map(RowReader(self.options).read_part, opened.parts()))
         self.items = row_by_row(item for item in items if not isinstance(item, Counted))
         self.rows = [item for item in self.items if isinstance(item, Row)]
         self.rejects = [item for item in self.items if isinstance(item, Reject)]

@@ -167,8 +167,7 @@ def test_a_number_sign_is_a_token_in_given_columns(convert, tmp_path):
 
 def test_files_without_a_suffix(convert, tmp_path):
     """Their whole names name the splits."""
-    files = {"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"}
-    convert(files)
+    convert({"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"})
     found = [tagged(tmp_path / "out", split) for split in ("train", "eval", "test")]
     assert found == [{"Anna": "B-PER"}, {"Ben": "B-PER"}, {"Ada": "B-PER"}]
 

@@ -171,8 +171,7 @@ def test_a_bad_record_is_a_reject_with_its_place(name, trapped):
 def test_a_record_after_a_damaged_one_is_found(folder):
     """A damaged record costs no other."""
     whole = framed(GOOD)
-    damaged = whole[:100] + b"x" + whole[101:]
-    (folder / "in/a.tfrecord").write_bytes(damaged + whole)
+    (folder / "in/a.tfrecord").write_bytes(whole[:100] + b"x" + whole[101:] + whole)
     _, rejects, examples = converted(folder)
     assert (list(rejects), list(examples)) == (["a.tfrecord/0"], ["a.tfrecord/1"])
 

@@ -151,8 +151,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     names = [item["displayName"] for item in matrix["annotationSpecs"]]
     counts = np.array([item["row"] for item in matrix["rows"]])
     assert dict(zip(names, counts.sum(axis=1).tolist(), strict=True)) == dict(eval_split.labels)
-    accuracy = counts.trace() / counts.sum()
-    assert output.parameters["score"] == pytest.approx(accuracy)
+    assert output.parameters["score"] == pytest.approx(counts.trace() / counts.sum())
 
 
 @pytest.mark.slow

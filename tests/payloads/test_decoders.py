@@ -213,8 +213,7 @@ def test_orientations():
     assert exif_orientation(both) == 3
     for end in range(len(both) - 20):
         assert exif_orientation(both[:end]) == 1
-    far = b"II*\0\xff\xff\xff\xff" + both[8:]
-    assert exif_orientation(far) == 1
+    assert exif_orientation(b"II*\0\xff\xff\xff\xff" + both[8:]) == 1
 
 
 def test_only_exif_turns_an_image():
@@ -302,8 +301,7 @@ def test_several_scans_keep_all_coefficients():
     """The estimated memory has all coefficients of a JPEG with several scans."""
     photo = encoded(noise(64, 64), "JPEG", subsampling=0)
     start = photo.index(b"\xff\xda")
-    one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
-    parts = photo[:start] + one + photo[start + 14 :]
+    parts = photo[:start] + hostile.segment(0xDA, b"\1\1\0\0\x3f\0") + photo[start + 14 :]
     assert prepare(parts, payload_settings()).bytes == 8 * 64 * 64
     assert prepare(photo, payload_settings()).bytes < 64 * 64
 

@@ -216,8 +216,7 @@ def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(module, name, starve)
-    data = JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP")
-    code, message = refusal(data)
+    code, message = refusal(JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP"))
     assert (code, "--limit memory=" in message) == ("out_of_memory", True)
 
 

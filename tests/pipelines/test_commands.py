@@ -62,8 +62,7 @@ def test_a_wrong_setting_is_one_line_and_nothing_is_written(
 ):
     """The line names the option or path, and no folder is made."""
     workdir = tmp_path / "work"
-    given = ["--data", str(data), "--workdir", str(workdir), *arguments]
-    assert local.main(given) == code
+    assert local.main(["--data", str(data), "--workdir", str(workdir), *arguments]) == code
     [line] = capsys.readouterr().err.splitlines()
     assert named in line
     assert not workdir.exists()

@@ -77,8 +77,7 @@ def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, out, monkeyp
     [line] = (out / "rejects.jsonl").read_text().splitlines()
     assert json.loads(line)["code"] == "out_of_memory"
     monkeypatch.undo()
-    appended = recordgen.convert(source, out, append=True, **_SMALL)
-    assert appended.dataset.rows.examples == 10
+    assert recordgen.convert(source, out, append=True, **_SMALL).dataset.rows.examples == 10
 
 
 def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, out, monkeypatch):

@@ -161,8 +161,7 @@ def test_a_batch_larger_than_the_data_names_the_largest_size(output):
 
 def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
     """The split decides, by any of its names."""
-    training = input_fn(output, batch_size=32, image_size=SIZE)
-    assert training.options().deterministic is False
+    assert input_fn(output, batch_size=32, image_size=SIZE).options().deterministic is False
     assert input_fn(output, split="Training", image_size=SIZE).options().deterministic is False
     evaluation = input_fn(output, split="val", batch_size=32, image_size=SIZE)
     assert evaluation.element_spec[0].shape == (None, *SIZE, 3)

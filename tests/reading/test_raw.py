@@ -191,8 +191,7 @@ def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
 
 def test_raw_and_png_outputs_are_read_as_one(outputs):
     """Several outputs may store pixels differently."""
-    both = [outputs["png"], outputs["raw"]]
-    images, _ = batch(both, batch_size=2 * len(PICTURES))
+    images, _ = batch([outputs["png"], outputs["raw"]], batch_size=2 * len(PICTURES))
     expected, _ = batch(outputs["png"])
     assert np.array_equal(images, [*expected, *expected])
 

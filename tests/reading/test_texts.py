@@ -109,8 +109,7 @@ def test_characters_are_words_in_scripts_without_blanks(tmp_path):
     words = layer.get_vocabulary()
     assert set(words[2:5]) == {"好", "服", "务"}
     assert set(words[5:]) == {*"很。มากา不とても悪い", "ดี", "ok"}
-    model = keras.Sequential([keras.Input((), dtype="string"), layer])
-    model.save(tmp_path / "a.keras")
+    keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     custom = {"split_words": recordgen.reading.split_words}
     loaded = keras.models.load_model(tmp_path / "a.keras", custom_objects=custom)
     np.testing.assert_array_equal(loaded(texts), layer(texts))

@@ -326,8 +326,7 @@ def test_the_split_is_told_by_its_words(tmp_path):
         "split,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
     )
     assert table.split == "split"
-    means = columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path)
-    assert means.split is None
+    assert columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path).split is None
     with pytest.raises(NotUnderstoodError) as caught:
         columns_of("fold,a\n" + "train,1\nval,2\n" * 20, tmp_path=tmp_path)
     assert caught.value.options == {"columns": "split=fold"}

@@ -251,8 +251,7 @@ VIEWS = [
 @pytest.mark.parametrize(("view", "size", "seen"), VIEWS)
 def test_views(view, size, seen):
     """Pixels beyond the mask are ignored; others are the nearest."""
-    mask = np.array([[0, 1], [2, 3]], np.uint8)
-    assert seen_through(mask, view, size).tolist() == seen
+    assert seen_through(np.array([[0, 1], [2, 3]], np.uint8), view, size).tolist() == seen
 
 
 @pytest.fixture

@@ -95,8 +95,7 @@ def test_a_bad_image_costs_its_own_answer(model):
     assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
     expected = model.run("serving_default", image_bytes=GOOD)
     assert expected["error"].tolist() == [b""] * len(GOOD)
-    images = [GOOD[0], *BAD.values(), *GOOD[1:]]
-    answer = model.run("serving_default", image_bytes=images)
+    answer = model.run("serving_default", image_bytes=[GOOD[0], *BAD.values(), *GOOD[1:]])
     is_good = answer.pop("error") == b""
     assert is_good.tolist() == [True, *[False] * len(BAD), *[True] * (len(GOOD) - 1)]
     for name, values in answer.items():

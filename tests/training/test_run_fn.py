@@ -91,8 +91,7 @@ def test_train_steps_override_epochs(per_pass, epochs, train_steps, expected):
 def test_an_artifacts_uri_and_split_follow_from_any_path():
     """Several spans are one split; different splits are an error."""
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
-    spans = ["a/Split-train/*", "b/Split-train/*"]
-    assert examples_root(spans) == (("a", "b"), "train")
+    assert examples_root(["a/Split-train/*", "b/Split-train/*"]) == (("a", "b"), "train")
     with pytest.raises(UsageError):
         examples_root(["a/Split-train/*", "b/Split-eval/*"])
 

@@ -153,8 +153,7 @@ def test_copies_share_a_hash_and_unread_rows_keep_their_own():
     """Equal pictures share a split; rows without a picture go by their own key."""
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
-    rows = [blank, None, blank, other]
-    table = facts_of_members(rows)
+    table = facts_of_members([blank, None, blank, other])
     for name, column in looks_of((nothing, None, nothing, nothing)).items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
     [(_, found)] = decide({0: table}, split_settings(group_by="near"), alike)
