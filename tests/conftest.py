@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import logging
 import os
 import re
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -307,6 +309,47 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
+
+
+def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
+    """Return what a call returns, and the most bytes that Python held for it at once."""
+    tracemalloc.start()
+    try:
+        return call(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def error_of(kind: type[BaseException], call: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Return the error of this kind that a call raises."""
+    with pytest.raises(kind) as caught:
+        call(*args, **more)
+    return caught.value
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return the folder for a test's dataset, which does not exist yet."""
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def stdout_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command, checks its exit code and returns its stdout."""
+
+    def run(*words: object, code: int = 0) -> str:
+        from recordgen.cli import main
+
+        assert main([*map(str, words)]) == code
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def json_of(stdout_of: Callable[..., str]) -> Callable[..., Any]:
+    """Return a function that runs a command with --json and returns what that shows."""
+    return lambda *words, **code: json.loads(stdout_of(*words, "--json", **code))
 
 
 def load_script(name: str) -> ModuleType:

@@ -106,8 +106,7 @@ def convert_dirty(source: str, out: str, *, seed: int, **options: Any) -> None:
 
 def convert_resumed(source: str, out: str, *, point: str, **options: Any) -> None:
     """Convert in a process that is killed at a point, then resume."""
-    death = DEATHS[point]
-    convert_and_die(death, source, Path(out), **options)
+    convert_and_die(DEATHS[point], source, Path(out), **options)
     convert(source, out, resume=True, **options)
 
 

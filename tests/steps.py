@@ -137,33 +137,22 @@ def executor_input(
     artifacts = taken.get("artifacts", {})
     needed = {name for name, item in artifacts.items() if not item.get("isOptional")}
     assert needed <= set(inputs) <= set(artifacts)
+    read = {
+        name: {"artifacts": [artifact(name, given) for given in as_list(value)]}
+        for name, value in inputs.items()
+    }
+    results = {
+        name: {"outputFile": str(folder / "parameters" / name)}
+        for name in made.get("parameters", {})
+    }
+    written = {
+        name: {"artifacts": [{**artifact(name, f"{root}/{name}"), "type": item["artifactType"]}]}
+        for name, item in made.get("artifacts", {}).items()
+    }
+    file = str(folder / "outputs/executor_output.json")
     return {
-        "inputs": {
-            "parameterValues": {**parameters, **given},
-            "artifacts": {
-                name: {"artifacts": [artifact(name, given) for given in as_list(value)]}
-                for name, value in inputs.items()
-            },
-        },
-        "outputs": {
-            "parameters": {
-                name: {"outputFile": str(folder / "parameters" / name)}
-                for name in made.get("parameters", {})
-            },
-            "artifacts": {
-                name: {
-                    "artifacts": [
-                        {
-                            "name": f"resource-of-{name}",
-                            "uri": f"{root}/{name}",
-                            "type": item["artifactType"],
-                        }
-                    ]
-                }
-                for name, item in made.get("artifacts", {}).items()
-            },
-            "outputFile": str(folder / "outputs/executor_output.json"),
-        },
+        "inputs": {"parameterValues": {**parameters, **given}, "artifacts": read},
+        "outputs": {"parameters": results, "artifacts": written, "outputFile": file},
     }
 
 

@@ -71,15 +71,15 @@ def test_signatures_list_every_option(function):
         signature.bind_partial(nonsense=1)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "component.yaml",
-        "components/recordgen/options/__init__.py",
-        "components/recordgen/reading/keywords.py",
-        *(f"docs/{page}.md" for page in ("options", "pipeline", "reading-options")),
-    ],
-)
+LISTS = [
+    "component.yaml",
+    "components/recordgen/options/__init__.py",
+    "components/recordgen/reading/keywords.py",
+    *(f"docs/{page}.md" for page in ("options", "pipeline", "reading-options")),
+]
+
+
+@pytest.mark.parametrize("name", LISTS)
 def test_files_list_the_options_as_they_are_declared(script, name):
     """Files list the current options: run `make options` after a change."""
     assert name in script.FILES

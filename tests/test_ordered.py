@@ -117,19 +117,21 @@ def test_nothing_to_do():
     assert left.is_set()
 
 
-@pytest.mark.parametrize(
-    ("files", "most"),
-    [
-        ({"cpu.max": "200000 100000\n"}, 2),
-        ({"cpu.max": "250000 100000\n"}, 3),
-        ({"cpu.max": "10000 100000\n"}, 2),
-        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
-        ({}, None),
-    ],
-)
+# files, most
+CONTAINERS = [
+    ({"cpu.max": "200000 100000\n"}, 2),
+    ({"cpu.max": "250000 100000\n"}, 3),
+    ({"cpu.max": "10000 100000\n"}, 2),
+    ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+    ({"cpu.max": "max 100000\n"}, None),
+    ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("files", "most"), CONTAINERS)
 def test_a_container_has_the_threads_of_its_processor_time(tmp_path, monkeypatch, files, most):
+    """The limits of either version of cgroups decide the number of threads."""
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)

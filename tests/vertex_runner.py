@@ -138,8 +138,7 @@ class Service:
 
     def _start(self, task: str, image: str, container: Json, call: Json) -> str:
         words = [*container["command"], *container.get("args", [])]
-        command = tuple(resolve(word, call) for word in words)
-        done = self.start(Attempt(task, image, command))
+        done = self.start(Attempt(task, image, tuple(resolve(word, call) for word in words)))
         if done.returncode:
             raise StepFailed(task, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -199,19 +198,11 @@ def executor_input(
         for key, source in inputs.get("artifacts", {}).items()
     }
     assert set(artifacts) == set(declared.get("artifacts", {})), name
-    outputs = {
-        key: {
-            "artifacts": [
-                {
-                    "name": f"{_STORE}/{crc32(f'{folder}/{key}'.encode())}",
-                    "uri": f"{folder}/{key}",
-                    "type": definition["artifactType"],
-                    "metadata": definition.get("metadata", {}),
-                }
-            ]
-        }
-        for key, definition in component.get("outputDefinitions", {}).get("artifacts", {}).items()
-    }
+    outputs = {}
+    for key, made in component.get("outputDefinitions", {}).get("artifacts", {}).items():
+        uri, metadata = f"{folder}/{key}", made.get("metadata", {})
+        artifact = {"name": f"{_STORE}/{crc32(uri.encode())}", "uri": uri, "metadata": metadata}
+        outputs[key] = {"artifacts": [{**artifact, "type": made["artifactType"]}]}
     return {
         "inputs": {"parameterValues": parameters, "artifacts": artifacts},
         "outputs": {"artifacts": outputs, "outputFile": f"{folder}/executor_output.json"},

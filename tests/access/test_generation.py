@@ -67,8 +67,7 @@ def outcomes(pairs):
 def test_no_record_of_a_new_dataset_gets_an_old_class(out, compression):
     """After --overwrite, a shard that is open has its old records; each other one is an error."""
     convert(out, ["ant", "bee"], overwrite=True, compression=compression)
-    source = recordgen.source(out)
-    pairs = source.pairs()
+    pairs = recordgen.source(out).pairs()
     assert pairs[0][0].startswith(pairs.class_names[pairs[0][1]])
     [*counts] = [len(list(RECORDS.read(str(p)))) for p in sorted((out / SPLIT).iterdir())]
     convert(out, ["zoo", "cow"], overwrite=True, compression=compression)

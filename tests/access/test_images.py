@@ -64,6 +64,7 @@ def levels(found, expected):
 
 
 def test_without_resizing_pixels_are_those_of_tensorflow(photos):
+    """To the last bit, with the same labels."""
     source = recordgen.source(photos)
     for example, (pixels, label) in zip(source, source.images(), strict=True):
         data = example["image/encoded"].tobytes()
@@ -77,13 +78,14 @@ WAYS = [("area", "stretch"), ("area", "fit"), ("", "stretch"), ("", "fit"), ("",
 SIZES = [(24, 24), (224, 224), (50, 120)]
 
 
-@pytest.mark.parametrize(
-    ("method", "resize", "size"),
-    [
-        *((*way, SIZES[2]) for way in WAYS),
-        *((*WAYS[n], size) for n in (1, 4) for size in SIZES[:2]),
-    ],
-)
+# method, resize, size
+RESIZES = [
+    *((*way, SIZES[2]) for way in WAYS),
+    *((*WAYS[n], size) for n in (1, 4) for size in SIZES[:2]),
+]
+
+
+@pytest.mark.parametrize(("method", "resize", "size"), RESIZES)
 def test_levels_are_as_loaded(photos, method, resize, size):
     """By areas, a level differs by at most one from ``load``; interpolated, from the exact one."""
     how = {"method": method} if method else {}
@@ -116,6 +118,7 @@ def test_center_crops_by_area(photos):
 
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
 def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
+    """Images have the stored size, can be changed, and equal the stored pixels."""
     csv = str(photos.parent / "labels.csv")
     recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
     source = recordgen.source(tmp_path / "out")
@@ -177,6 +180,7 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
 
 
 def test_images_without_labels(tmp_path):
+    """Images of a dataset without labels are decoded one by one and in batches."""
     (tmp_path / "images").mkdir()
     noise().save(tmp_path / "images" / "1.png")
     options = {"task": "image_classification", "labels": "none", "split": "1,0,0"}
@@ -197,6 +201,7 @@ def test_pickles_and_texts(photos):
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):
+    """The error names shard and record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
     [shard] = (tmp_path / "out").glob("Split-train/*")
@@ -212,6 +217,7 @@ def test_a_size_of_any_integers_is_one_size(photos):
 
 
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
+    """It names the argument."""
     source = recordgen.source(photos)
     wrong = {"resize": "random_crop", "method": "cubic", "dtype": "float64", "scale": "-1..1:uint8"}
     for name, value in {**wrong, "image_size": 0}.items():
@@ -228,23 +234,24 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
 
 @pytest.mark.parametrize("name", ["convert_and_load", "inspect"])
 def test_another_tools_function_is_answered_with_ours(name):
+    """The error says which call does it here."""
     with pytest.raises(AttributeError, match=r"recordgen\.(convert|source)\("):
         getattr(recordgen, name)
 
 
-@pytest.mark.parametrize(
-    ("options", "scale"),
-    [
-        # options of source.images, scale of load
-        (dict(dtype=np.uint8), "uint8"),
-        (dict(dtype=np.dtype("float32")), "0..1"),
-        (dict(scale="-1..1"), "-1..1"),
-        (dict(scale="-1..1", dtype=np.float16), "-1..1:float16"),
-        (dict(scale="0..255"), "0..255"),
-        (dict(scale="ResNet50", image_size="48x48"), "ResNet50"),
-        (dict(scale="0..255:uint8", image_size=np.int64(48)), "uint8"),
-    ],
-)
+# options of source.images, scale of load
+SCALES = [
+    (dict(dtype=np.uint8), "uint8"),
+    (dict(dtype=np.dtype("float32")), "0..1"),
+    (dict(scale="-1..1"), "-1..1"),
+    (dict(scale="-1..1", dtype=np.float16), "-1..1:float16"),
+    (dict(scale="0..255"), "0..255"),
+    (dict(scale="ResNet50", image_size="48x48"), "ResNet50"),
+    (dict(scale="0..255:uint8", image_size=np.int64(48)), "uint8"),
+]
+
+
+@pytest.mark.parametrize(("options", "scale"), SCALES)
 def test_ranges_and_sizes_have_the_words_of_load(photos, options, scale):
     """Pixels have the range and the type that ``load`` gives for the same words."""
     given = {"image_size": (48, 48), **options}
@@ -288,27 +295,29 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
         _ = recordgen.source(converted("object_detection")).labels
 
 
-@pytest.mark.parametrize(
-    ("call", "ours"),
-    [
-        (lambda source: source.images(size=8), "image_size"),
-        (lambda source: source.images(8, data_format="channels_first"), "layout"),
-        (lambda source: source.batches(8, shuffle=True), "seed="),
-        (lambda source: recordgen.load("out", size=8), "image_size"),
-        (lambda source: recordgen.load("out", class_mode="binary"), "label_mode"),
-        (lambda source: recordgen.load("out", dtype="uint8"), "scale"),
-        (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
-        (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
-        (lambda source: recordgen.input_fn("out", training=False), "eval_dataset"),
-        (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
-        (lambda source: recordgen.convert("in", output_dir="out"), "second"),
-        (lambda source: recordgen.write([], output_dir="out"), "second"),
-        (lambda source: source.images(8, batch_size=2), "batches"),
-        (lambda source: recordgen.load("out", data_format="channels_first"), "map"),
-        (lambda source: recordgen.load("out", drop_last=True), "drop_remainder=True"),
-    ],
-)
+# call, ours
+OTHER_NAMES = [
+    (lambda source: source.images(size=8), "image_size"),
+    (lambda source: source.images(8, data_format="channels_first"), "layout"),
+    (lambda source: source.batches(8, shuffle=True), "seed="),
+    (lambda source: recordgen.load("out", size=8), "image_size"),
+    (lambda source: recordgen.load("out", class_mode="binary"), "label_mode"),
+    (lambda source: recordgen.load("out", dtype="uint8"), "scale"),
+    (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
+    (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
+    (lambda source: recordgen.input_fn("out", training=False), "eval_dataset"),
+    (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
+    (lambda source: recordgen.convert("in", output_dir="out"), "second"),
+    (lambda source: recordgen.write([], output_dir="out"), "second"),
+    (lambda source: source.images(8, batch_size=2), "batches"),
+    (lambda source: recordgen.load("out", data_format="channels_first"), "map"),
+    (lambda source: recordgen.load("out", drop_last=True), "drop_remainder=True"),
+]
+
+
+@pytest.mark.parametrize(("call", "ours"), OTHER_NAMES)
 def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
+    """The function that the answer names exists."""
     monkeypatch.chdir(photos.parent)
     with pytest.raises(UsageError, match=ours) as error:
         call(recordgen.source(photos))

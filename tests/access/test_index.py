@@ -41,8 +41,7 @@ def a_table(source, out):
 
 
 def resumed(source, out):
-    death = DEATHS["after five shards"]
-    convert_and_die(death, source, out, **OPTIONS)
+    convert_and_die(DEATHS["after five shards"], source, out, **OPTIONS)
     assert recordgen.convert(source, out, resume=True, **OPTIONS).kept_shards
 
 
@@ -85,13 +84,13 @@ def written_twice(source, out):
     recordgen.write(examples(7), out, split="test", compression="gzip", overwrite=True)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
-        *(in_parts, written, written_twice),
-    ],
-)
+WRITERS = [
+    *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
+    *(in_parts, written, written_twice),
+]
+
+
+@pytest.mark.parametrize("make", WRITERS)
 def test_lengths_of_all_records(make, tmp_path):
     """The file has the length of each record, in the order of dataset.json, which names it."""
     source, out = tmp_path / "texts.csv", tmp_path / "out"
@@ -123,6 +122,7 @@ def test_the_same_bytes_with_every_numpy():
 
 
 def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
+    """Threads read few shards ahead of what they write."""
     source = tmp_path / "texts.csv"
     source.write_text(TEXTS)
     monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)

@@ -80,6 +80,7 @@ def test_batches_are_those_of_load(converted, name, size):
 
 
 def test_every_task_is_compared():
+    """A new task needs its case."""
     assert OWN.keys() <= TASKS.keys()
 
 
@@ -154,6 +155,7 @@ def test_declared_columns(tmp_path, change):
 
 
 def test_masks_are_not_decoded(tmp_path):
+    """Pixels of images are refused where one is a mask; its bytes stay readable."""
     frame = rows(tmp_path).rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
@@ -187,6 +189,7 @@ def compare_exactly(found, expected):
 
 
 def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
+    """The usual feature names are read as pairs."""
     data = [{"text": "Gut.", "class/label": 1}, {"text": "Schlecht.", "class/label": 0}]
     recordgen.write(data, tmp_path / "out")
     pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification")
@@ -194,6 +197,7 @@ def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
 
 
 def test_another_task_than_the_dataset_has_is_an_error(converted):
+    """The error names the dataset's task and what can be read."""
     source = recordgen.source(converted("text_sentiment"))
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)
     with pytest.raises(UsageError, match="'text_sentiment'"):
@@ -213,6 +217,7 @@ def test_pairs_are_a_sequence(converted):
 
 
 def test_tokens_without_tags(tmp_path):
+    """Lists of different lengths are an error that names the record."""
     recordgen.write([{"tokens": ["a", "b"], "tags/label": [0]}], tmp_path / "out")
     with pytest.raises(RecordError, match="record 0: tags/label"):
         recordgen.source(tmp_path / "out").pairs(task="text_entities")[0]
@@ -231,6 +236,7 @@ def test_a_type_checker_knows_items(tmp_path):
 
 
 def test_pairs_need_neither_tensorflow_nor_arrow(converted):
+    """Pairs of every task are read without them."""
     outputs = [str(converted(name)) for name in TASKS]
     code = (
         "import sys; from recordgen import source\n"

@@ -62,6 +62,7 @@ def test_examples_of_our_writer(values):
 @settings(max_examples=50)
 @given(EXAMPLES, st.data())
 def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
+    """Our parser accepts and refuses what TensorFlow's does."""
     record = bytearray(b"".join(serialize_example(values)))
     at = data.draw(st.integers(0, len(record)))
     record[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
@@ -70,6 +71,7 @@ def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
 
 @given(st.binary(max_size=60))
 def test_any_bytes(data):
+    """Our parser agrees with TensorFlow's on any bytes."""
     assert parsed(data) == expected(data)
 
 
@@ -81,28 +83,30 @@ def feature(name, value):
     return field(0x0A, field(0x0A, name) + field(0x12, value))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        field(0x0A, feature(b"a", field(0x1A, b"\x08\x05\x08\x06"))),  # numbers that are not packed
-        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x05") + field(0x0A, b"\x06")))),
-        field(0x0A, feature(b"a", b"")),
-        field(0x0A, field(0x0A, field(0x0A, b"a"))),  # a name without a value
-        field(0x0A, feature(b"a", field(0x0A, b"")) + feature(b"a", field(0x1A, b"\x0a\x01\x07"))),
-        field(0x0A, feature(b"a", field(0x0A, b""))) + field(0x0A, feature(b"b", b"")),
-        field(0x0A, feature(b"\xff", b"")),  # no text
-        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x80" * 10 + b"\x01")))),
-        field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\xff" * 9 + b"\x7f")))),
-        field(0x0A, field(0x0A, field(0x12, field(0x0A, b"")) + field(0x0A, b"a"))),  # value first
-        field(0x12, b"unknown"),
-    ],
-)
+OTHER_LAYOUTS = [
+    b"",
+    field(0x0A, feature(b"a", field(0x1A, b"\x08\x05\x08\x06"))),  # numbers that are not packed
+    field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x05") + field(0x0A, b"\x06")))),
+    field(0x0A, feature(b"a", b"")),
+    field(0x0A, field(0x0A, field(0x0A, b"a"))),  # a name without a value
+    field(0x0A, feature(b"a", field(0x0A, b"")) + feature(b"a", field(0x1A, b"\x0a\x01\x07"))),
+    field(0x0A, feature(b"a", field(0x0A, b""))) + field(0x0A, feature(b"b", b"")),
+    field(0x0A, feature(b"\xff", b"")),  # no text
+    field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x80" * 10 + b"\x01")))),
+    field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\xff" * 9 + b"\x7f")))),
+    field(0x0A, field(0x0A, field(0x12, field(0x0A, b"")) + field(0x0A, b"a"))),  # value first
+    field(0x12, b"unknown"),
+]
+
+
+@pytest.mark.parametrize("data", OTHER_LAYOUTS)
 def test_layouts_of_other_writers(data):
+    """Records that other writers lay out differently are read alike."""
     assert parsed(data) == expected(data)
 
 
 def test_only_wanted_features():
+    """Others are not parsed."""
     record = b"".join(serialize_example({"a": b"x", "b": 300, "c": [1.5, 2.0]}))
     found = parse(record, {"b", "d"})
     assert list(found) == ["b"]
@@ -110,6 +114,7 @@ def test_only_wanted_features():
 
 
 def test_bytes_are_not_copied():
+    """A feature is a view of the record."""
     data = b"".join(serialize_example({"a": b"value"}))
     [view] = parse(data)["a"]
     assert (view.obj is data, view) == (True, b"value")

@@ -61,6 +61,7 @@ def test_batches_are_requested_together(bucket, proxy, out):
 
 
 def test_neighbours_are_one_request(bucket, proxy, out):
+    """Records that lie together are fetched together."""
     source = recordgen.source(bucket)
     proxy.reset()
     assert numbers(source[10:190]) == numbers(recordgen.source(out)[10:190])
@@ -68,6 +69,7 @@ def test_neighbours_are_one_request(bucket, proxy, out):
 
 
 def test_transient_failures_are_retried(bucket, proxy, out):
+    """Records are those of a local copy."""
     source = recordgen.source(bucket)
     proxy.spoil_first(1, 503, "reset", "cut", method="GET")
     assert numbers(source[::11]) == numbers(recordgen.source(out)[::11])
@@ -75,6 +77,7 @@ def test_transient_failures_are_retried(bucket, proxy, out):
 
 
 def test_threads_share_a_remote_source(bucket, out):
+    """Batches are those of a local source."""
     source = recordgen.source(bucket)
     found = [n for batch in source.batches(16, seed=1, threads=4) for n in batch["number"]]
     local = recordgen.source(out).batches(16, seed=1)
@@ -82,6 +85,7 @@ def test_threads_share_a_remote_source(bucket, out):
 
 
 def test_files_of_a_web_server_are_copied_once(out, tmp_path, monkeypatch):
+    """A second reading asks for nothing but dataset.json."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = []
 

@@ -151,6 +151,7 @@ def test_processes_read_each_example_once(out, method):
 
 
 def test_pickles_are_small(out):
+    """They hold the path and the options, and read the same records."""
     source = recordgen.source(out)
     data = pickle.dumps(source)
     assert len(data) < 250 + len(str(out))
@@ -160,6 +161,7 @@ def test_pickles_are_small(out):
 
 
 def test_a_worker_with_another_working_directory_finds_the_same_files(out, monkeypatch):
+    """A relative path is resolved when the source is opened."""
     monkeypatch.chdir(out.parent)
     source = recordgen.source("out")
     monkeypatch.chdir("/")
@@ -176,6 +178,7 @@ def test_the_text_of_a_source(out, tmp_path):
 
 
 def test_spans_are_read_one_after_the_other(out, tmp_path):
+    """Folders and patterns give the records in the order that they are given in."""
     rows = [{"number": 7, "values": np.ones(n, np.float32)} for n in range(5)]
     recordgen.write(rows, tmp_path / "more", compression="gzip")
     source = recordgen.source([out, tmp_path / "more"])
@@ -279,6 +282,7 @@ def spoil(index):
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
 def test_a_stale_index_names_the_command_that_writes_it(out, damage):
+    """An index that does not fit is not used."""
     damage(out / "records.npy")
     with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
         recordgen.source(out)
@@ -320,6 +324,7 @@ def test_threads_read_more_shards_than_open_files(tmp_path):
 
 @pytest.mark.parametrize("part", ["content", "length"])
 def test_a_damaged_record_is_named_and_the_others_are_read(out, part):
+    """Damage of content or length costs one record."""
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
     *_, last = RECORDS.read(str(shard))
@@ -339,6 +344,7 @@ def stored_around(output):
 
 
 def test_a_truncated_shard_is_named(out):
+    """It is found before a record is read."""
     shard = sorted(out.glob("Split-train/*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(RecordError, match=str(shard)):
@@ -346,6 +352,7 @@ def test_a_truncated_shard_is_named(out):
 
 
 def test_a_record_that_is_no_example(tmp_path):
+    """The error names file and record."""
     with open(tmp_path / "a.tfrecord", "wb") as file:
         file.writelines(RECORDS.frame([b"no example"]))
     with pytest.raises(RecordError, match=r"a\.tfrecord: record 0:"):
@@ -361,6 +368,7 @@ def packed(tmp_path):
 
 
 def test_gzip_shards_are_inflated_once(packed, cache):
+    """The first reading inflates packed shards; later sources read the copies."""
     source = recordgen.source(packed)
     assert not (cache / "copies").exists()  # nothing is inflated before it is needed
     assert numbers(source) == stored(packed)
@@ -405,6 +413,7 @@ def epoch(source, **options):
 
 
 def test_batches_are_shuffled_by_the_seed(out):
+    """The order does not depend on the number of threads."""
     source = recordgen.source(out)
     first = epoch(source, seed=1)
     assert sorted(first) == list(range(100))
@@ -433,6 +442,7 @@ def test_workers_share_a_pass(out):
 
 
 def test_wrong_arguments(out):
+    """Batches refuse impossible shards, starts, sizes and seeds."""
     source = recordgen.source(out)
     for options in (
         *({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}),

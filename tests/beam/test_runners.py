@@ -266,16 +266,15 @@ def undisturbed(slow_source, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, cluster):
+def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, out, cluster):
     """Its work is done again, with the same bytes."""
-    output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
-    killing = kill_once_writing(output, lambda: victim)
-    recordgen.convert(slow_source, output, shard_mb=1, beam_args=on_dask(cluster, parts=8))
+    killing = kill_once_writing(out, lambda: victim)
+    recordgen.convert(slow_source, out, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny started another one
-    assert tree_bytes(output) == undisturbed  # no .tmp, no staging folder
+    assert tree_bytes(out) == undisturbed  # no .tmp, no staging folder
 
 
 # --- missing and wrong flags -------------------------------------------------------------------
@@ -416,16 +415,17 @@ def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, m
         recordgen.convert(source, tmp_path / "again", **_OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("error", "raised", "fact"),
-    [
-        (UsageError("so not"), UsageError, "so not"),
-        (MemoryError(), RunnerError, OUT_OF_MEMORY),
-        (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
-        (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
-        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
-    ],
-)
+# error, raised, fact
+RAISED = [
+    (UsageError("so not"), UsageError, "so not"),
+    (MemoryError(), RunnerError, OUT_OF_MEMORY),
+    (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
+    (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
+    (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
+]
+
+
+@pytest.mark.parametrize(("error", "raised", "fact"), RAISED)
 def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, fact):
     """Faults of the machine become errors that name them."""
 

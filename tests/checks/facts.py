@@ -43,8 +43,7 @@ def facts_of(rows):
     """Return facts about examples, given split, content and annotation of each."""
     parts = []
     for line, (split, content, annotation) in enumerate(rows, start=1):
-        said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
-        columns = pa.table(said)
+        columns = pa.table({"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]})
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
         facts = FactsBuilder.of(np.array([content], np.uint64), [])
         noted = with_facts(columns, facts, [[annotation]], (), 0)

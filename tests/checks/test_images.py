@@ -85,6 +85,7 @@ def test_what_is_not_decoded_is_not_looked_at(source, options):
 
 
 def test_a_threshold_changes_the_findings(source):
+    """Thresholds of lint given by the user decide which images are found."""
     codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=3,odd_ratio"))
     assert codes == {"long.png": {"ODD_RATIO"}}
 

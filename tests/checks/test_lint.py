@@ -19,7 +19,7 @@ from recordgen.errors import LintError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions, make_options
 from recordgen.registry import CHECKS, OWN_CHECKS
 from tests.checks.facts import examined_of, facts_of, findings, label_findings
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import encoded, error_of, noise, tree_bytes
 
 ROWS = """TRAIN,a.png,cat
 TEST,copy_of_a.png,cat
@@ -93,11 +93,10 @@ def test_what_is_found(source, output):
     assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
 
 
-def test_command(source, capsys):
+def test_command(source, stdout_of, json_of, capsys):
     """``check`` prints each finding, and fails on errors unless they are ignored."""
     command = ["check", source, "--max-reject-fraction=0.2"]
-    assert main(command) == 1
-    said = capsys.readouterr().out.splitlines()
+    said = stdout_of(*command, code=1).splitlines()
     assert [line for line in said if ": LEAK " in line] == [
         f"error {source}:2: LEAK the same image as {source}:1 (a.png, split train)"
     ]
@@ -107,12 +106,10 @@ def test_command(source, capsys):
     ]
     remedies = [line.split()[1] for line in said if line.startswith("Remedy")]
     assert remedies == ["LEAK:", "CONFLICT:"]
-    assert main([*command, "--lint=-leak,-CONFLICT"]) == 0
-    assert "LEAK" not in capsys.readouterr().out
+    assert "LEAK" not in stdout_of(*command, "--lint=-leak,-CONFLICT")
     assert main([*command, "--lint=-error", "--fail-on=duplicate"]) == 1
     capsys.readouterr()
-    assert main([*command, "--lint=LEAK", "--json"]) == 1
-    result = json.loads(capsys.readouterr().out)
+    result = json_of(*command, "--lint=LEAK", code=1)
     assert result["lint"] == {"LEAK": 1}
     assert [item["line"] for item in result["lint_findings"]] == [2]
 
@@ -225,22 +222,21 @@ def test_the_page_describes_each_check():
         assert ("**Warning.** *On request.*" not in section) == check.is_default, code
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"lint": "LEEK"}, "'LEAK'"),
-        ({"lint": ["-x"]}, "lint: no check is named 'x'"),
-        ({"fail_on": "errors"}, "'ERROR'"),
-        ({"lint": "LEAK=3"}, "'LEAK=3' must be CODE=NUMBER"),
-        ({"lint": "FEW_EXAMPLES=none"}, "(got 'none')"),
-        ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK"),
-    ],
-)
+# options, words
+UNKNOWN = [
+    ({"lint": "LEEK"}, "'LEAK'"),
+    ({"lint": ["-x"]}, "lint: no check is named 'x'"),
+    ({"fail_on": "errors"}, "'ERROR'"),
+    ({"lint": "LEAK=3"}, "'LEAK=3' must be CODE=NUMBER"),
+    ({"lint": "FEW_EXAMPLES=none"}, "(got 'none')"),
+    ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), UNKNOWN)
 def test_an_unknown_code_or_threshold_is_an_error(options, words):
     """An unknown code is an error, and so is a threshold that is not a number."""
-    with pytest.raises(UsageError) as caught:
-        make_options(options)
-    assert words in str(caught.value)
+    assert words in str(error_of(UsageError, make_options, options))
 
 
 DEFAULT = {code for code in OWN_CHECKS if CHECKS[code].is_default}
@@ -266,6 +262,7 @@ def test_which_checks_run(lint, fail_on, codes):
 
 
 def test_a_level_fails_on_all_its_codes():
+    """A level in fail_on stands for each of its codes."""
     assert "TINY_BOX" in ConvertOptions(fail_on=("warning",)).selection.fatal
 
 
@@ -289,7 +286,6 @@ LABELS = [
     ({"train": {"a": 30}, "test": {"a": 10}}, ["NO_EVAL"]),
     # Data for prediction or evaluation only.
     ({"test": {"a": 10}}, []),
-    ({"eval": {"a": 10}}, []),
 ]
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import recordgen
 from recordgen.checks.check import EACH, KEYED, MOST_TOGETHER, Check, check_declaration
-from recordgen.cli import main
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.errors import LintError, UsageError
 from recordgen.options import ConvertOptions
@@ -40,16 +39,14 @@ def scans(tmp_path):
     return tmp_path / "scans.csv"
 
 
-def test_an_installed_check(shared_patients, scans, tmp_path, capsys, monkeypatch):
+def test_an_installed_check(shared_patients, scans, out, stdout_of, capsys, monkeypatch):
     """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings.
 
     It examines a patient as a whole, whatever the limit of Recordgen's own groups.
     """
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 1)
     assert list(CHECKS) == [*OWN_CHECKS, CODE]
-    out = tmp_path / "out"
-    result = recordgen.convert(scans, out)
-    assert result.dataset.lint[CODE] == 2
+    assert recordgen.convert(scans, out).dataset.lint[CODE] == 2
     lines = [json.loads(line) for line in (out / "lint.jsonl").read_text().splitlines()]
     found = [line for line in lines if line["code"] == CODE]
     lines = [(item["line"], item["level"], item["other_line"]) for item in found]
@@ -59,10 +56,8 @@ def test_an_installed_check(shared_patients, scans, tmp_path, capsys, monkeypatc
     assert len(re.findall("the patient of", section)) == 2
     assert CHECKS[CODE].remedies[0] in section
     capsys.readouterr()
-    assert main(["check", str(scans)]) == 1  # an error
-    assert f"{CODE} 2" in capsys.readouterr().out
-    assert main(["inspect", str(out), "--code", CODE.lower()]) == 0
-    assert "p1/0.png" in capsys.readouterr().out
+    assert f"{CODE} 2" in stdout_of("check", scans, code=1)
+    assert "p1/0.png" in stdout_of("inspect", out, "--code", CODE.lower())
 
 
 def test_options_of_an_installed_check(shared_patients, scans, tmp_path):
@@ -95,19 +90,19 @@ def test_only_tasks_with_its_facts(shared_patients, tmp_path):
     assert result.dataset.lint == {}
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        # the object of an entry point, what the message names
-        (3, r"\.Check "),
-        (Path, r"\.Check "),
-        (Check, "None"),
-        (type("Other", (Check,), {"code": "OTHER"}), "'MINE'"),
-        (type("Mine", (Check,), {"code": "MINE"}), "scope"),
-        (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope"),
-        (type("Mine", (Check,), {"code": "MINE", "scope": EACH, "level": "a"}), "level"),
-    ],
-)
+# the object of an entry point, what the message names
+NO_CHECKS = [
+    (3, r"\.Check "),
+    (Path, r"\.Check "),
+    (Check, "None"),
+    (type("Other", (Check,), {"code": "OTHER"}), "'MINE'"),
+    (type("Mine", (Check,), {"code": "MINE"}), "scope"),
+    (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope"),
+    (type("Mine", (Check,), {"code": "MINE", "scope": EACH, "level": "a"}), "level"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), NO_CHECKS)
 def test_what_is_no_check(found, words):
     """An entry point that points to something else is an error that says what is wrong."""
     with pytest.raises(TypeError, match=words):

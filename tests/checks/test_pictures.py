@@ -60,19 +60,20 @@ def original():
     return facts_of(SCENE)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(lambda image: image, id="re-encode"),
-        pytest.param(lambda image: image.resize((400, 300)), id="resize"),
-        pytest.param(lambda image: image.resize((251, 187)), id="halve"),
-        pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(0.7), id="darken"),
-        pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(1.1), id="brighten"),
-        pytest.param(lambda image: ImageOps.grayscale(image).convert("RGB"), id="gray"),
-        pytest.param(lambda image: image.filter(ImageFilter.GaussianBlur(2)), id="blur"),
-    ],
-)
+COPIES = [
+    pytest.param(lambda image: image, id="re-encode"),
+    pytest.param(lambda image: image.resize((400, 300)), id="resize"),
+    pytest.param(lambda image: image.resize((251, 187)), id="halve"),
+    pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(0.7), id="darken"),
+    pytest.param(lambda image: ImageEnhance.Brightness(image).enhance(1.1), id="brighten"),
+    pytest.param(lambda image: ImageOps.grayscale(image).convert("RGB"), id="gray"),
+    pytest.param(lambda image: image.filter(ImageFilter.GaussianBlur(2)), id="blur"),
+]
+
+
+@pytest.mark.parametrize("change", COPIES)
 def test_copies_have_close_hashes(original, change):
+    """A changed copy keeps a close hash and an alike signature."""
     copy = facts_of(change(SCENE), quality=60)
     assert count_bits(original.perceptual_hash ^ copy.perceptual_hash)[0] <= 3
     assert are_alike(original.signature, copy.signature).tolist() == [True]
@@ -84,8 +85,7 @@ def test_other_pictures_have_other_hashes(original):
         ImageOps.mirror(SCENE), SCENE.rotate(180), scene().resize((375, 500)).crop((0, 0, 375, 300))
     )
     assert (count_bits(original.perceptual_hash ^ others.perceptual_hash) > 10).all()
-    same = np.repeat(original.signature, 3, axis=0)
-    assert not are_alike(same, others.signature).any()
+    assert not are_alike(np.repeat(original.signature, 3, axis=0), others.signature).any()
 
 
 def test_the_hash_of_given_pixels_is_the_same_everywhere():
@@ -96,10 +96,12 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere():
 
 
 def test_signatures_are_averages_of_4_by_4():
+    """Each value of a signature is the mean of a 4 by 4 block."""
     assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
 
 
 def test_many_at_once_are_measured_as_one_by_one():
+    """Facts do not depend on how many pictures are measured together."""
     thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
     for number, thumbnail in enumerate(thumbnails):
         for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
@@ -108,6 +110,7 @@ def test_many_at_once_are_measured_as_one_by_one():
 
 
 def test_no_picture_has_no_facts():
+    """Without a picture, every measure is missing."""
     assert {len(each) for each in measured(look_at([]))} == {0}
 
 
@@ -147,8 +150,7 @@ def test_crowds_are_told(original):
     """Their pairs may be missed; 300 pictures with one hash and their mirror images are one."""
     told = []
     facts = PictureFacts(*(np.repeat(each, 300, axis=0) for each in original))
-    random = np.random.default_rng(0)
-    pictures = random.integers(0, 256, (300, 8, 8)).astype(np.uint8)
+    pictures = np.random.default_rng(0).integers(0, 256, (300, 8, 8)).astype(np.uint8)
     find_alike(facts._replace(signature=pictures), on_crowd=told.append)
     assert told == [600]
     find_alike(facts_of(SCENE), on_crowd=told.append)
@@ -156,6 +158,7 @@ def test_crowds_are_told(original):
 
 
 def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
+    """A mirrored hash is computed from the hash alone."""
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
     expected = perceptual_hashes(pixels[:, :, ::-1])
     assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
@@ -187,11 +190,13 @@ def test_one_colour_is_all_that_is_said(level):
     [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
 )
 def test_thresholds_are_not_beyond_themselves(code, at, beyond):
+    """A picture exactly at a threshold isn't found, one just beyond it is."""
     facts = of_levels(RAMP + 4, sharpness=0.5)
     assert found(facts, **{code: at}) == {}
     assert list(found(facts, **{code: beyond})) == [code]
 
 
 def test_a_blurred_photo_is_found():
+    """A blurred copy of a sharp photo is found, the photo isn't."""
     assert found(facts_of(SCENE)) == {}
     assert list(found(facts_of(SCENE.filter(ImageFilter.GaussianBlur(16))))) == ["BLURRED"]

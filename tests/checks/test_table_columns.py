@@ -107,6 +107,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path):
 
 
 def test_few_rows_say_nothing(tmp_path):
+    """Below ten rows, a constant column is no finding."""
     source = tmp_path / "rows.csv"
     source.write_text("a,b\n" + "1,x\n" * 9)
     assert findings(source, task="tabular") == []
@@ -123,6 +124,7 @@ def column(tmp_path, values):
 
 
 def test_markers_are_said_once_per_column(tmp_path):
+    """Words for missing numbers are one finding with their counts; among words they are words."""
     source = column(tmp_path, [1, 2, "NA", 3, "?", "na", 4, "NA", 5, 6, 7, 8])
     [found] = findings(source, task="tabular")
     assert (found.code, found.line) == ("ODD_COLUMN", 0)
@@ -138,7 +140,6 @@ def test_markers_are_said_once_per_column(tmp_path):
 # values in turn; whether the column is probably meant to hold numbers
 WRITTEN = [
     (["0,5", "1", "2"], True),
-    (["1,5", "2,25"], True),
     (["1,234", "12", "NA"], True),
     (["1 234", "12.5"], True),
     (["5%", "12.5 %", "7"], True),
@@ -216,6 +217,7 @@ def spread(draw):
 
 
 def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path):
+    """Only a value that is far for its column's spread is a finding, at a threshold of its own."""
     source = tmp_path / "rows.csv"
     columns = spread(random.Random(1))
     source.write_text(text_of(columns))
@@ -232,7 +234,6 @@ GIVE_AWAYS = [
     (lambda draw: (number := draw.random(), "a" if number > 0.5 else "b"), True),
     (lambda draw: ((c := draw.choice("ab")) and (None if c == "a" else draw.random()), c), True),
     (lambda draw: (draw.random(), draw.choice("ab")), False),
-    (lambda draw: (draw.choice("xyz"), draw.choice("ab")), False),
     # A unique name determines everything, and predicts nothing.
     (lambda draw: (f"{draw.random()}", draw.choice("ab")), False),
     # Nearly all rows have one class, so any column is right for nearly all.
@@ -252,14 +253,14 @@ def test_scores_of_columns(draw, is_found):
     values, target = (
         pa.array(each) for each in zip(*(draw(drawing) for _ in range(2000)), strict=True)
     )
-    has_labels = pa.types.is_string(target.type)
-    score = scoring(target, has_labels=has_labels)
+    score = scoring(target, has_labels=pa.types.is_string(target.type))
     assert score is not None
     found = score(values, codes_of(values))
     assert (found >= 0.99) if is_found else (found < 0.95)
 
 
 def test_targets_that_hardly_differ_are_not_judged():
+    """A column is scored only if ten rows have another target than most."""
     assert scoring(pa.array(["a"] * 100 + ["b"] * 9), has_labels=True) is None
     assert scoring(pa.array(["a"] * 100 + ["b"] * 10), has_labels=True) is not None
 
@@ -293,6 +294,7 @@ VALUE = st.sampled_from([None, "", "a", "b", "ab", "ba", "a\0", "aa", "ä"])
 @settings(max_examples=50)
 @given(st.lists(st.tuples(VALUE, VALUE, st.sampled_from([None, 0, 1, -1])), max_size=30))
 def test_equal_rows_and_no_others_have_equal_contents(rows):
+    """Contents are equal exactly where all values are, missing and empty ones included."""
     texts, others, numbers = zip(*rows, strict=True) if rows else ((), (), ())
     columns = {
         "text": ("bytes", pa.array(texts, pa.string())),

@@ -55,17 +55,18 @@ def shared(one, other):
     return len(first & second) / len(first | second)
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "words"),
-    [
-        ("Good, AND cheap!", "good and\tcheap", 3),
-        ("«naïve» — “Привет”", "naïve Привет", 2),
-        ("今天天气。", "今 天 天 气 。", 5),
-        ("x😀y", "x 😀 y", 3),
-        ("ti\u1ebfng", "ti \u1ebf ng", 3),
-        ("…?! ", "", 0),
-    ],
-)
+# text, other, words
+SPELLINGS = [
+    ("Good, AND cheap!", "good and\tcheap", 3),
+    ("«naïve» — “Привет”", "naïve Привет", 2),
+    ("今天天气。", "今 天 天 气 。", 5),
+    ("x😀y", "x 😀 y", 3),
+    ("ti\u1ebfng", "ti \u1ebf ng", 3),
+    ("…?! ", "", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "other", "words"), SPELLINGS)
 def test_capitals_blanks_and_punctuation_do_not_matter(text, other, words):
     """Capitals, blanks and punctuation do not matter; a Chinese character is a word."""
     one, two = (words_of([each.encode()]) for each in (text, other))
@@ -100,6 +101,7 @@ def test_texts_are_grouped_without_comparing_all():
 
 
 def test_a_text_without_words_is_alone():
+    """Texts too short for shingles are alike only with the same words in one order."""
     assert group_texts(signatures_of(["a b", "b a", "A b."]), 0.9).tolist() == [0, 1, 0]
 
 
@@ -145,13 +147,14 @@ def test_what_is_found(source, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("threshold", "codes"),
-    [
-        (("near_leak=0.99", "NEAR_DUPLICATE=0.9"), {"NEAR_DUPLICATE"}),
-        (("near_duplicate=0.99",), {"NEAR_LEAK"}),
-    ],
-)
+# threshold, codes
+THRESHOLDS = [
+    (("near_leak=0.99", "NEAR_DUPLICATE=0.9"), {"NEAR_DUPLICATE"}),
+    (("near_duplicate=0.99",), {"NEAR_LEAK"}),
+]
+
+
+@pytest.mark.parametrize(("threshold", "codes"), THRESHOLDS)
 def test_thresholds(source, threshold, codes):
     """Each code has its own threshold, also if one comparison finds both."""
     wanted = ("NEAR_LEAK", "NEAR_DUPLICATE")

@@ -41,6 +41,7 @@ def source(make_images, make_csv):
 
 
 def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
+    """Long texts and lists are cut, with the number of their values."""
     output = str(tmp_path / "out")
     write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
     assert recordgen("inspect", output).stdout.splitlines() == [
@@ -51,6 +52,7 @@ def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
 
 
 def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path, recordgen):
+    """The plan has the number of examples and shards that the conversion writes."""
     args = ("convert", source, str(tmp_path / "out"), "--shard-by=label")
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
@@ -96,6 +98,7 @@ def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, re
 
 
 def test_too_many_rejects_end_with_1_and_debug_has_a_traceback(make_csv, tmp_path, recordgen):
+    """The message names file, line, code and path; only --debug shows a traceback."""
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     output = str(tmp_path / "out")
     checked = recordgen("check", bad)
@@ -121,6 +124,7 @@ main(["convert", *sys.argv[1:], "-q"])
 
 
 def test_a_bug_shows_its_traceback_and_the_finished_shards(source, tmp_path):
+    """An unforeseen error keeps its traceback, and the message counts what a resumed run keeps."""
     done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
     assert "1 finished shard " in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
@@ -128,6 +132,7 @@ def test_a_bug_shows_its_traceback_and_the_finished_shards(source, tmp_path):
 
 @pytest.mark.parametrize("command", ["convert", "check"])
 def test_help_names_every_option_with_its_default(command, recordgen):
+    """Each flag has its help, its choices and its default, in the order of groups."""
     text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")

@@ -180,8 +180,7 @@ def test_pipelines_show_what_user_code_says():
         "absl.logging.info('chatter')\n"
         "exec(compile('absl.logging.warning(\"theirs\")', '/x/site-packages/tfx/a.py', 'exec'))\n"
     )
-    done = QUIET.run("-c", code)
-    assert done.stderr == "WARNING mine\n"
+    assert QUIET.run("-c", code).stderr == "WARNING mine\n"
 
 
 DYING = """
@@ -208,14 +207,15 @@ die_in_thread()
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "first", "stdout", "raised"),
-    [
-        ("", "pass", "interrupted\n", 0),
-        ("", "die_in_thread()", "interrupted\n", 2),
-        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
-    ],
-)
+# before, first, stdout, raised
+INTERRUPTS = [
+    ("", "pass", "interrupted\n", 0),
+    ("", "die_in_thread()", "interrupted\n", 2),
+    ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
+]
+
+
+@pytest.mark.parametrize(("before", "first", "stdout", "raised"), INTERRUPTS)
 def test_what_dies_after_an_interrupt_says_nothing(before, first, stdout, raised):
     """Before it, and where Ctrl-C is ignored, threads and finalizers are heard."""
     done = QUIET.run("-c", DYING.format(before=before, first=first))

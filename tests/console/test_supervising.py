@@ -19,6 +19,7 @@ WAITS = f"{RUN}; supervised(lambda: (print(os.getpid(), flush=True), {{}}, os._e
     [("SIGSEGV", 1, "SIGSEGV"), ("SIGXCPU", 1, "SIGXCPU"), ("SIGKILL", 137, "memory")],
 )
 def test_a_command_that_dies_leaves_a_sentence(by, code, word):
+    """A command killed by a signal ends with one sentence and its code."""
     done = run_python("-c", DIES.format(int(signal.Signals[by])))
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
     assert word in done.stderr
@@ -26,6 +27,7 @@ def test_a_command_that_dies_leaves_a_sentence(by, code, word):
 
 
 def test_the_code_of_a_command_is_that_of_its_process():
+    """Exit codes pass through, even if SIGCHLD is ignored."""
     assert run_python("-c", WAITS.format("0")).returncode == 7
     ignored = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); {WAITS.format(0)}"
     assert run_python("-c", ignored).returncode == 7

@@ -53,9 +53,8 @@ def by_code(found):
     return texts
 
 
-def test_each_code_warns_at_the_line_of_the_user(source, tmp_path, caught):
+def test_each_code_warns_at_the_line_of_the_user(source, out, caught):
     """A code warns once, with the first place, a remedy and the file of all."""
-    out = tmp_path / "out"
     recordgen.convert(source, out, **SOME_REJECTS)
     line = inspect.stack()[0].lineno - 1
     assert {(item.filename, item.lineno) for item in caught} == {(__file__, line)}

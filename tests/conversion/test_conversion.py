@@ -14,9 +14,16 @@ import tensorflow as tf
 
 import recordgen
 import recordgen.pandas
-from recordgen import errors
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.core.dataset.manifest import read_dataset
+from recordgen.errors import (
+    NothingToConvertError,
+    OutputExistsError,
+    RunnerError,
+    SourceError,
+    TooManyRejectsError,
+    UsageError,
+)
 from recordgen.exports.export import CONVERTED
 from recordgen.exports.inspection import find_shards
 from recordgen.registry import EXPORTS
@@ -52,7 +59,7 @@ def named(path):
     return f"images/{path.name}"
 
 
-def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
+def test_records_hold_what_the_rows_say(make_images, make_csv, out):
     """Each row becomes one record of its split, with its own bytes, label and name."""
     images = make_images(9)
     rows = [
@@ -60,17 +67,16 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
         for number, path in enumerate(images)
     ]
     source = make_csv(f"{ml_use},{path},{label}" for ml_use, path, label in rows)
-    output = tmp_path / "out"
-    result = recordgen.convert(source, str(output))
+    result = recordgen.convert(source, str(out))
 
     assert result.dataset.labels == ("cat", "dog")
-    assert (output / "labels.txt").read_text() == "cat\ndog\n"
-    assert (output / "rejects.jsonl").read_text() == ""
+    assert (out / "labels.txt").read_text() == "cat\ndog\n"
+    assert (out / "rejects.jsonl").read_text() == ""
     for ml_use, split in (("TRAIN", "train"), ("VALIDATION", "eval"), ("TEST", "test")):
         expected = {
             named(path): (path.read_bytes(), label) for use, path, label in rows if use == ml_use
         }
-        records = read_split(output, split)
+        records = read_split(out, split)
         assert len(records) == len(expected) == result.dataset.splits[split].examples
         for record in records:
             data, label = expected[record["image/source_id"].decode()]
@@ -84,29 +90,27 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
                 "image/class/text": label.encode(),
                 "image/class/label": ("cat", "dog").index(label),
             }
-    assert read_dataset(str(output)) == result.dataset
+    assert read_dataset(str(out)) == result.dataset
     splits = {"Split-eval", "Split-test", "Split-train"}
     beside = {"dataset.json", "examples.parquet", "labels.txt", "lint.jsonl", "records.npy"}
     exported = {"rejects.jsonl", "croissant.json", "report.html", "schema.pbtxt"}
-    assert set(os.listdir(output)) == splits | beside | exported
+    assert set(os.listdir(out)) == splits | beside | exported
 
 
-def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
+def test_dataset_json_tells_the_truth(make_images, make_csv, out):
     """Shard sizes, digests and counts in dataset.json match the files."""
     source = make_csv(f"{path},{n % 3}" for n, path in enumerate(make_images(60)))
-    output = tmp_path / "out"
-    dataset = recordgen.convert(source, str(output), shard_mb=0.01).dataset
+    dataset = recordgen.convert(source, str(out), shard_mb=0.01).dataset
     assert len(dataset.splits["train"].shards) > 2
     assert (dataset.label_kind, dataset.labels) == ("integer", ("0", "1", "2"))
     lines = []
     for name, split in dataset.splits.items():
         for shard in split.shards:
-            data = (output / shard.file).read_bytes()
-            assert len(data) == shard.bytes
+            assert len((out / shard.file).read_bytes()) == shard.bytes
             lines.append(f"{shard.digest}  {shard.file}\n")
             records = [
                 tf.train.Example.FromString(item.numpy()).features.feature
-                for item in tf.data.TFRecordDataset(str(output / shard.file))
+                for item in tf.data.TFRecordDataset(str(out / shard.file))
             ]
             assert len(records) == shard.examples
             names = ("image/key/sha256", "image/class/text", "image/source_id")
@@ -115,7 +119,7 @@ def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
                 for record in records
             )
             assert hashlib.sha256(text.encode()).hexdigest() == shard.digest
-        found = Counter(r["image/class/text"].decode() for r in read_split(output, name))
+        found = Counter(r["image/class/text"].decode() for r in read_split(out, name))
         assert found == split.labels
         assert split.examples == sum(shard.examples for shard in split.shards)
     text = "".join(sorted(lines, key=lambda line: line.split()[1]))
@@ -179,21 +183,20 @@ def test_a_new_class_leaves_the_shards_of_the_others(make_images, make_csv, tmp_
         assert [item[:2] for item in after[label]] == [item[:2] for item in ours]
 
 
-def test_shard_of_a_label_whose_images_are_all_rejected(make_csv, tmp_path):
+def test_shard_of_a_label_whose_images_are_all_rejected(make_csv, tmp_path, out):
     """Its shard exists without records, and keeps its label."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     for name in ("bad.jpg", "worse.jpg"):
         (tmp_path / name).write_bytes(b"no image")
     source = make_csv(["TRAIN,good.jpg,dog", "TRAIN,bad.jpg,cat", "TEST,worse.jpg,cat"])
-    output = tmp_path / "out"
-    dataset = recordgen.convert(source, output, shard_by="label", max_reject_fraction=1).dataset
+    dataset = recordgen.convert(source, out, shard_by="label", max_reject_fraction=1).dataset
     assert list(dataset.splits) == ["train"]
     found = [(shard.label, shard.examples) for shard in dataset.splits["train"].shards]
     assert found == [("cat", 0), ("dog", 1)]
-    assert len(read_split(output, "train")) == 1
+    assert len(read_split(out, "train")) == 1
 
 
-def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path):
+def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path, out):
     """Each bad row is in rejects.jsonl with line and reason; the good ones are converted."""
     good = make_images(5)
     empty, text, cut = (tmp_path / name for name in ("empty.jpg", "text.jpg", "cut.jpg"))
@@ -220,54 +223,53 @@ def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path):
         (f"TRAIN,/{'x' * 300}.jpg,cat", "missing_file"),
     ]
     source = make_csv(line for line, _ in rows)
-    output = tmp_path / "out"
-    result = recordgen.convert(source, str(output), max_reject_fraction=1)
-    rejects = [json.loads(line) for line in (output / "rejects.jsonl").read_text().splitlines()]
+    result = recordgen.convert(source, str(out), max_reject_fraction=1)
+    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
     assert [(item["line"], item["code"]) for item in rejects] == [
         (number, code) for number, (_, code) in enumerate(rows, start=1) if code
     ]
     assert all(item["source"] == source and item["message"] for item in rejects)
     counts = result.dataset.rows
     assert (counts.read, counts.examples, counts.duplicates, counts.rejects) == (15, 1, 1, 13)
-    assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [named(good[0])]
+    assert [r["image/source_id"].decode() for r in read_split(out, "train")] == [named(good[0])]
 
 
-def test_a_missing_shard_is_noticed(slow_source, tmp_path):
+def test_a_missing_shard_is_noticed(slow_source, out):
     """If a result vanishes during the run, the counts fail before the commit."""
-    output = tmp_path / "out"
 
     class Vandal:
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            for path in output.rglob("results/*.result"):
+            for path in out.rglob("results/*.result"):
                 path.unlink()
 
-    with pytest.raises(errors.RunnerError, match=r" \d+ of \d+ shards"):
-        recordgen.convert(slow_source, output, shard_mb=1, check="none", progress=Vandal())
-    assert not (output / "dataset.json").exists()
+    with pytest.raises(RunnerError, match=r" \d+ of \d+ shards"):
+        recordgen.convert(slow_source, out, shard_mb=1, check="none", progress=Vandal())
+    assert not (out / "dataset.json").exists()
 
 
-def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
+def test_too_many_rejects_fail_the_run(make_images, make_csv, out):
     """With too many rejects, the run writes rejects.jsonl, and nothing looks finished."""
     source = make_csv([*(f"{path},cat" for path in make_images(9)), "missing.jpg,cat"])
-    output = tmp_path / "out"
-    with pytest.raises(errors.TooManyRejectsError, match=r"1 of 10 .*1\.00%.*missing_file 1"):
-        recordgen.convert(source, str(output))
-    assert os.listdir(output) == ["rejects.jsonl"]
-    assert recordgen.convert(source, str(output), max_reject_fraction=0.1).dataset.examples == 9
+    with pytest.raises(TooManyRejectsError, match=r"1 of 10 .*1\.00%.*missing_file 1"):
+        recordgen.convert(source, str(out))
+    assert os.listdir(out) == ["rejects.jsonl"]
+    assert recordgen.convert(source, str(out), max_reject_fraction=0.1).dataset.examples == 9
 
 
 def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
-    with pytest.raises(errors.NothingToConvertError, match=r"\b0 rows"):
+    """Nothing to convert is an error, and so is a file in place of the folder."""
+    with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
     assert os.listdir(tmp_path / "out") == []
-    with pytest.raises(errors.UsageError, match="a file"):
+    with pytest.raises(UsageError, match="a file"):
         recordgen.convert(make_csv([""]), make_csv([""]))
 
 
 def test_a_missing_import_file_is_named_and_nothing_is_written(tmp_path):
-    with pytest.raises(errors.SourceError, match=r"none\*\.csv: "):
+    """A pattern that matches no file is an error before the output exists."""
+    with pytest.raises(SourceError, match=r"none\*\.csv: "):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -280,35 +282,34 @@ def test_empty_paths_do_not_name_the_working_folder(make_images, make_csv, tmp_p
     (work / "1.jpg").write_bytes(b"")
     monkeypatch.chdir(work)
     for call, given in ((recordgen.convert, source), (recordgen.write, [{"x": 1}])):
-        with pytest.raises(errors.UsageError, match="output"):
+        with pytest.raises(UsageError, match="output"):
             call(given, "")
     for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
-        with pytest.raises(errors.UsageError, match="://"):
+        with pytest.raises(UsageError, match="://"):
             recordgen.convert(source, url)
     for empty in ("", [source, ""]):
-        with pytest.raises(errors.UsageError, match="source"):
+        with pytest.raises(UsageError, match="source"):
             recordgen.convert(empty, "out")
     assert os.listdir(work) == ["1.jpg"]
     recordgen.convert(source, "s3")  # a folder of this name
     assert sorted(os.listdir(work)) == ["1.jpg", "s3"]
 
 
-def test_output_is_not_overwritten_by_accident(make_images, make_csv, tmp_path):
+def test_output_is_not_overwritten_by_accident(make_images, make_csv, out):
     """An output with a dataset is refused without overwrite, and replaced as a whole with it."""
     images = make_images(12)
     source = make_csv(f"TRAIN,{path},cat" for path in images)
-    output = tmp_path / "out"
-    recordgen.convert(source, str(output), shard_mb=0.004)
-    (output / "notes.txt").write_text("mine")
-    before = tree_bytes(output)
-    with pytest.raises(errors.OutputExistsError, match=r"out: .*dataset\.json.* overwrite=True"):
-        recordgen.convert(source, str(output))
-    assert tree_bytes(output) == before
+    recordgen.convert(source, str(out), shard_mb=0.004)
+    (out / "notes.txt").write_text("mine")
+    before = tree_bytes(out)
+    with pytest.raises(OutputExistsError, match=r"out: .*dataset\.json.* overwrite=True"):
+        recordgen.convert(source, str(out))
+    assert tree_bytes(out) == before
     make_csv(f"TEST,{path},cat" for path in images)
-    recordgen.convert(source, str(output), overwrite=True)
-    assert sorted(os.listdir(output / "Split-test")) == ["data_tfrecord-00000-of-00001"]
-    assert not (output / "Split-train").exists()
-    assert (output / "notes.txt").read_text() == "mine"
+    recordgen.convert(source, str(out), overwrite=True)
+    assert sorted(os.listdir(out / "Split-test")) == ["data_tfrecord-00000-of-00001"]
+    assert not (out / "Split-train").exists()
+    assert (out / "notes.txt").read_text() == "mine"
 
 
 def test_missing_splits_are_drawn_or_dropped(make_images, make_csv, tmp_path):
@@ -325,20 +326,19 @@ def test_missing_splits_are_drawn_or_dropped(make_images, make_csv, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["overwrite", "append"])
-def test_a_failed_run_keeps_the_old_dataset(option, make_images, make_csv, tmp_path):
+def test_a_failed_run_keeps_the_old_dataset(option, make_images, make_csv, out):
     """The old dataset stays until the new one is complete; the new rejects are next to it."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(3))
-    output = tmp_path / "out"
-    recordgen.convert(source, output)
-    before = tree_bytes(output)
+    recordgen.convert(source, out)
+    before = tree_bytes(out)
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
-    with pytest.raises(errors.TooManyRejectsError, match=r"failed-rejects\.jsonl"):
-        recordgen.convert(bad, output, **{option: True})
-    after = tree_bytes(output)
+    with pytest.raises(TooManyRejectsError, match=r"failed-rejects\.jsonl"):
+        recordgen.convert(bad, out, **{option: True})
+    after = tree_bytes(out)
     assert json.loads(after.pop("failed-rejects.jsonl"))["code"] == "missing_file"
     assert after == before
-    recordgen.convert(source, output, overwrite=True)
-    assert tree_bytes(output) == before
+    recordgen.convert(source, out, overwrite=True)
+    assert tree_bytes(out) == before
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_files_of_the_user_are_not_taken(name, make_images, make_csv, tmp_path):
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     there = tmp_path / "out" / name
     there.mkdir(parents=True)
-    with pytest.raises(errors.OutputExistsError, match=f"out: .*{name}"):
+    with pytest.raises(OutputExistsError, match=f"out: .*{name}"):
         recordgen.convert(source, tmp_path / "out")
     assert there.exists()
 
@@ -384,9 +384,9 @@ def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):
         call = getattr(frame.tensorflow, name)
         result = call(output_dir=str(tmp_path / name), runner="directRUNNER")
         assert result.dataset.digest == expected.digest
-    with pytest.raises(errors.UsageError, match="needs project= and region="):
+    with pytest.raises(UsageError, match="needs project= and region="):
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
-    with pytest.raises(errors.UsageError, match="DataFrame"):
+    with pytest.raises(UsageError, match="DataFrame"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
     typed = pd.DataFrame(
         {
@@ -422,7 +422,7 @@ def test_check_and_plan_write_nothing(make_images, make_csv, tmp_path):
 def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
     """The error of a misspelt option suggests the right one; an unknown runner is an error, too."""
     source = make_csv(["a.jpg"])
-    with pytest.raises(errors.UsageError, match=r"'sed'.*'seed'"):
+    with pytest.raises(UsageError, match=r"'sed'.*'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
     for name, value in (
         ("columns", 1),
@@ -432,7 +432,7 @@ def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
         ("task", []),
         ("max_reject_fraction", "0.5"),
     ):
-        with pytest.raises(errors.UsageError, match=f"^{name} "):
+        with pytest.raises(UsageError, match=f"^{name} "):
             recordgen.check(source, **{name: value})
     images = make_csv([f"{path},cat" for path in make_images(2)])
     nothing = {
@@ -441,15 +441,14 @@ def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
         "vocabulary": None,
         "max_reject_fraction": Fraction(1),
     }
-    checked = recordgen.check([Path(images)], allow=tmp_path, **nothing)
-    assert checked.dataset.examples == 2
-    with pytest.raises(errors.UsageError, match=r"^source .*\[1\]"):
+    assert recordgen.check([Path(images)], allow=tmp_path, **nothing).dataset.examples == 2
+    with pytest.raises(UsageError, match=r"^source .*\[1\]"):
         recordgen.check([1])
-    with pytest.raises(errors.UsageError, match="NoSuchRunner"):
+    with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
-    with pytest.raises(errors.UsageError, match="--direct_num_worker=2"):
+    with pytest.raises(UsageError, match="--direct_num_worker=2"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--direct_num_worker=2"])
-    with pytest.raises(errors.UsageError, match="--runner"):
+    with pytest.raises(UsageError, match="--runner"):
         recordgen.check(source, beam_args=["--runner", "DataflowRunner"])
 
 

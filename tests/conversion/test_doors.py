@@ -10,6 +10,7 @@ from recordgen.cli import main
 from recordgen.conversion import api
 from recordgen.conversion.warned import as_flags, as_keywords
 from recordgen.errors import DataError, RecordgenError
+from tests.conftest import error_of
 
 # a message of the command, the same in Python
 SPELLED = [
@@ -38,6 +39,7 @@ SPELLED = [
 
 @pytest.mark.parametrize(("text", "expected"), SPELLED)
 def test_spelling(text, expected):
+    """The spelling for commands becomes that of Python, which stays as it is."""
     assert as_keywords(text) == expected
     assert as_keywords(expected) == expected
 
@@ -82,19 +84,17 @@ def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
         given = {"task": "tabular"}
         if call is recordgen.convert:
             given["output"] = tmp_path / "out"
-        with pytest.raises(RecordgenError) as caught:
-            call(source, **given)
-        assert "use columns='header=yes'" in str(caught.value)
-        assert "--" not in str(caught.value)
+        error = error_of(RecordgenError, call, source, **given)
+        assert "use columns='header=yes'" in str(error)
+        assert "--" not in str(error)
     frame = pd.DataFrame({"text": ["Good one.", "Bad one."], "label": ["1", "[2]"]})
-    with pytest.raises(RecordgenError) as caught:
-        recordgen.check(frame)
-    assert "--" not in str(caught.value)
+    assert "--" not in str(error_of(RecordgenError, recordgen.check, frame))
 
 
 def test_rejects_keep_their_place_in_the_error(tmp_path):
+    """A DataError begins with its message and carries its rejects."""
     (tmp_path / "a.csv").write_text("a,b\n1\n2\n3,4\n")
-    with pytest.raises(DataError) as caught:
-        recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")
-    assert len(caught.value.rejects) == 2
-    assert str(caught.value).startswith(caught.value.message)
+    paths = tmp_path / "a.csv", tmp_path / "out"
+    error = error_of(DataError, recordgen.convert, *paths, task="tabular")
+    assert len(error.rejects) == 2
+    assert str(error).startswith(error.message)

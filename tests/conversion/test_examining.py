@@ -3,7 +3,6 @@
 import json
 import pickle
 import tempfile
-import tracemalloc
 from functools import partialmethod
 from itertools import chain
 
@@ -27,6 +26,7 @@ from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult
 from recordgen.measures.pictures import Looks, measured
 from recordgen.options import make_options
+from tests.conftest import peak_of
 
 SPLITS = ("eval", "test", "train")
 PAYLOADS = 15
@@ -133,6 +133,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
+    """The distributed steps find what one pass over all facts finds."""
     options = make_options({"task": task, "lint": ("few_examples=1", "tiny=15")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
@@ -161,6 +162,7 @@ NUMBERS = st.integers(0, 2**31 - 1)
 
 @given(st.lists(st.tuples(NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS)))
 def test_findings_are_sorted_by_place_whatever_the_names(places):
+    """Sort keys of places keep their order and are plain hexadecimal digits."""
     keys = [sort_key(each) for each in sorted(places)]
     assert keys == sorted(keys)
     assert set("".join(keys)) <= set("0123456789abcdef ")
@@ -251,13 +253,14 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     assert len(remarks) == 1
 
 
-@pytest.mark.parametrize(
-    ("contents", "leak", "duplicate"),
-    [
-        (np.arange(3 * CROWD), "NEAR_LEAK", "NEAR_DUPLICATE"),
-        (np.zeros(3 * CROWD, int), "LEAK", "DUPLICATE"),
-    ],
-)
+# contents, leak, duplicate
+LARGE_GROUPS = [
+    (np.arange(3 * CROWD), "NEAR_LEAK", "NEAR_DUPLICATE"),
+    (np.zeros(3 * CROWD, int), "LEAK", "DUPLICATE"),
+]
+
+
+@pytest.mark.parametrize(("contents", "leak", "duplicate"), LARGE_GROUPS)
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
@@ -300,10 +303,7 @@ def test_groups_are_united_in_a_file(tmp_path, monkeypatch):
     found = {"batch": [batches - 1, 0], "row": [size - 1, 0], "group": [0, 0]}
     [(_, rows)] = step.left(0, [(("", 0), pa.table(found, pa.schema(dict.fromkeys(found, "i4"))))])
     sizes = [Size(batch, size) for batch in range(batches)]
-    tracemalloc.start()
-    united = dict(step.process(((UNITE + name, 0), [rows, *sizes])))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    united, peak = peak_of(lambda: dict(step.process(((UNITE + name, 0), [rows, *sizes]))))
     assert peak < 2 * batches * size
     alike = {batch: next(step.read([united[BATCH, batch].rows])) for batch in (0, batches - 1)}
     assert [each["row"].to_pylist() for each in alike.values()] == [[0], [size - 1]]

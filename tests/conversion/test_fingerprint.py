@@ -15,8 +15,7 @@ from tests.servers import listed_bucket, serving
 
 @pytest.fixture
 def data(tmp_path, write_import):
-    rows = [("TRAIN", f"i/{n}.png", "a") for n in range(5)]
-    write_import(tmp_path / "a.csv", rows)
+    write_import(tmp_path / "a.csv", [("TRAIN", f"i/{n}.png", "a") for n in range(5)])
     return tmp_path
 
 
@@ -32,6 +31,7 @@ def replace_later(path, data):
 
 
 def test_same_files_same_fingerprint(data):
+    """It has the number of images."""
     assert fingerprint(data) == fingerprint(data)
     assert fingerprint(data).startswith("images:5,sha256:")
 
@@ -52,6 +52,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_each_change_counts(change, data):
+    """Each change of the data changes the fingerprint; undoing a move restores it."""
     before = fingerprint(data)
     CHANGES[change](data)
     assert fingerprint(data) != before
@@ -61,6 +62,7 @@ def test_each_change_counts(change, data):
 
 
 def test_an_image_found_by_name_counts(data):
+    """The file behind a name without a suffix is in the fingerprint."""
     (data / "b.csv").write_text("image_id,label\n0,a\n1,a\n")
     options = ConvertOptions(image_root=str(data / "i"), confined=True)
 
@@ -76,17 +78,20 @@ def test_an_image_found_by_name_counts(data):
 
 
 def test_unnamed_files_do_not_count(data):
+    """Only files that rows name are in the fingerprint."""
     before = fingerprint(data)
     (data / "i/other.png").write_bytes(b"x")
     assert fingerprint(data) == before
 
 
 def test_a_missing_import_file_counts(data):
+    """It has a fingerprint of its own name."""
     assert fingerprint(data, "b.csv").startswith("images:0,")
     assert fingerprint(data, "b.csv") != fingerprint(data, "c.csv")
 
 
 def test_the_last_image_of_several_windows_counts(tmp_path):
+    """No image behind the first thousands is left out."""
     rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
     (tmp_path / "a.csv").write_text("".join(rows))
     before = fingerprint(tmp_path)
@@ -96,6 +101,7 @@ def test_the_last_image_of_several_windows_counts(tmp_path):
 
 
 def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
+    """Two thousand images are two pages of a listing."""
     names = [f"a/{n:05}.jpg" for n in range(2000)]
     source = tmp_path / "labels.csv"
     source.write_text("".join(f"TRAIN,gs://bucket/{name},x\n" for name in reversed(names)))
@@ -106,6 +112,7 @@ def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
 
 
 def test_each_reason_for_no_version_has_its_own_word(tmp_path):
+    """A missing, forbidden or unknown file cannot be taken for a version."""
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
@@ -124,6 +131,7 @@ def test_each_reason_for_no_version_has_its_own_word(tmp_path):
 
 
 def test_every_image_of_a_row_counts(data):
+    """Rows of several images change with each of them."""
     (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
     options = ConvertOptions(schema='{"a": "image", "b": "image"}')
     files = [ImportFile(str(data / "pairs.csv"))]

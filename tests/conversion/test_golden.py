@@ -21,4 +21,5 @@ def test_the_same_bytes_as_ever(case, tmp_path):
 
 
 def test_each_digest_has_a_case():
+    """No digest is kept of a case that is gone."""
     assert EXPECTED.keys() == cases().keys()

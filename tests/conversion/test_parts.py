@@ -98,30 +98,29 @@ def written(_written, tmp_path):
     return shutil.copytree(_written, tmp_path / "out")
 
 
-def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, monkeypatch):
+def test_a_scheduler_that_kills_and_repeats_workers(source, whole, out, monkeypatch):
     """One worker is killed amid its work, one runs twice at once, one is told its number."""
-    output = tmp_path / "out"
-    plan(source, output)
+    plan(source, out)
     died = Death("recordgen.core.runs.staging.Staging.write_result", 2, after=False)
-    call_and_die(died, "recordgen.parts.work", output, 1)
-    twice = [PROCESSES.Process(target=parts.work, args=(output, 0)) for _ in range(2)]
+    call_and_die(died, "recordgen.parts.work", out, 1)
+    twice = [PROCESSES.Process(target=parts.work, args=(out, 0)) for _ in range(2)]
     for process in twice:
         process.start()
     for process in twice:
         process.join(60)
     assert [process.exitcode for process in twice] == [0, 0]
-    parts.work(output, 1)
+    parts.work(out, 1)
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
-    parts.work(output)
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    parts.work(out)
+    parts.commit(out)
+    assert tree_bytes(out) == whole
 
 
-def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
+def test_the_command_does_what_the_functions_do(source, whole, tmp_path, json_of, capsys, caplog):
+    """Plan, work and commit print JSON, and refuse what is not there yet."""
     output = str(tmp_path / "out")
     options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
-    assert cli.main(["parts", "plan", source, output, *options]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = json_of("parts", "plan", source, output, *options)
     shards = sum(name.startswith("Split-") for name in whole)
     assert (shown["output"], shown["parts"], shown["shards"]) == (output, PARTS, shards)
     assert cli.main(["parts", "commit", output]) == 1
@@ -131,8 +130,7 @@ def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys,
         assert cli.main(["parts", "work", output, part, "--json"]) == 0
     assert capsys.readouterr().out.count('"was_done": false') == PARTS
     assert caplog.text.count(": shard ") == shards
-    assert cli.main(["parts", "commit", output, "--json", "-q"]) == 0
-    digest = json.loads(capsys.readouterr().out)["digest"]
+    digest = json_of("parts", "commit", output, "-q")["digest"]
     assert digest == json.loads(whole["dataset.json"])["digest"]
     assert tree_bytes(Path(output)) == whole
 
@@ -165,11 +163,11 @@ PLAN_DIES = {
 
 
 @pytest.mark.parametrize("death", PLAN_DIES.values(), ids=PLAN_DIES)
-def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
-    output = tmp_path / "out"
-    call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
-    plan(source, output, resume=True)
-    finish(output, whole)
+def test_a_plan_that_dies_is_made_again(death, source, whole, out):
+    """The plan that follows leads to the same bytes."""
+    call_and_die(death, "recordgen.parts.plan", source, str(out), PARTS, **SMALL)
+    plan(source, out, resume=True)
+    finish(out, whole)
 
 
 BEFORE = ("while planning", *WORK)  # a commit
@@ -182,6 +180,7 @@ COMMIT_DIES = {name: DEATHS[name] for name in DEATHS if name not in BEFORE} | {
 
 @pytest.mark.parametrize("name", COMMIT_DIES)
 def test_a_commit_that_dies_is_made_again(name, written, whole):
+    """The dataset is whole or absent, and the next commit ends with the same bytes."""
     call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
     is_complete = COMMIT_DIES[name].is_finished
     assert (written / "dataset.json").exists() == is_complete
@@ -191,14 +190,13 @@ def test_a_commit_that_dies_is_made_again(name, written, whole):
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
 
 
-def test_a_repeated_commit(written, source, whole, capsys):
+def test_a_repeated_commit(written, source, whole, stdout_of):
     """It changes nothing, and neither do late parts; another plan is work to do again."""
     first = parts.commit(written)
     before = tree_bytes(written)
     again = parts.commit(written)
     assert (again.dataset, again.unchanged) == (first.dataset, True)
-    assert cli.main(["parts", "commit", str(written)]) == 0
-    assert first.dataset.digest[:16] in capsys.readouterr().out
+    assert first.dataset.digest[:16] in stdout_of("parts", "commit", written)
     assert all(part.is_committed and part.was_done for part in work_on_all(written))
     assert cli.main(["parts", "work", str(written), "0"]) == 0
     assert tree_bytes(written) == before
@@ -209,6 +207,7 @@ def test_a_repeated_commit(written, source, whole, capsys):
 
 
 def test_a_repeated_part_changes_nothing(written):
+    """Not even a time of a file."""
     before = {path: path.stat().st_mtime_ns for path in written.rglob("*")}
     assert all(done.was_done for done in work_on_all(written))
     assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
@@ -229,20 +228,21 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
     assert tree_bytes(planned) == whole
 
 
-def test_a_part_without_shards_needs_no_worker(source, tmp_path):
-    output = tmp_path / "out"
-    planned = parts.plan(source, output, 5)
+def test_a_part_without_shards_needs_no_worker(source, tmp_path, out):
+    """It counts as done, and the commit does not wait for it."""
+    planned = parts.plan(source, out, 5)
     assert planned.shards < planned.parts == 5
-    assert parts.work(output, 4).was_done
+    assert parts.work(out, 4).was_done
     for part in range(planned.shards):
-        assert parts.work(output, part).shards == 1
-    parts.commit(output)
+        assert parts.work(out, part).shards == 1
+    parts.commit(out)
     recordgen.convert(source, tmp_path / "expected")
-    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+    assert tree_bytes(out) == tree_bytes(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])
 def test_a_part_that_is_not_there(part, planned, monkeypatch):
+    """A number below, above or without the plan is refused."""
     monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
     with pytest.raises(UsageError):
         parts.work(planned, part)
@@ -250,23 +250,27 @@ def test_a_part_that_is_not_there(part, planned, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, -1, "3"])
 def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
+    """The error quotes it."""
     with pytest.raises(UsageError, match=re.escape(repr(number))):
         parts.plan(source, tmp_path / "out", number)
 
 
 def test_without_a_plan_the_command_that_plans_is_named(tmp_path):
+    """Workers and commits need one."""
     for function in (parts.commit, lambda output: parts.work(output, 0)):
         with pytest.raises(RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")
 
 
 def test_a_dataframe_has_no_parts(tmp_path):
+    """Other processes do not have it."""
     frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
     with pytest.raises(UsageError, match="DataFrame"):
         parts.plan(frame, tmp_path / "out", 2)
 
 
 def test_an_unusable_source_has_no_plan(tmp_path):
+    """Only its rejects are left."""
     source = tmp_path / "labels.csv"
     source.write_text("TRAIN,nowhere.jpg,cat\n")
     with pytest.raises(TooManyRejectsError):
@@ -275,6 +279,7 @@ def test_an_unusable_source_has_no_plan(tmp_path):
 
 
 def test_another_version_is_refused(written):
+    """The error names the version that planned."""
     [path] = written.glob(f"{STAGING}/*/parts.json")
     values = json.loads(path.read_text())
     values["made_by"][0] = "0.0.1"
@@ -349,20 +354,19 @@ def test_files_of_a_run_that_were_changed_are_an_error(kind, request):
             parts.work(output, 0) if kind == "between" else parts.commit(output)
 
 
-def test_a_source_that_changes_needs_another_plan(tmp_path):
+def test_a_source_that_changes_needs_another_plan(tmp_path, out):
     """What stays the same is kept, and the result is what `convert` makes of the new source."""
     (tmp_path / "images").mkdir()
     images, source = write_source(tmp_path / "images", 24)
-    output = tmp_path / "out"
-    plan(source, output)
-    parts.work(output, 0)
+    plan(source, out)
+    parts.work(out, 0)
     with open(source, "a") as file:
         file.write(f"{images[0]},dog\n")
     with pytest.raises(SourceError, match=f"^{source}: .*resume=True"):
-        parts.work(output, 1)
-    plan(source, output, resume=True, max_reject_fraction=0.5)
+        parts.work(out, 1)
+    plan(source, out, resume=True, max_reject_fraction=0.5)
     recordgen.convert(source, tmp_path / "expected", max_reject_fraction=0.5, **SMALL)
-    assert finish(output, tree_bytes(tmp_path / "expected")).kept_shards is not None
+    assert finish(out, tree_bytes(tmp_path / "expected")).kept_shards is not None
 
 
 def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
@@ -375,14 +379,15 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
 
 
 def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
-    other = planned.rename(tmp_path / "elsewhere")
-    finish(other, whole)
+    """Paths of the output are relative to it."""
+    finish(planned.rename(tmp_path / "elsewhere"), whole)
 
 
 # --- other runs on the output --------------------------------------------------------------------
 
 
 def test_another_run_does_not_remove_a_plan(planned, source, whole):
+    """Conversions, plans and writes are refused."""
     for more in ({}, {"overwrite": True}):
         with pytest.raises(OutputBusyError, match=f"^{planned}: "):
             recordgen.convert(source, planned, **SMALL, **more)
@@ -394,21 +399,22 @@ def test_another_run_does_not_remove_a_plan(planned, source, whole):
 
 
 def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
+    """Finished shards of parts are kept."""
     shards = parts.work(planned, 0).shards
-    result = recordgen.convert(source, planned, resume=True, **SMALL)
-    assert result.kept_shards == shards
+    assert recordgen.convert(source, planned, resume=True, **SMALL).kept_shards == shards
     assert tree_bytes(planned) == whole
 
 
-def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
-    output = tmp_path / "out"
-    call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(output), **SMALL)
-    plan(source, output, resume=True)
-    assert finish(output, whole).kept_shards == 5
+def test_a_plan_takes_over_the_shards_of_a_run(source, whole, out):
+    """Finished shards of a killed run are kept."""
+    call_and_die(DEATHS["after five shards"], "recordgen.convert", source, str(out), **SMALL)
+    plan(source, out, resume=True)
+    assert finish(out, whole).kept_shards == 5
 
 
 @pytest.mark.parametrize("name", ["worker", "commit"])
 def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
+    """A living worker or commit is named by its number."""
     staging = find_planned(str(planned))
     path = worker_lease(staging, 1) if name == "worker" else staging.lease
     with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
@@ -420,6 +426,7 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
 
 
 def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
+    """It neither goes on nor removes the lease."""
     path, winner = str(tmp_path / "run.json"), replace(lease.this_process(), host="elsewhere")
     with lease.held(path):
         lease.write_holder(path, winner)
@@ -428,19 +435,19 @@ def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
     assert lease.read_holder(path) == winner
 
 
-def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
-    output = tmp_path / "out"
-    recordgen.convert(source, output, seed=4)
-    before = tree_bytes(output)
+def test_the_old_dataset_stays_until_the_commit(source, whole, out):
+    """Plan and workers change nothing that can be read."""
+    recordgen.convert(source, out, seed=4)
+    before = tree_bytes(out)
     with pytest.raises(OutputExistsError):
-        plan(source, output)
-    assert tree_bytes(output) == before
-    plan(source, output, overwrite=True)
-    work_on_all(output)
-    files = tree_bytes(output)
+        plan(source, out)
+    assert tree_bytes(out) == before
+    plan(source, out, overwrite=True)
+    work_on_all(out)
+    files = tree_bytes(out)
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == before
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    parts.commit(out)
+    assert tree_bytes(out) == whole
 
 
 @pytest.mark.parametrize("name", golden.SAMPLES)
@@ -459,6 +466,7 @@ def test_each_task_has_the_bytes_of_ever(name, tmp_path):
 
 @pytest.mark.parametrize("there", [True, False])
 def test_appending_in_parts(there, source, tmp_path):
+    """The bytes are those of a run that appends, with and without an old dataset."""
     first = tmp_path / "first.csv"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     outputs = [tmp_path / name for name in ("out", "expected")]
@@ -470,6 +478,7 @@ def test_appending_in_parts(there, source, tmp_path):
 
 
 def test_appending_to_a_dataset_that_changes(source, tmp_path):
+    """The commit is refused and says how to go on."""
     first, output = tmp_path / "first.csv", tmp_path / "out"
     first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
     recordgen.convert(str(first), output, **SMALL)
@@ -486,6 +495,7 @@ def test_appending_to_a_dataset_that_changes(source, tmp_path):
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_the_plan_keeps_each_option(name):
+    """Workers and commits get the options that were given."""
     needed = {"resize": {"image_size": "8x8"}, "task": {"schema": OTHER_VALUES["schema"]}}
     value = OTHER_VALUES[name]
     given = {name: tuple(value) if isinstance(value, list) else value, **needed.get(name, {})}
@@ -508,7 +518,7 @@ def test_a_commit_checks_a_large_dataset_in_batches(examples, batches, tmp_path)
     assert examination_of(source, conversion, options.selection, staging).batches == batches
 
 
-def test_beam_plans_the_same(source, whole, tmp_path):
-    output = tmp_path / "out"
-    plan(source, output, beam_args=["--direct_num_workers=2"])
-    finish(output, whole)
+def test_beam_plans_the_same(source, whole, out):
+    """The plan of a runner has the same shards."""
+    plan(source, out, beam_args=["--direct_num_workers=2"])
+    finish(out, whole)

@@ -78,19 +78,19 @@ def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     assert repr(decoded.options.threads) == "3"
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "expected"),
-    [
-        # input splits, output config, default splits of the import files
-        (dict(one="a.csv"), None, [None]),
-        (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
-        (dict(eval="a.csv"), output_config(), ["eval"]),
-        (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
-        (dict(Training="a.csv", val="b.csv"), None, ["train", "eval"]),
-        (dict(mine="a.csv", unassigned="b.csv"), None, ["mine", "unassigned"]),
-        (dict(train="*.csv"), None, [None, None]),
-    ],
-)
+# input splits, output config, default splits of the import files
+SPLITS = [
+    (dict(one="a.csv"), None, [None]),
+    (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
+    (dict(eval="a.csv"), output_config(), ["eval"]),
+    (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
+    (dict(Training="a.csv", val="b.csv"), None, ["train", "eval"]),
+    (dict(mine="a.csv", unassigned="b.csv"), None, ["mine", "unassigned"]),
+    (dict(train="*.csv"), None, [None, None]),
+]
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "expected"), SPLITS)
 def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
     """Several input splits, or an empty output, name the split of their rows."""
     (tmp_path / "a.csv").touch()
@@ -140,6 +140,7 @@ def test_a_missing_span_is_an_error_of_ours(tmp_path):
 
 
 TWO_SPLITS, BY_FEATURE = input_config(a="a", b="b"), output_config(train=1)
+EARLIER = tfx.dsl.Channel(type=standard_artifacts.Examples)
 BY_FEATURE.split_config.partition_feature_name = "image/source_id"
 
 # parameters, what the error names
@@ -152,6 +153,9 @@ WRONG = [
     (dict(input_config=TWO_SPLITS, output_config=output_config(train=1)), "input split"),
     (dict(input_config=example_gen_pb2.Input()), "names .*pattern"),
     (dict(output_config=BY_FEATURE), "partition_feature_name"),
+    (dict(image_sizes=3), r"'image_sizes'.*'image_size'"),
+    # An earlier span and a vocabulary would both number the labels.
+    (dict(previous=EARLIER, vocabulary="labels.txt"), "vocabulary"),
 ]
 
 
@@ -160,12 +164,6 @@ def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
     """No run has to start to find them."""
     with pytest.raises(UsageError, match=message):
         AutoMLExampleGen("data", **wrong)
-
-
-def test_an_unknown_parameter_is_refused():
-    """The error suggests a similar name."""
-    with pytest.raises(UsageError, match=r"'image_sizes'.*'image_size'"):
-        AutoMLExampleGen("data", image_sizes=3)
 
 
 def test_runtime_parameters_pass_the_checks_of_the_definition():
@@ -181,15 +179,16 @@ def test_runtime_parameters_pass_the_checks_of_the_definition():
     assert component.spec.exec_properties["shard_mb"].ptype is float
 
 
-@pytest.mark.parametrize(
-    ("flags", "runner"),
-    [
-        ([], LocalRunner),
-        (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], LocalRunner),
-        ([*LOCAL_BEAM_ARGS], LocalRunner),
-        (["--runner=PortableRunner", "--job_endpoint=embed"], BeamRunner),
-    ],
-)
+# flags, runner
+FLAGS = [
+    ([], LocalRunner),
+    (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], LocalRunner),
+    ([*LOCAL_BEAM_ARGS], LocalRunner),
+    (["--runner=PortableRunner", "--job_endpoint=embed"], BeamRunner),
+]
+
+
+@pytest.mark.parametrize(("flags", "runner"), FLAGS)
 def test_a_conversion_on_this_machine_needs_no_runner_of_beam(flags, runner, tmp_path):
     """Flags of a whole pipeline may be for its other components."""
     context = AutoMLExampleGenExecutor.Context(beam_pipeline_args=flags, tmp_dir=str(tmp_path))
@@ -204,10 +203,3 @@ def test_the_newest_span_gives_the_labels():
         artifact.span, artifact.version, artifact.id = span, version, number
         found.append(artifact)
     assert newest(found) is found[2]
-
-
-def test_labels_are_numbered_in_one_way(tmp_path):
-    """An earlier span and a vocabulary are refused together: both would number the labels."""
-    channel = tfx.dsl.Channel(type=standard_artifacts.Examples)
-    with pytest.raises(UsageError, match="vocabulary"):
-        AutoMLExampleGen(str(tmp_path), previous=channel, vocabulary="labels.txt")

@@ -116,9 +116,8 @@ def test_what_only_some_datasets_have(boxes):
         assert parts(replace(changed, task=task))[0]["task_categories"] == [category]
 
 
-def test_the_command_keeps_answers(tmp_path, capsys):
+def test_the_command_keeps_answers(tmp_path, out, capsys):
     """Another card is written elsewhere, or replaces the existing one with --overwrite."""
-    out = tmp_path / "out"
     write([{"x": 1}], out)
     assert main(["export", "card", str(out)]) == 0
     card = out / "README.md"

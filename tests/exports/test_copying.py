@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from itertools import count as counting
 
 import pytest
@@ -12,7 +13,7 @@ from recordgen.cli import main
 from recordgen.core.dataset.manifest import COPY_FILE as MARK
 from recordgen.exports import export as exporting
 from recordgen.registry import EXPORTS
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import encoded, noise, peak_of, tree_bytes
 from tests.exports.copies import boxes, converted, export, export_and_die, labelled
 
 # The library of ArrayRecord is not in the lock; tests/trainers has its tests.
@@ -229,14 +230,13 @@ def test_arrayrecord_names_its_package(classes, tmp_path, monkeypatch):
     assert not (tmp_path / "to").exists()
 
 
-def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, capsys, caplog):
+def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, stdout_of, json_of, caplog):
     """Lines of the log; a short copy has none, and neither has --json on stdout."""
-    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/a"]) == 0
-    assert capsys.readouterr().out == f"wrote {tmp_path}/a\n"
+    command, a, b = ("export", "automl", classes, "--to"), str(tmp_path / "a"), str(tmp_path / "b")
+    assert stdout_of(*command, a) == f"wrote {a}\n"
     assert not caplog.messages
     monkeypatch.setattr(time, "monotonic", counting(0, 3).__next__)  # three seconds for each look
-    assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/b", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"written": [f"{tmp_path}/b"]}
+    assert json_of(*command, b) == {"written": [b]}
     assert caplog.messages[0].startswith("1 of 14 examples")
     assert caplog.messages[-1].startswith("14 of 14 examples (100%)")
 
@@ -253,15 +253,10 @@ def test_options_of_other_exports(detection, caplog):
 
 def test_memory_does_not_grow(tmp_path):
     """A row group, the images in flight and one example are in memory, not a shard."""
-    import tracemalloc
-
     peaks = {}
     for count in (200, 800):
         folder = tmp_path / str(count)
         rows = ({"image/encoded": bytes(20_000), "n": number} for number in range(count))
         recordgen.write(rows, folder / "out", shards=1)
-        tracemalloc.start()
-        export("parquet", folder / "out", folder / "to")
-        peaks[count] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        _, peaks[count] = peak_of(partial(export, "parquet", folder / "out", folder / "to"))
     assert peaks[800] < peaks[200] * 1.5

@@ -166,15 +166,16 @@ def test_each_split_has_the_distance_of_its_label_shares(found):
     assert labels["eval"].distance == pytest.approx(0.5)  # the dog went to test
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "distance"),
-    [
-        ({"a": 1, "b": 1}, {"a": 7, "b": 7}, 0),
-        ({"a": 3}, {"b": 1}, 1),
-        ({"cat": 1, "dog": 1}, {"cat": 3, "dog": 1}, 0.25),
-        ({}, {"a": 1}, None),
-    ],
-)
+# old, new, distance
+DISTANCES = [
+    ({"a": 1, "b": 1}, {"a": 7, "b": 7}, 0),
+    ({"a": 3}, {"b": 1}, 1),
+    ({"cat": 1, "dog": 1}, {"cat": 3, "dog": 1}, 0.25),
+    ({}, {"a": 1}, None),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "distance"), DISTANCES)
 def test_distances(old, new, distance):
     """Equal shares have distance 0, disjoint labels 1; without counts there is no distance."""
     sides = ({"train": Split(0, 0, labels, ())} for labels in (old, new))

@@ -1,6 +1,5 @@
 """`recordgen inspect`: records, matching examples with their findings, and their images."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,30 +60,27 @@ def test_examples_match_all_filters(filters, names, images):
         assert len(find_examples(str(images / "out"), **filters)) == len(names)
 
 
-def test_findings_list_their_examples_and_num_limits_them(images, capsys):
+def test_findings_list_their_examples_and_num_limits_them(images, stdout_of, json_of):
     """Text has a line for each example and each finding; JSON has all of both."""
     command = ["inspect", str(images / "out")]
-    assert main([*command, "--code", "LEAK", "--label", "cat"]) == 0
-    header, row, finding, count = capsys.readouterr().out.splitlines()
+    found = stdout_of(*command, "--code", "LEAK", "--label", "cat")
+    header, row, finding, count = found.splitlines()
     assert header.split() == ["row", "split", "labels", "uri"]
     assert row.split() == [f"{images}/rows.csv:2", "test", "cat", "b/a.png"]
     assert finding.split()[:4] == ["LEAK", "the", "same", "image"]
     assert count == "1 examples"
-    assert main([*command, "--source", "rows.csv", "--num", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "5 examples"
-    assert main([*command, "--split", "test", "--label", "cat", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    assert stdout_of(*command, "--source", "rows.csv", "--num", "2").endswith("\n5 examples\n")
+    found = json_of(*command, "--split", "test", "--label", "cat")
     assert (found["count"], found["written"]) == (1, [])
     assert [item["line"] for item in found["examples"]] == [2]
     assert found["examples"][0]["labels"] == ["cat"]
     assert [item["code"] for item in found["examples"][0]["findings"]] == ["LEAK"]
 
 
-def test_images_of_the_listed_examples_are_written_byte_for_byte(images, tmp_path, capsys):
+def test_images_of_the_listed_examples_are_written_byte_for_byte(images, tmp_path, json_of, capsys):
     """Their names begin with their number in the list."""
     command = ["inspect", str(images / "out"), "--label", "cat", "--to", str(tmp_path)]
-    assert main([*command, "--num", "1", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["written"] == [str(tmp_path / "00000-e.png")]
+    assert json_of(*command, "--num", "1")["written"] == [str(tmp_path / "00000-e.png")]
     assert main(command) == 0
     names = ["00000-e.png", "00001-a.png", "00002-a.png"]
     assert capsys.readouterr().out.splitlines()[-3:] == [f"wrote {tmp_path / n}" for n in names]
@@ -159,23 +155,20 @@ def lines_by_name(text):
     return {row[1]: row[2:] for row in rows[1:]}
 
 
-def test_boxes_are_counted_by_label(convert, capsys):
+def test_boxes_are_counted_by_label(convert, stdout_of, json_of, capsys):
     """The most frequent label first, at most four; JSON has all values, of one box as lists."""
     many = [f"TEST,3.png,c{number},0,0,,,1,1,," for number in range(9)]
     output = convert([*BOXES, *many])
     capsys.readouterr()
-    assert main(["inspect", str(output)]) == 0
-    text = capsys.readouterr().out
+    text = stdout_of("inspect", output)
     assert text.splitlines()[0].split()[-3:] == ["boxes", "by", "label"]
     found = lines_by_name(text)
     assert found["0.png"][3:] == ["3", "2×", "dog,", "1×", "cat"]
     assert found["1.png"][3:] == ["0"]
     assert found["2.png"][3:] == ["1", "1×", "cat"]
-    assert main(["inspect", str(output), "--split", "test"]) == 0
-    line = capsys.readouterr().out.splitlines()[1]
+    line = stdout_of("inspect", output, "--split", "test").splitlines()[1]
     assert line.endswith("9  1× c0, 1× c1, 1× c2, 1× c3, … 9 values")
-    assert main(["inspect", str(output), "--json"]) == 0
-    records = json.loads(capsys.readouterr().out)
+    records = json_of("inspect", output)
     [one] = [record for record in records if record["image/source_id"] == "2.png"]
     assert {name: value for name, value in one.items() if "object" in name} == {
         **{f"image/object/bbox/{side}min": [0.0] for side in "xy"},
@@ -185,21 +178,19 @@ def test_boxes_are_counted_by_label(convert, capsys):
     }
 
 
-def test_all_labels_of_an_image_are_shown(convert, tmp_path, capsys):
+def test_all_labels_of_an_image_are_shown(convert, tmp_path, stdout_of, json_of, capsys):
     """As text and JSON, by output or by files; images without boxes stay byte for byte."""
     output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.png"])
     for record in inspect(str(output), to=str(tmp_path / "seen")):
         source = tmp_path / record.features["image/source_id"].decode()
         assert Path(record.image_file or "").read_bytes() == source.read_bytes()
     capsys.readouterr()
-    assert main(["inspect", str(output)]) == 0
-    found = lines_by_name(capsys.readouterr().out)
+    found = lines_by_name(stdout_of("inspect", output))
     assert found["0.png"][3:] == ["0,", "1", "cat,", "dog"]
     assert found["1.png"][3:] == ["1", "dog"]
     assert found["2.png"][3:] == []
     for named in (str(output), f"{output}/Split-train/*"):
-        assert main(["inspect", named, "--json"]) == 0
-        records = json.loads(capsys.readouterr().out)
+        records = json_of("inspect", named)
         labels = {record["image/source_id"]: record.get("image/class/text") for record in records}
         assert labels == {"0.png": ["cat", "dog"], "1.png": ["dog"], "2.png": None}
 

@@ -45,11 +45,10 @@ def model(output, tmp_path):
     return folder
 
 
-def test_a_model_leads_to_its_import_files(model, output, capsys):
+def test_a_model_leads_to_its_import_files(model, output, stdout_of, json_of):
     """As text, from the model down to the rows, and as JSON."""
     dataset = read_dataset(str(output))
-    assert main(["export", "lineage", str(model)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = stdout_of("export", "lineage", model).splitlines()
     assert lines[0] == f"model {model}"
     assert lines[2:6] == [
         "  with epochs=3",
@@ -59,28 +58,24 @@ def test_a_model_leads_to_its_import_files(model, output, capsys):
     ]
     assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
-    assert main(["export", "lineage", str(model), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json_of("export", "lineage", model)
     assert (found["model"]["split"], found["dataset_state"]) == ("train", "same")
     assert found["dataset"]["digest"] == dataset.digest
     assert found["dataset"]["options"]["seed"] == found["dataset"]["seed"] == 3
 
 
-def test_verified_files(model, output, capsys):
+def test_verified_files(model, output, json_of):
     """Without --verify only digests in dataset.json count; a flipped bit is damage, and exit 1."""
     [shard] = (output / "Split-train").iterdir()
     content = bytearray(shard.read_bytes())
     for place in (model, output):
-        assert main(["export", "lineage", str(place), "--verify", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json_of("export", "lineage", place, "--verify")
         assert (found["dataset_state"], found["differences"]) == ("same", [])
     content[100] ^= 1
     shard.write_bytes(content)
     for place in (model, output):
-        assert main(["export", "lineage", str(place), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["dataset_state"] == "same"
-        assert main(["export", "lineage", str(place), "--verify", "--json"]) == 1
-        found = json.loads(capsys.readouterr().out)
+        assert json_of("export", "lineage", place)["dataset_state"] == "same"
+        found = json_of("export", "lineage", place, "--verify", code=1)
         assert found["dataset_state"] == "damaged"
         assert [item["file"] for item in found["differences"]] == [f"Split-train/{shard.name}"]
 
@@ -140,7 +135,7 @@ def test_a_damaged_lineage_names_its_file(model, text):
         find_lineage(model.parent)
 
 
-def test_a_foreign_model_causes_no_requests(model, output, capsys):
+def test_a_foreign_model_causes_no_requests(model, output, stdout_of, json_of):
     """The server that lineage.json names is asked only if an option allows it."""
     asked = []
 
@@ -150,20 +145,18 @@ def test_a_foreign_model_causes_no_requests(model, output, capsys):
 
     with serving(answer) as server:
         for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
-            text = (model / lineage.LINEAGE_FILE).read_text()
-            values = json.loads(text)
+            values = json.loads((model / lineage.LINEAGE_FILE).read_text())
             values["dataset"]["uri"] = place
             (model / lineage.LINEAGE_FILE).write_text(json.dumps(values))
             found = find_lineage(model)
             assert (found.state, asked) == ("unchecked", [])
             assert "--allow http " in found.refusal
             assert main(["export", "lineage", str(model), "--verify"]) == 1
-            assert main(["export", "lineage", str(model)]) == 0
-            assert f"{found.refusal})" in capsys.readouterr().out
+            assert f"{found.refusal})" in stdout_of("export", "lineage", model)
             assert find_lineage(model, allow=f"{server}/other").state == "unchecked"
             assert asked == []
         for allow in ("http", ["http", f"{server}/out"]):
             assert find_lineage(model, allow=allow).state == "same"
-        assert main(["export", "lineage", str(model), "--allow", "http", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["dataset_state"] == "same"
+        found = json_of("export", "lineage", model, "--allow", "http")
+        assert found["dataset_state"] == "same"
         assert len(asked) >= 3

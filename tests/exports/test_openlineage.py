@@ -198,16 +198,17 @@ def test_settings(tmp_path):
         (tmp_path / folder / "openlineage.yml").unlink()
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/data/a.csv", ("file", "/data/a.csv")),
-        ("gs://bucket/a/b.csv", ("gs://bucket", "a/b.csv")),
-        ("s3://bucket/out/", ("s3://bucket", "out")),
-        ("https://host:8000/a.csv", ("https://host:8000", "a.csv")),
-        ("gs://bucket", ("gs://bucket", "/")),
-    ],
-)
+# path, expected
+DATASET_NAMES = [
+    ("/data/a.csv", ("file", "/data/a.csv")),
+    ("gs://bucket/a/b.csv", ("gs://bucket", "a/b.csv")),
+    ("s3://bucket/out/", ("s3://bucket", "out")),
+    ("https://host:8000/a.csv", ("https://host:8000", "a.csv")),
+    ("gs://bucket", ("gs://bucket", "/")),
+]
+
+
+@pytest.mark.parametrize(("path", "expected"), DATASET_NAMES)
 def test_names_of_datasets(path, expected):
     """The namespace is the store, the name the path in it."""
     assert dataset_id(path) == expected

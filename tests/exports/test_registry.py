@@ -1,9 +1,6 @@
 """The registry of exports: Recordgen's own, and exports that other packages install."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +13,12 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("name", OWN_EXPORTS)
-def test_own_exports_are_complete(name: str) -> None:
+def test_own_exports_are_complete(name):
     """Each path can be imported, and its class passes the check of installed ones."""
     check_declaration(name, EXPORTS[name])
 
 
-def test_the_files_of_a_conversion(tmp_path: Path) -> None:
+def test_the_files_of_a_conversion(tmp_path):
     """A conversion writes the files of the listed exports, and a dataset from Python one."""
     files = {name: EXPORTS[name].file for name in CONVERTED}
     recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), tmp_path / "out")
@@ -32,15 +29,11 @@ def test_the_files_of_a_conversion(tmp_path: Path) -> None:
     assert there == {"dataset.json", "records.npy", *(files[name] for name in WRITTEN)}
 
 
-def test_an_installed_export(
-    label_counts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_installed_export(label_counts, out, stdout_of, capsys):
     """An export of another package is run by its name, and listed in --help."""
-    out = tmp_path / "out"
     recordgen.convert(str(ROOT / "examples/text_classification/reviews.csv"), out)
     capsys.readouterr()
-    assert main(["export", "label_counts", str(out)]) == 0
-    assert capsys.readouterr().out == f"wrote {out}/label_counts.csv\n"
+    assert stdout_of("export", "label_counts", out) == f"wrote {out}/label_counts.csv\n"
     head, *rows = (out / "label_counts.csv").read_text().splitlines()
     dataset = recordgen.read_dataset(str(out))
     assert head == ",".join(("label", *dataset.splits))
@@ -52,34 +45,32 @@ def test_an_installed_export(
 
 
 class NoFile(FileExport):
-    def text(self, output: Any) -> str:
+    def text(self, output):
         return ""
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (3, "recordgen.exports.Export"),
-        (Path, "recordgen.exports.Export"),
-        (Export, " export$"),
-        (FileExport, "text, file"),
-        (NoFile, " file"),
-    ],
-)
-def test_what_is_no_export(found: Any, words: str) -> None:
+# found, words
+NO_EXPORTS = [
+    (3, "recordgen.exports.Export"),
+    (Path, "recordgen.exports.Export"),
+    (Export, " export$"),
+    (FileExport, "text, file"),
+    (NoFile, " file"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), NO_EXPORTS)
+def test_what_is_no_export(found, words):
     """An entry point that points to something else is an error that says what is missing."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)
 
 
-def test_openlineage_needs_a_destination(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_openlineage_needs_a_destination(tmp_path, monkeypatch, stdout_of):
     """Without settings there is nowhere to send events; a wrong one is an error, too."""
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
     recordgen.write([{"x": 1}], tmp_path / "out")
     assert main(["export", "openlineage", str(tmp_path / "out")]) == 2
     monkeypatch.delenv("OPENLINEAGE_DISABLED")
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "no.such.Transport")
-    assert main(["export", "openlineage", str(tmp_path / "out")]) == 1
-    assert "sent" not in capsys.readouterr().out
+    assert "sent" not in stdout_of("export", "openlineage", tmp_path / "out", code=1)

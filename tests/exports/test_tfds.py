@@ -132,9 +132,8 @@ def test_arrays(tmp_path):
         assert features[name] == {"pythonClassName": kind, "tensor": shape}
 
 
-def test_images_of_columns_are_looked_at(tmp_path):
+def test_images_of_columns_are_looked_at(out):
     """dataset.json has no formats of declared columns, so the records say them."""
-    out = tmp_path / "out"
     source = str(ROOT / "examples" / SAMPLES["declared"])
     recordgen.convert(source, out, encode="webp", lint="-ALL", **NEEDED["declared"])
     assert main(["export", "tfds", str(out)]) == 2
@@ -142,13 +141,12 @@ def test_images_of_columns_are_looked_at(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["overwrite", "append"])
-def test_they_describe_one_state(how, tmp_path):
+def test_they_describe_one_state(how, tmp_path, out):
     """The next conversion into the same output removes them: lengths of shards would be wrong."""
     source = ROOT / "examples/text_classification/reviews.csv"
     lines = source.read_text().splitlines(keepends=True)
     for name, part in (("a.csv", lines[:60]), ("b.csv", lines[60:])):
         (tmp_path / name).write_text("".join(part))
-    out = tmp_path / "out"
     recordgen.convert(str(tmp_path / "a.csv"), out, lint="-ALL")
     export("tfds", out)
     assert (out / "dataset_info.json").exists()

@@ -57,19 +57,18 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_change_is_found(change, output, capsys):
+def test_each_change_is_found(change, output, json_of):
     """The exit code is 1, and the JSON names the files that differ."""
     make, files = CHANGES[change]
     make(output)
-    assert main(["check", str(output), "--json"]) == 1
-    assert {each["file"] for each in json.loads(capsys.readouterr().out)["differences"]} == files
+    found = json_of("check", output, code=1)["differences"]
+    assert {each["file"] for each in found} == files
 
 
-def test_an_output_is_as_it_was_written(output, capsys):
+def test_an_output_is_as_it_was_written(output, stdout_of):
     """Exit 0 and the digest; options of import files are refused."""
     assert main(["check", str(output), "--seed", "3"]) == 2
-    assert main(["check", str(output)]) == 0
-    assert recordgen.read_dataset(output).digest in capsys.readouterr().out
+    assert recordgen.read_dataset(output).digest in stdout_of("check", output)
 
 
 def test_examples_from_python_are_compared(tmp_path):
@@ -102,15 +101,14 @@ def out(tmp_path):
     return tmp_path / "out"
 
 
-def test_the_index_is_written_again(out, capsys):
+def test_the_index_is_written_again(out, stdout_of):
     """After an index was changed or lost, or never made, it has the bytes of the conversion."""
     files = [out / "records.npy", out / "dataset.json"]
     before = [file.read_bytes() for file in files]
     np.save(files[0], np.zeros(3, np.uint32))
     with pytest.raises(SourceError):
         recordgen.source(out)
-    assert main(["export", "index", str(out)]) == 0
-    assert str(files[0]) in capsys.readouterr().out
+    assert str(files[0]) in stdout_of("export", "index", out)
     assert [file.read_bytes() for file in files] == before
     manifest = json.loads(before[1])
     del manifest["index"]

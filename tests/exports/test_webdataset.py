@@ -49,8 +49,7 @@ def test_boxes_and_several_images(sample, tmp_path):
     export("webdataset", sample("declared"), tmp_path / "declared")
     for each in samples(tmp_path / "declared", "train-*.tar"):
         assert set(each) == {"__key__", "day.png", "night.png", "cls", "json"}
-    out = boxes(tmp_path)
-    export("webdataset", out, tmp_path / "to", split="train")
+    export("webdataset", boxes(tmp_path), tmp_path / "to", split="train")
     assert not list((tmp_path / "to").glob("val*"))
     found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
     assert {len(each["objects"]) for each in found} >= {0, 1, 2}

@@ -3,8 +3,6 @@
 from collections import Counter, defaultdict
 from itertools import chain
 
-import pytest
-
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.header import NOTHING_GIVEN
@@ -15,6 +13,7 @@ from recordgen.options import make_options
 from recordgen.rejects import SKIPPED, Counted, OddLine, Reject
 from recordgen.tasks import ObjectDetection, task_for
 from recordgen.tasks.object_detection.annotation import Boxes
+from tests.conftest import error_of
 from tests.rows import row_by_row
 
 
@@ -35,9 +34,7 @@ def parsed(parse_lines, lines, source, task):
 
 def refusal(read, *args, **options):
     """Return the refusal of a source that a function reads."""
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(*args, **options)
-    return caught.value
+    return error_of(NotUnderstoodError, read, *args, **options)
 
 
 def frame_rows(frame, task):
@@ -63,8 +60,7 @@ class Reading:
         opened, self.options = open_source(source, make_options(options))
         self.detection = opened.detection
         self.classes, self.keypoints = opened.classes, opened.keypoints
-        parts = map(RowReader(self.options).read_part, opened.parts())
-        items = chain.from_iterable(parts)
+        items = chain.from_iterable(map(RowReader(self.options).read_part, opened.parts()))
         self.items = row_by_row(item for item in items if not isinstance(item, Counted))
         self.rows = [item for item in self.items if isinstance(item, Row)]
         self.rejects = [item for item in self.items if isinstance(item, Reject)]

@@ -370,6 +370,7 @@ def test_a_document_that_grows_too_much_is_refused_unread(tmp_path):
 
 
 def test_a_damaged_document_names_archive_and_member(tmp_path):
+    """An error in an archive names it and its damaged member."""
     write_files(tmp_path / "in", coco())
     zipped(tmp_path / "in", tmp_path / "a.zip")
     part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")
@@ -397,6 +398,7 @@ def test_files_of_programs_and_import_files(tmp_path):
 
 
 def test_a_folder_of_that_name_is_a_folder(tmp_path):
+    """A folder named like an archive is read; a tar.gz is refused."""
     write_files(tmp_path / "photos.zip", by_label())
     assert recordgen.check(str(tmp_path / "photos.zip")).dataset.examples == 12
     shutil.make_archive(str(tmp_path / "b"), "gztar", tmp_path / "photos.zip")

@@ -201,16 +201,17 @@ def test_pixels_without_a_size_are_those_of_the_image(name, outcome, tmp_path, m
     assert found.adjusted == {"files_in_pixels": 1}
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("b.png,cat,4,5,8,10", "missing_file"),
-        ("c.png,cat,4,5,8,10", "not_an_image"),
-        ("sftp://host/a.png,cat,4,5,8,10", "not_allowed"),
-        ("a.png,cat,4,5,800,10", "bad_annotation"),  # far outside
-        ("a.png,cat,.1,.2,.3,.5", "bad_annotation"),  # shares below pixels
-    ],
-)
+# line, code
+UNREADABLE = [
+    ("b.png,cat,4,5,8,10", "missing_file"),
+    ("c.png,cat,4,5,8,10", "not_an_image"),
+    ("sftp://host/a.png,cat,4,5,8,10", "not_allowed"),
+    ("a.png,cat,4,5,800,10", "bad_annotation"),  # far outside
+    ("a.png,cat,.1,.2,.3,.5", "bad_annotation"),  # shares below pixels
+]
+
+
+@pytest.mark.parametrize(("line", "code"), UNREADABLE)
 def test_pixels_without_a_readable_image_reject_their_row(line, code, outcome):
     """No box is guessed, and other rows stay."""
     text = f"{NAMED}a.png,cat,4,5,8,10\na.png,cat,4,5,9,10\n{line}\n"

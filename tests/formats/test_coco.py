@@ -172,6 +172,7 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("text", "words"), UNUSABLE)
 def test_documents_that_cannot_be_used_stop(text, words, outcome):
+    """A document without usable parts stops the run and says why."""
     with pytest.raises(SourceError, match=words):
         outcome({"a.json": text}, "a.jpg", document="a.json")
 

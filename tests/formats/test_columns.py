@@ -17,6 +17,7 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import parquet as parquet_files
 from recordgen.rejects import OddLine
 from recordgen.tasks import task_for
+from tests.conftest import error_of
 from tests.formats.sources import Reading, refusal, write_files
 
 # --- records in containers ------------------------------------------------------------------------
@@ -273,9 +274,7 @@ STOPPED = [
 @pytest.mark.parametrize(("kind", "lines", "options", "words"), STOPPED)
 def test_what_is_unsure_stops(kind, lines, options, words, tmp_path):
     """Nothing is guessed: the message lists the columns, or proposes the option."""
-    with pytest.raises(UsageError) as caught:
-        read(write(tmp_path, kind, lines), **options)
-    assert words in str(caught.value)
+    assert words in str(error_of(UsageError, read, write(tmp_path, kind, lines), **options))
 
 
 # lines, a part of the option that is proposed

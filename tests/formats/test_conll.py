@@ -57,12 +57,14 @@ SCHEMES = [
 
 @pytest.mark.parametrize(("tags", "expected"), SCHEMES)
 def test_schemes_of_tags(tags, expected, convert, tmp_path):
+    """IOB1, IOB2, BIOES and BILOU give the same entities."""
     lines = map(" ".join, zip("abcd", tags.split(), strict=True))
     convert({"train.txt": "\n".join(lines) + "\n"}, "train.txt")
     assert tagged(tmp_path / "out") == {"a b c d": expected}
 
 
 def test_entities_that_begin_with_i_are_odd_only_in_iob2(convert):
+    """In IOB1 an entity begins so."""
     assert convert({"train.txt": "a I-A\nb B-A\n\nc I-A\n"}, "train.txt").rows.adjusted == {}
     rows = convert({"train.txt": "d I-A\n\na B-A\n\nb I-A\n"}, "train.txt", overwrite=True).rows
     assert rows.adjusted == {"tags_begun": 1}
@@ -80,6 +82,7 @@ REJECTED = [
 
 @pytest.mark.parametrize(("sentence", "code"), REJECTED)
 def test_a_sentence_is_used_as_a_whole(sentence, code, tmp_path):
+    """A bad tag or line rejects its sentence, at its first line."""
     good = "".join(f"{word} B-A\nO O\n\n" for word in "abcdefghijklm")
     found = Reading(
         write_files(tmp_path, {"train.txt": f"{good}{sentence}\n\nz O\n"}) / "train.txt"
@@ -100,10 +103,12 @@ OTHERS = [
 
 @pytest.mark.parametrize("files", OTHERS)
 def test_other_files_are_not_taken(files, tmp_path):
+    """No other text is taken for tagged words."""
     assert Conll().detect(Listing.of(f"{write_files(tmp_path, files)}/")) is None
 
 
 def test_a_file_of_another_name_says_the_option(convert):
+    """The format is read on request."""
     files = {"a.csv": "a B-A\nb O\n"}
     with pytest.raises(SourceError, match="conll"):
         convert(files, "a.csv")
@@ -148,6 +153,7 @@ def test_other_forms_of_tags_stop(lines, options, convert):
 
 @pytest.mark.parametrize("columns", ["text=1", "text=word,label=2", "text=0,label=1", "path=1"])
 def test_columns_of_tokens_and_tags_are_two_numbers(columns, convert):
+    """Any other mapping is refused."""
     with pytest.raises(UsageError):
         convert({"train.txt": "Anna B-PER\n"}, "train.txt", format="conll", columns=columns)
 
@@ -160,8 +166,8 @@ def test_a_number_sign_is_a_token_in_given_columns(convert, tmp_path):
 
 
 def test_files_without_a_suffix(convert, tmp_path):
-    files = {"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"}
-    convert(files)
+    """Their whole names name the splits."""
+    convert({"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"})
     found = [tagged(tmp_path / "out", split) for split in ("train", "eval", "test")]
     assert found == [{"Anna": "B-PER"}, {"Ben": "B-PER"}, {"Ada": "B-PER"}]
 

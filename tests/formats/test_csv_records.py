@@ -194,10 +194,7 @@ OPEN = [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])]
 BROKEN = [
     ('"open,a\n"b",c\nd,e', [(1, BAD), (2, ["b", "c"]), (3, ["d", "e"])]),
     ('TRAIN,"open\nmore\nend",a\nTRAIN,x,y', OPEN),
-    (
-        'TRAIN,"one "two" three\nmore\nend",a\nb,c',
-        LOST,
-    ),
+    ('TRAIN,"one "two" three\nmore\nend",a\nb,c', LOST),
     ('TRAIN,"open\nmore\ntrain,b,c', [(1, BAD), (2, BAD), (3, ["train", "b", "c"])]),
     ('"open.jpg,a\nsee b.jpg,c\nb.jpg,c', [(1, BAD), (2, BAD), (3, ["b.jpg", "c"])]),
     ('n,m,s\n1,2,"a\n3,b\n4,5,c', [(1, [*"nms"]), (2, BAD), (3, BAD), (4, [*"45c"])]),
@@ -226,16 +223,16 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file():
     assert all(isinstance(item, Record) for item in found)
 
 
-@pytest.mark.parametrize(
-    ("first", "rest", "rejected"),
-    [
-        (b'"open text,pos', [b"plain text,neg"] * 3000, 101),
-        (b'"open text,pos', [b"x" * 9_999] * 40, 27),  # 256 KiB
-        (b'"a "word" in it', [b"more"] * 149 + [b'end",pos'], 151),
-        (b'"a "word" in it', [b"x" * 9_999] * 40, 27),
-    ],
-    ids=range(4),
-)
+# first, rest, rejected
+BROKEN_ROWS = [
+    (b'"open text,pos', [b"plain text,neg"] * 3000, 101),
+    (b'"open text,pos', [b"x" * 9_999] * 40, 27),  # 256 KiB
+    (b'"a "word" in it', [b"more"] * 149 + [b'end",pos'], 151),
+    (b'"a "word" in it', [b"x" * 9_999] * 40, 27),
+]
+
+
+@pytest.mark.parametrize(("first", "rest", "rejected"), BROKEN_ROWS, ids=range(4))
 def test_a_broken_row_spoils_a_bounded_part_of_the_file(first, rest, rejected):
     """Plain lines are rows again after the longest possible extent of the broken row."""
     found = list(each_record(read_blocks([first, *rest, b"last,pos"], "a.csv")))
@@ -402,6 +399,7 @@ def test_a_declared_table_skips_what_is_no_row():
 
 
 def test_a_line_inside_quotes_names_no_list(tmp_path):
+    """A quoted line that looks like a list is part of its row."""
     (tmp_path / "list.csv").write_text("a.mp4,run,0,1\n")
     path = tmp_path / "all.csv"
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')

@@ -69,6 +69,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "line", "input_format"), NAMES)
 def test_names_and_first_lines_tell_the_format(name, line, input_format, tmp_path):
+    """A file's name and first line tell its format."""
     assert found(tmp_path, name, line).options.format == input_format
 
 
@@ -89,6 +90,7 @@ MIXED = [
 
 @pytest.mark.parametrize(("name", "lines", "one", "other"), MIXED)
 def test_two_tasks_in_a_file_are_both_shown(name, lines, one, other, tmp_path):
+    """Rows of two tasks are refused with a line of each."""
     with pytest.raises(UsageError, match="task") as caught:
         found(tmp_path, name, lines)
     assert f"{one}: {tmp_path / name}:" in str(caught.value)
@@ -230,9 +232,9 @@ def test_other_objects_are_refused(tmp_path):
 
 
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
+    """Whole numbers are sentiments unless another file has words there."""
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
-    finding = found(tmp_path, "a.csv", lines)
-    assert finding.options.task == "text_sentiment"
+    assert found(tmp_path, "a.csv", lines).options.task == "text_sentiment"
     (tmp_path / "b.csv").write_text("Never again,poor\n")
     files = [ImportFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")]
     assert refusal(detect, files, ConvertOptions())
@@ -247,6 +249,7 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path):
 
 
 def test_options_of_tables_say_that_it_is_one(tmp_path):
+    """An option of tables makes the task tabular and contradicts another one."""
     lines = "text,y\nGood and cheap,1\n"
     finding = found(tmp_path, "a.csv", lines, columns="target=y")
     assert (finding.options.task, finding.reason) == ("tabular", "columns target=y is given")
@@ -263,7 +266,7 @@ def test_texts_without_annotations_do_not_count(tmp_path):
     assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"
 
 
-def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
+def test_the_preview_is_always_printed(tmp_path, stdout_of, capsys, caplog):
     """Convert, check and dry run print the detection and three rows, as text and as JSON."""
     path = tmp_path / "a.csv"
     path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
@@ -274,8 +277,7 @@ def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
     ]
     for command in (["check", str(path)], ["convert", str(path), str(out)]):
         for more in ([], ["--dry-run"])[: 1 + (command[0] == "convert")]:
-            assert main([*command, columns, *more]) == 0
-            shown = capsys.readouterr().out
+            shown = stdout_of(*command, columns, *more)
             assert "text_classification (--columns " in shown
             assert "note = text, kind = label" in shown
             assert all(row in shown for row in rows)
@@ -358,16 +360,17 @@ REVIEWS = "review,stars\n" + "".join(f'"Good, and cheap {n}.",{n % 5 + 1}\n' for
 PHOTOS = "".join(f"{n}.jpg,{'cat' if n % 2 else 'dog'}\n" for n in range(12))
 
 
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        (REVIEWS, "text=1,label=2"),
-        (REVIEWS, "text=review,label=stars"),
-        (f"image,breed\n{PHOTOS}", "path=1,label=2"),
-        (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
-        (f"name,label\n{PHOTOS}", "path=1,label=2"),
-    ],
-)
+# text, columns
+FIRST_LINES = [
+    (REVIEWS, "text=1,label=2"),
+    (REVIEWS, "text=review,label=stars"),
+    (f"image,breed\n{PHOTOS}", "path=1,label=2"),
+    (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
+    (f"name,label\n{PHOTOS}", "path=1,label=2"),
+]
+
+
+@pytest.mark.parametrize(("text", "columns"), FIRST_LINES)
 @pytest.mark.parametrize("task", ["auto", "given"])
 def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_path):
     """A header with a known name is no example, also if columns are given by number."""

@@ -10,6 +10,7 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import detect_frame
 from recordgen.formats.lines import text_chunks
 from recordgen.options import make_options
+from tests.conftest import error_of
 from tests.formats.sources import Reading, write_files
 
 CSV = "image,label\n1.jpg,caf\u00e9\n2.jpg,th\u00e9\n3.jpg,th\u00e9\n"
@@ -27,19 +28,19 @@ def decoded(data, encoding="", chunk_bytes=1 << 20):
     return b"".join(text_chunks(io.BytesIO(data), "a.csv", name, chunk_bytes))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        CSV.encode(),
-        CSV.encode("utf-8-sig"),
-        CSV.encode("utf-16"),
-        codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
-        CSV.encode("utf-32"),
-        codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
-        CSV.replace("\n", "\r\n").encode("utf-16"),
-        CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
-    ],
-)
+MARKED = [
+    CSV.encode(),
+    CSV.encode("utf-8-sig"),
+    CSV.encode("utf-16"),
+    codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
+    CSV.encode("utf-32"),
+    codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
+    CSV.replace("\n", "\r\n").encode("utf-16"),
+    CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
+]
+
+
+@pytest.mark.parametrize("data", MARKED)
 def test_a_byte_order_mark_shows_the_encoding(data, tmp_path):
     """No option is needed if the file says its encoding, wherever it is cut into chunks."""
     (tmp_path / "a.csv").write_bytes(data)
@@ -80,20 +81,20 @@ def test_every_format_of_lines_is_decoded(tmp_path):
     assert read(tmp_path / "b.jsonl", encoding="cp1252") == LABELS[:1]
     [annotation] = read(tmp_path / "sentences.txt", encoding="cp1252")
     assert "Ren\u00e9 flew" in annotation
-    rows = read(tmp_path / "t.csv", encoding="cp1252", task="tabular")
-    assert rows[0] == "1,caf\u00e9"
+    assert read(tmp_path / "t.csv", encoding="cp1252", task="tabular")[0] == "1,caf\u00e9"
 
 
-@pytest.mark.parametrize(
-    ("data", "encoding", "where"),
-    [
-        (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
-        (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
-        (CSV.encode("utf-16")[:-1], "", ":4: byte"),
-        (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
-        (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
-    ],
-)
+# data, encoding, where
+OTHER_BYTES = [
+    (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
+    (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
+    (CSV.encode("utf-16")[:-1], "", ":4: byte"),
+    (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
+    (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
+]
+
+
+@pytest.mark.parametrize(("data", "encoding", "where"), OTHER_BYTES)
 def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
     """The message names the line and the encoding; no character is lost or replaced."""
     for size in (1 << 20, 6):
@@ -105,9 +106,7 @@ def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
 def test_nuls_without_a_mark_stop_with_the_encoding(name, tmp_path):
     """The options of the refusal read the file."""
     path = write_files(tmp_path, {"a.csv": CSV.encode(name)}) / "a.csv"
-    with pytest.raises(NotUnderstoodError) as stopped:
-        read(path)
-    assert read(path, **stopped.value.options) == LABELS
+    assert read(path, **error_of(NotUnderstoodError, read, path).options) == LABELS
 
 
 @pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])

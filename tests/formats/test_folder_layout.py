@@ -140,23 +140,23 @@ def test_a_layout_that_does_not_fit_stops(tmp_path, layout, files):
     assert refusal(recordgen.plan, f"{tmp_path}/", layout=layout).shown
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"layout": "{lable}/{name}.jpg"},
-        {"layout": "{split/{name}.jpg"},
-        {"layout": "{name}.jpg masks/*.png"},
-        {"layout": "{name}.jpg {label}/{name}.png"},
-        {"layout": "a b c"},
-        {"layout": "/{label}/{name}.jpg"},
-        {"layout": "{label}[/{name}.jpg"},
-        {"layout": "{label}/{name}.jpg", "format": "folder"},
-        {"layout": "{label}/{name}.jpg", "columns": "path=1"},
-        {"layout": "{label}/{name}.jpg", "task": "object_detection"},
-        {"layout": "{label}/{name}.jpg", "group_by": "patient"},
-        {"format": "folder_layout"},
-    ],
-)
+NO_LAYOUTS = [
+    {"layout": "{lable}/{name}.jpg"},
+    {"layout": "{split/{name}.jpg"},
+    {"layout": "{name}.jpg masks/*.png"},
+    {"layout": "{name}.jpg {label}/{name}.png"},
+    {"layout": "a b c"},
+    {"layout": "/{label}/{name}.jpg"},
+    {"layout": "{label}[/{name}.jpg"},
+    {"layout": "{label}/{name}.jpg", "format": "folder"},
+    {"layout": "{label}/{name}.jpg", "columns": "path=1"},
+    {"layout": "{label}/{name}.jpg", "task": "object_detection"},
+    {"layout": "{label}/{name}.jpg", "group_by": "patient"},
+    {"format": "folder_layout"},
+]
+
+
+@pytest.mark.parametrize("options", NO_LAYOUTS)
 def test_options_that_are_no_layout(tmp_path, options):
     """A misspelt word, a pattern that nothing joins, and other ways to read stop the run."""
     write_files(tmp_path, {"cat/1.jpg": b""})

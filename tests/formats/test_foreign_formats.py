@@ -19,6 +19,7 @@ from recordgen.formats.json_values import key_paths
 from recordgen.formats.proposal import propose
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
+from tests.conftest import error_of
 from tests.formats.sources import write_files
 from tests.rows import read_rows
 
@@ -84,10 +85,7 @@ def read(files):
 
 def refusal(source):
     """Return the message of the error that a file or folder causes."""
-    files = find_import_files(str(source))
-    with pytest.raises(SourceError) as caught:
-        read(files)
-    return str(caught.value)
+    return str(error_of(SourceError, read, find_import_files(str(source))))
 
 
 @pytest.mark.parametrize(("name", "data", "format_"), FILES, ids=[each[2] for each in FILES])
@@ -114,11 +112,11 @@ PROPOSED = {
 
 @pytest.mark.parametrize(("text", "columns"), PROPOSED.items(), ids=PROPOSED.values())
 def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
+    """Rows of a known form leave a proposal of columns."""
     path = tmp_path / "a.csv"
     path.write_text(text)
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(find_import_files(str(path)))
-    assert caught.value.options == {"columns": columns}
+    error = error_of(NotUnderstoodError, read, find_import_files(str(path)))
+    assert error.options == {"columns": columns}
 
 
 ASSET = {"asset": {"path": "file:/photos/{}.jpg"}, "regions": [{"tags": ["cat"]}]}
@@ -261,11 +259,12 @@ def test_key_paths(text, keys):
 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_cause_no_error(data):
+    """Looking for foreign formats survives any bytes."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)
 
 
 def test_a_word_among_the_numbers_of_boxes_is_advice_for_the_others():
+    """One word among numbers doesn't hide the columns of boxes."""
     rows = [["a.jpg", "cat", corner, ".1", ".5", ".5"] for corner in (".1", ".2", ".3", "cat")]
-    found = propose([*"123456"], rows, "x.csv", header="no")
-    assert "xmin=3" in found["columns"]
+    assert "xmin=3" in propose([*"123456"], rows, "x.csv", header="no")["columns"]

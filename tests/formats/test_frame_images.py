@@ -33,6 +33,7 @@ CELLS = {
 
 @pytest.mark.parametrize(("cell", "uri"), CELLS.values(), ids=CELLS)
 def test_bytes(cell, uri, tmp_path):
+    """A cell may hold an image's bytes, with or without a path."""
     frame = pd.DataFrame({"image": map(cell, range(4)), "label": ["cat", "dog"] * 2})
     recordgen.convert(frame, tmp_path, lint="-ALL")
     found = {
@@ -44,6 +45,7 @@ def test_bytes(cell, uri, tmp_path):
 
 
 def test_pillow_images_become_png(tmp_path):
+    """Pillow's images are stored as PNG with the same pixels."""
     frame = pd.DataFrame({"image": [pillow(0)], "label": ["cat"]})
     recordgen.convert(frame, tmp_path, lint="-ALL", labels="text")
     [(_, values)] = stored_examples(tmp_path)
@@ -95,6 +97,7 @@ def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
 
 
 def test_same_frame_same_bytes(tmp_path):
+    """Two conversions of a frame write the same bytes."""
     frame = pd.DataFrame({"image": map(image, range(6)), "label": list("ababab")})
     for name in ("a", "b"):
         recordgen.convert(frame, tmp_path / name, lint="-ALL")
@@ -103,6 +106,7 @@ def test_same_frame_same_bytes(tmp_path):
 
 
 def test_tables_hold_no_files():
+    """A table with images in its cells is refused with advice."""
     frame = pd.DataFrame({"image": [image(0)] * 3, "age": [1, 2, 3]})
     with pytest.raises(UsageError, match=r"recordgen\.write"):
         recordgen.check(frame, task="tabular")

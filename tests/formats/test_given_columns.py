@@ -88,8 +88,7 @@ BOXES = [
 @pytest.mark.parametrize(("record", "given"), BOXES)
 def test_boxes(record, given, kind, tmp_path):
     """Boxes are a list or four columns, as two corners or a corner and the size."""
-    several = isinstance(next(iter(record.values())), list)
-    label = ["cat"] if several else "cat"
+    label = ["cat"] if isinstance(next(iter(record.values())), list) else "cat"
     source = write(tmp_path, kind, [{**record, "kind": label, "width": 64, "height": 48}] * 2)
     columns = f"image=pixels,label=kind,{given}"
     _, rejects, _ = converted(tmp_path, source=source, columns=columns)

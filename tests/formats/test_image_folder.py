@@ -350,6 +350,7 @@ def test_urls_of_outputs_are_compared(tmp_path):
 
 
 def test_findings_of_a_folder_name_files(tmp_path):
+    """Findings, errors and rejects of a folder name the file itself."""
     root = photos(tmp_path / "photos", "cat/1.jpg", "cat/2.jpg")
     copy = (root / "cat/1.jpg").read_bytes()
     write_files(root, {"dog/copy.jpg": copy, "dog/empty.jpg": b""})

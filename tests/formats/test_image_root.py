@@ -187,19 +187,18 @@ def test_rows_of_a_frame(names):
     assert result.dataset.examples == 6
 
 
-def test_the_numbers_of_paths_found_by_name(names, capsys, caplog):
+def test_the_numbers_of_paths_found_by_name(names, stdout_of, json_of, caplog):
     """The preview, the summary, JSON and the report count paths that are not exact."""
     (names / "in/train.csv").write_text("path,label\n0.jpg,a\n1,a\n2.PNG,b\n3.jpg,b\n")
     arguments = ["in/train.csv", "--image-root", "in/images", "--lint=-ALL"]
-    assert cli.main(["convert", arguments[0], "out", *arguments[1:]]) == 0
-    assert "2 paths found below in/images " in capsys.readouterr().out
+    shown = stdout_of("convert", arguments[0], "out", *arguments[1:])
+    assert "2 paths found below in/images " in shown
     assert "2 paths found below in/images " in caplog.text
     assert not (names / "out/findings.jsonl").exists()
     dataset = recordgen.read_dataset("out")
     assert dataset.rows.adjusted == {"found_by_name": 2}
     assert dataset.options["image_root"] == "in/images"
-    assert cli.main(["check", *arguments, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json_of("check", *arguments)
     assert answer["detection"]["found_by_name"] == 2
     assert answer["detection"]["image_root"] == "in/images"
 
@@ -254,6 +253,7 @@ def test_a_lost_box_rejects_its_image(names):
 
 
 def test_all_images_of_a_declared_row_start_at_the_root(names):
+    """Each image of a declared row is looked for below the root."""
     files = {
         "pairs.csv": "left,right,same\n0,1,no\n2,2.png,yes\n3,9,no\n",
         "one.csv": "photo,same\n0,no\n2.png,yes\n",
@@ -283,16 +283,17 @@ def test_append_and_resume(names):
     assert old.dataset.rows.existing == 6
 
 
-@pytest.mark.parametrize(
-    ("source", "options"),
-    [
-        ("in/train.csv", {"image_root": "nowhere"}),
-        ("in/train.csv", {"image_root": "in/train.csv"}),
-        ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
-        ("in/train.csv", {"image_root": "in", "task": "tabular"}),
-        ("in", {"image_root": "in"}),
-    ],
-)
+# source, options
+REFUSALS = [
+    ("in/train.csv", {"image_root": "nowhere"}),
+    ("in/train.csv", {"image_root": "in/train.csv"}),
+    ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
+    ("in/train.csv", {"image_root": "in", "task": "tabular"}),
+    ("in", {"image_root": "in"}),
+]
+
+
+@pytest.mark.parametrize(("source", "options"), REFUSALS)
 def test_refusals(names, source, options):
     """The option must name files, and be one for images in lines."""
     with pytest.raises(UsageError, match="image_root"):
@@ -337,8 +338,7 @@ def test_web_servers_are_not_listed(names, capsys):
     with serving(answer) as url:
         code = cli.main(["check", "in/train.csv", "--image-root", f"{url}/images", "--lint=-ALL"])
     assert code == 1
-    out = capsys.readouterr().out
-    assert "1 usable, 1 rejected" in out
+    assert "1 usable, 1 rejected" in capsys.readouterr().out
     assert {path for path in asked if path != "/images/0.jpg"} == {"/images/1"}
 
 

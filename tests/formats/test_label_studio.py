@@ -78,6 +78,7 @@ READ = [
     ("document", "boxes", "adjusted"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
 def test_boxes(document, boxes, adjusted, outcome):
+    """Answers of an annotator become boxes."""
     found = outcome(project(document), "a.png", "b.png")
     assert (found.task, found.rejects) == ("object_detection", [])
     assert found.images == {"a.png": boxes, "b.png": CAT}
@@ -97,6 +98,7 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("address", "place"), ADDRESSES)
 def test_addresses(address, place, outcome):
+    """Each form of an image's address leads to its file."""
     found = outcome(project(task([region()], image=address)), place, "b.png")
     assert found.images == {place: CAT, "b.png": CAT}
 
@@ -159,6 +161,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("answers", "name"), CHOICES)
 def test_choices_are_labels(answers, name, outcome):
+    """Choices are labels, and their number decides the task."""
     images = ["train/a.png", "train/b.png"]
     tasks = [
         task([choices(*labels)], image=image[6:])
@@ -170,14 +173,14 @@ def test_choices_are_labels(answers, name, outcome):
     assert set(found.splits.values()) == {"train"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
-        json.dumps([task([region()])])[:-5],
-        '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
-    ],
-)
+STOPPED = [
+    json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
+    json.dumps([task([region()])])[:-5],
+    '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
+]
+
+
+@pytest.mark.parametrize("text", STOPPED)
 def test_documents_that_stop(text, outcome):
     """Without labels of images, and cut off."""
     with pytest.raises(SourceError, match=r"p\.json"):

@@ -45,6 +45,7 @@ def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_p
 
 @pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
 def test_a_run_does_not_wait_for_a_pipe(name, tmp_path, make_pictures):
+    """A named pipe among the files is refused, not waited for."""
     make_pictures("images/a.jpg", "images/b.jpg")
     root = write_files(tmp_path / "in", YOLO)
     os.mkfifo(root / name)

@@ -118,17 +118,18 @@ def test_a_file_gives_the_colours_of_classes(tmp_path, file, text):
     assert found["images/a.jpg"][2] == [[0, 1, 2], [2, 3, 1]]
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("_classes.csv", "Pixel Value, Class\n1, cat\n"),
-        ("_classes.csv", "Pixel Value, Class\ncat\n"),
-        ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
-        ("labelmap.txt", "cat:red::\n"),
-        ("label_colors.txt", "255 0\n"),
-        ("dataset_meta.json", '{"label_map": {"0": "cat"}, "segmentation_colors": [7]}'),
-    ],
-)
+# file, text
+UNUSABLE_NAMES = [
+    ("_classes.csv", "Pixel Value, Class\n1, cat\n"),
+    ("_classes.csv", "Pixel Value, Class\ncat\n"),
+    ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
+    ("labelmap.txt", "cat:red::\n"),
+    ("label_colors.txt", "255 0\n"),
+    ("dataset_meta.json", '{"label_map": {"0": "cat"}, "segmentation_colors": [7]}'),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), UNUSABLE_NAMES)
 def test_names_that_cannot_be_used(tmp_path, file, text):
     """The run stops before anything is written, and names the file."""
     root = write(tmp_path, "images/a.jpg", "masks/a.png")
@@ -140,8 +141,7 @@ def test_names_that_cannot_be_used(tmp_path, file, text):
 def test_black_and_white(tmp_path):
     """Masks of 0 and 255 have two classes; otherwise 255 is none."""
     mask = Image.fromarray(np.array([[0, 255, 255], [0, 0, 255]], np.uint8))
-    root = write(tmp_path, "images/a.jpg", "masks/a.png", mask=mask)
-    found, result = outcome(root)
+    found, result = outcome(write(tmp_path, "images/a.jpg", "masks/a.png", mask=mask))
     assert result.dataset.labels == ("background", "object")
     assert result.dataset.rows.adjusted == {"masks_of_two_levels": 1}
     assert found["images/a.jpg"][2] == [[0, 1, 1], [0, 0, 1]]
@@ -158,8 +158,7 @@ def test_what_has_no_partner(tmp_path):
     assert list(found) == ["images/a.jpg"]
     codes = {reject.uri: reject.code for reject in result.rejects}
     assert codes == {"masks/b.png": "missing_file", "masks/d.png": "ambiguous_path"}
-    lint = (tmp_path / "out" / "lint.jsonl").read_text()
-    assert "images/c.jpg" in lint
+    assert "images/c.jpg" in (tmp_path / "out" / "lint.jsonl").read_text()
 
 
 def voc(tmp_path):
@@ -201,8 +200,7 @@ def test_two_masks_of_one_image_stop(tmp_path):
 
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     """Folders by label stay folders by label, whatever the labels are called."""
-    root = write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png")
-    found = Reading(root)
+    found = Reading(write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png"))
     assert found.options.task == "image_classification"
     assert {row.annotation for row in found.rows} == {"cat", "dog", "mask"}
 

@@ -23,14 +23,15 @@ def hint(folder, files, *uris):
     return missing_hint([Reject(source, 1, uri, "missing_file", "no such file") for uri in uris])
 
 
-@pytest.mark.parametrize(
-    ("file", "uri"),
-    [
-        ("images/train/1.jpg", "img/1.jpg"),  # the folder
-        ("1.png", "1.jpg"),  # the suffix
-        ("Images/A.jpg", "images\\a.JPG"),  # the case
-    ],
-)
+# file, uri
+OTHER_PLACES = [
+    ("images/train/1.jpg", "img/1.jpg"),  # the folder
+    ("1.png", "1.jpg"),  # the suffix
+    ("Images/A.jpg", "images\\a.JPG"),  # the case
+]
+
+
+@pytest.mark.parametrize(("file", "uri"), OTHER_PLACES)
 def test_a_file_of_that_name_is_named(file, uri, tmp_path):
     """Folder, suffix or letter case of a path may be wrong."""
     said = hint(tmp_path, [file], uri).text
@@ -47,21 +48,22 @@ def test_two_candidates_are_no_hint(tmp_path):
     assert missing_hint([elsewhere]) == Hint()
 
 
-@pytest.mark.parametrize(
-    ("files", "uris", "root"),
-    [
-        (["images/1.jpg", "images/2.JPG"], ["1", "2"], "images/"),
-        (["a/b/1.jpg", "a/c/2.jpg"], ["1.jpg", "2.jpg"], "a/"),
-        (["1.jpg"], ["1"], ""),  # beside the import file
-        (["my photos/1.jpg"], ["1"], "my photos/"),
-        (["../Img/a/1.jpg"], ["1.jpg"], None),  # only below the import file's folder
-        (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
-        (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
-        (["a/1.mp4"], ["1.mp4"], None),  # no images
-        (["a/1.jpg", "b/1.jpg"], ["1.jpg"], None),
-        ([], ["1.jpg"], None),
-    ],
-)
+# files, uris, root
+FOLDERS = [
+    (["images/1.jpg", "images/2.JPG"], ["1", "2"], "images/"),
+    (["a/b/1.jpg", "a/c/2.jpg"], ["1.jpg", "2.jpg"], "a/"),
+    (["1.jpg"], ["1"], ""),  # beside the import file
+    (["my photos/1.jpg"], ["1"], "my photos/"),
+    (["../Img/a/1.jpg"], ["1.jpg"], None),  # only below the import file's folder
+    (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
+    (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
+    (["a/1.mp4"], ["1.mp4"], None),  # no images
+    (["a/1.jpg", "b/1.jpg"], ["1.jpg"], None),
+    ([], ["1.jpg"], None),
+]
+
+
+@pytest.mark.parametrize(("files", "uris", "root"), FOLDERS)
 def test_the_folder_is_proposed(files, uris, root, tmp_path):
     """The folder of missing files is known, and is written like the import file's."""
     folder = tmp_path / "in"
@@ -70,14 +72,15 @@ def test_the_folder_is_proposed(files, uris, root, tmp_path):
     assert hint(folder, files, *uris).root == expected
 
 
-@pytest.mark.parametrize(
-    ("lines", "columns"),
-    [
-        ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=id,label=breed"),
-        ("image,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=image,label=breed"),
-        ("id,age,breed\n{},3,dingo\n{},5,boston\n{},3,dingo\n", "path=id,label=breed"),
-    ],
-)
+# lines, columns
+COMMANDS = [
+    ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=id,label=breed"),
+    ("image,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=image,label=breed"),
+    ("id,age,breed\n{},3,dingo\n{},5,boston\n{},3,dingo\n", "path=id,label=breed"),
+]
+
+
+@pytest.mark.parametrize(("lines", "columns"), COMMANDS)
 @pytest.mark.parametrize("form", ["{:04x}", "{:04d}"])
 def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pictures):
     """A CSV of names that is refused is read with the options that the message proposes."""
@@ -117,18 +120,19 @@ def test_a_run_ends_with_the_hint(tmp_path):
     assert e.value.options == {"image_root": f"{tmp_path}/images/"}
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("images\\1.jpg", "/"),
-        ("gs:/bucket/1.jpg", "gs://"),
-        ("data/s3:/bucket/1.jpg", "s3://"),
-        ("file:///a%20b.jpg", "/a b.jpg"),
-        ("file:///a b.jpg", ""),
-        ("gs://bucket/a%20b.jpg", ""),
-        ("images/1.jpg", ""),
-    ],
-)
+# path, words
+SLIPS = [
+    ("images\\1.jpg", "/"),
+    ("gs:/bucket/1.jpg", "gs://"),
+    ("data/s3:/bucket/1.jpg", "s3://"),
+    ("file:///a%20b.jpg", "/a b.jpg"),
+    ("file:///a b.jpg", ""),
+    ("gs://bucket/a%20b.jpg", ""),
+    ("images/1.jpg", ""),
+]
+
+
+@pytest.mark.parametrize(("path", "words"), SLIPS)
 def test_slips_in_paths(path, words):
     """A path that cannot be meant as written gets a hint."""
     found = storage.slip_hint(path)

@@ -80,6 +80,7 @@ FORMATS = {
 
 @pytest.mark.parametrize(("files", "expected", "keypoints"), FORMATS.values(), ids=FORMATS)
 def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
+    """Flags, keypoints and polygons of an object are kept."""
     found = outcome(files, "images/a.png")
     [details] = found.details["images/a.png"] or [Details()]
     assert details.flags == expected.flags
@@ -94,5 +95,6 @@ def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
     "config", [{"flip_idx": [0, 0]}, {"flip_idx": "x"}, {"kpt_shape": [2, 4]}, {"kpt_shape": 2}]
 )
 def test_keypoints_that_cannot_be(config, outcome):
+    """A wrong entry about keypoints is named."""
     with pytest.raises(SourceError, match=next(iter(config))):
         outcome(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}), "images/a.png")

@@ -36,6 +36,7 @@ READ = [
 
 @pytest.mark.parametrize(("lines", "boxes", "adjusted"), READ)
 def test_boxes(lines, boxes, adjusted, outcome):
+    """Lines become the boxes of their images."""
     found = outcome(document(*lines, line("b")), "train/a.jpg", "train/b.jpg")
     there = {} if boxes is None else {"train/a.jpg": boxes}
     assert found.task == "object_detection"
@@ -45,6 +46,7 @@ def test_boxes(lines, boxes, adjusted, outcome):
 
 
 def test_a_group_is_a_crowd(outcome):
+    """A box around a group has both flags."""
     found = outcome(document(line("a"), line("a", "/m/dog", group="1")), "a.jpg")
     flags = [sorted(each.flags) for each in found.details["a.jpg"]]
     assert flags == [[], ["group_of", "is_crowd"]]
@@ -58,6 +60,7 @@ def test_lines_of_one_image_that_are_apart(outcome):
 
 @pytest.mark.parametrize("place", ["train/data", "images/train", "images", "data", ".", "x/y"])
 def test_where_images_are(place, outcome):
+    """Images are found in each usual place."""
     image = f"{place}/a.jpg".removeprefix("./")
     assert [*outcome(document(line("a")), image).images] == [image]
 
@@ -116,12 +119,14 @@ REJECTED = [
 
 @pytest.mark.parametrize(("bad", "code"), REJECTED)
 def test_a_bad_line_rejects_its_image(bad, code, outcome):
+    """A bad line costs its image and no other."""
     found = outcome(document(line("a"), bad, line("b")), "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": code}
     assert [*found.images] == ["b.jpg"]
 
 
 def test_two_images_of_one_id(outcome):
+    """An id that two files have is ambiguous."""
     found = outcome(document(line("a"), line("b")), "x/a.jpg", "y/a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "ambiguous_path"}
 

@@ -181,8 +181,7 @@ ELLIPSE = "<ellipse label='cat' cx='20' cy='10' rx='5' ry='5'/>"
 @pytest.mark.parametrize("files", [labelme([CIRCLE]), cvat(ELLIPSE)])
 def test_circles_and_ellipses(files, outcome):
     """Their boxes enclose them."""
-    found = outcome(files, *IMAGES)
-    assert found.images["sub/b.png"] == [("cat", [0.375, 0.25, 0.625, 0.75])]
+    assert outcome(files, *IMAGES).images["sub/b.png"] == [("cat", [0.375, 0.25, 0.625, 0.75])]
 
 
 # CVAT's document, what the message names
@@ -197,5 +196,6 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_a_video_a_cut_document_and_a_doctype_are_errors_with_the_path(text, words, outcome):
+    """Documents that can't be read are named with the reason."""
     with pytest.raises(SourceError, match=rf"annotations\.xml.*{words}"):
         outcome({"annotations.xml": text}, document="annotations.xml")

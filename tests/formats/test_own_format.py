@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.format import Format, check_declaration
 from recordgen.options import FORMAT_CHOICES
@@ -59,28 +58,24 @@ def test_recordgens_own_formats_are_plug_ins_too():
         check_declaration(name, FORMATS[name])
 
 
-def test_a_folder_goes_all_the_way(tmp_path, capsys):
+def test_a_folder_goes_all_the_way(tmp_path, out, stdout_of, capsys):
     """Detected, previewed, converted, shown in the report, compared, and read."""
     path = album(tmp_path / "in", *PAGES)
-    output = tmp_path / "out"
     capsys.readouterr()
-    assert cli.main(["convert", str(path.parent), str(output)]) == 0
-    shown = capsys.readouterr().out
+    shown = stdout_of("convert", path.parent, out)
     assert "14 read, 14 examples" in shown
     assert "image_classification (digits.album declares 2 classes)" in shown
     assert "train | digits/0000.png | 'one'" in shown
 
-    dataset = recordgen.read_dataset(str(output))
+    dataset = recordgen.read_dataset(str(out))
     assert dataset.labels == ("two", "one")  # in the order of the album
     examples = {split: each.examples for split, each in dataset.splits.items()}
     assert examples == {"train": 10, "eval": 4}
-    assert labels(output) == {("one", 1): 7, ("two", 0): 7}
-    assert "digits/0000.png" in (output / "report.html").read_text(encoding="utf-8")
+    assert labels(out) == {("one", 1): 7, ("two", 0): 7}
+    assert "digits/0000.png" in (out / "report.html").read_text(encoding="utf-8")
 
-    fewer = album(tmp_path / "in2", *PAGES[:3])
-    recordgen.convert(str(fewer), tmp_path / "out2")
-    assert cli.main(["diff", str(output), str(tmp_path / "out2")]) == 1
-    assert "2" in capsys.readouterr().out
+    recordgen.convert(str(album(tmp_path / "in2", *PAGES[:3])), tmp_path / "out2")
+    assert "2" in stdout_of("diff", out, tmp_path / "out2", code=1)
 
 
 def test_the_document_alone_is_enough(tmp_path):
@@ -123,15 +118,16 @@ def test_a_document_in_a_folder_of_its_own_is_named(tmp_path):
     assert reject.message.startswith("albums/a.album: ")
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"task": "object_detection"}, UsageError),
-        ({"format": "folder"}, SourceError),
-        ({"columns": "path=1,label=2"}, UsageError),
-        ({"columns": "header=yes"}, UsageError),
-    ],
-)
+# options, error
+UNFIT_OPTIONS = [
+    ({"task": "object_detection"}, UsageError),
+    ({"format": "folder"}, SourceError),
+    ({"columns": "path=1,label=2"}, UsageError),
+    ({"columns": "header=yes"}, UsageError),
+]
+
+
+@pytest.mark.parametrize(("options", "error"), UNFIT_OPTIONS)
 def test_options_that_do_not_fit(options, error, tmp_path):
     """Another task, another format, columns and headers are refused before anything is written."""
     path = album(tmp_path / "in", *PAGES)
@@ -162,15 +158,16 @@ def test_no_evidence_of_the_given_format(tmp_path):
         recordgen.plan(str(tmp_path / "a.csv"), format="album")
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        # the object of an entry point, what the message names
-        (3, r"\.Format .*3"),
-        (type("Wrong", (Format,), {"name": "other"}), "'other'.*'mine'|'mine'.*'other'"),
-        (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
-    ],
-)
+# the object of an entry point, what the message names
+INCOMPLETE = [
+    (3, r"\.Format .*3"),
+    (type("Wrong", (Format,), {"name": "other"}), "'other'.*'mine'|'mine'.*'other'"),
+    (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), INCOMPLETE)
 def test_an_incomplete_declaration_names_what_is_wrong(found, words):
+    """A declared format says which part of it is missing or wrong."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

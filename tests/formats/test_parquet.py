@@ -10,7 +10,7 @@ import pytest
 
 import recordgen
 from recordgen.errors import NothingToConvertError, SourceError
-from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
+from tests.conftest import encoded, error_of, interrupt_convert, noise, run_python, tree_bytes
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import converted, converted_each, image
 
@@ -26,8 +26,7 @@ def write(folder, name, columns, *, features=None, **options):
     arrays = [pa.array(values, kind) for kind, values in columns.values()]
     path = folder / "in" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_arrays(arrays, schema=schema)
-    pq.write_table(table, path, **{**PLAIN, **options})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, **{**PLAIN, **options})
 
 
 def images(*seeds, path="x/{}.jpg"):
@@ -127,6 +126,7 @@ def test_boxes(kind, values, feature, folder):
 
 
 def test_images_of_several_labels(folder):
+    """A column with lists of classes makes a task of several labels."""
     features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
     columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
     write(folder, "a.parquet", columns, features=features)
@@ -145,9 +145,8 @@ def test_one_hot_lists(feature, folder):
     features = {"image": {"_type": "Image"}, "label": feature}
     write(folder, "a.parquet", columns, features=features)
     if not feature:
-        with pytest.raises(NothingToConvertError) as refused:
-            converted(folder)
-        assert all("classes.txt" in item.message for item in refused.value.rejects)
+        error = error_of(NothingToConvertError, converted, folder)
+        assert all("classes.txt" in item.message for item in error.rejects)
         (folder / "in/classes.txt").write_text("\n".join(NAMES))
     dataset, rejects, examples = converted(folder)
     assert (dataset.task, rejects) == ("image_multi_label", {})
@@ -183,8 +182,7 @@ def trapped(tmp_path_factory):
 def test_a_bad_row_is_a_reject_with_its_place(name, trapped):
     """A bad row is a reject with its place; the good one before it stays."""
     file, [reject], examples = trapped[name]
-    code = TRAPS[name][2]
-    assert reject["code"] == code
+    assert reject["code"] == TRAPS[name][2]
     assert reject["uri"].startswith(f"{file}/1")
     assert examples == [f"{file}/0"]
 
@@ -212,6 +210,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
 def test_unclear_columns_are_named(columns, named, folder):
+    """Columns that leave the task open are named."""
     write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.parquet")
@@ -219,6 +218,7 @@ def test_unclear_columns_are_named(columns, named, folder):
 
 @pytest.mark.parametrize("cut", [1, 8, 300])
 def test_a_cut_file_is_named(cut, folder):
+    """A file cut anywhere at its end is named."""
     write(folder, "a.parquet", {"image": images(*range(9)), "label": (pa.int64(), [0] * 9)})
     path = folder / "in/a.parquet"
     path.write_bytes(path.read_bytes()[:-cut])
@@ -228,6 +228,7 @@ def test_a_cut_file_is_named(cut, folder):
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
+    """Other row groups survive a damaged page."""
     write(
         folder,
         "a.parquet",
@@ -286,9 +287,8 @@ def test_compressed_files_give_the_shards_of_plain_ones(folder, monkeypatch):
 def test_a_label_that_python_has_not_costs_its_rows(kind, folder):
     """Arrow has dates and zones that Python has not: the row group is a reject, no traceback."""
     write(folder, "a.parquet", {"image": images(0), "label": (kind, [2**30])})
-    with pytest.raises(NothingToConvertError) as caught:
-        converted(folder)
-    assert [reject.code for reject in caught.value.rejects] == ["corrupt"]
+    error = error_of(NothingToConvertError, converted, folder)
+    assert [reject.code for reject in error.rejects] == ["corrupt"]
 
 
 def test_a_row_group_that_names_other_columns_is_a_reject(folder):

@@ -7,6 +7,7 @@ import pytest
 import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError, UsageError
+from tests.conftest import error_of
 from tests.formats.sources import write_files
 
 
@@ -79,6 +80,7 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "words"), BAD)
 def test_a_bad_document_rejects_its_image(text, words, outcome):
+    """A bad document costs its image and no other."""
     found = outcome({"a.xml": text, "b.xml": CAT}, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert words in found.rejects[0].message
@@ -131,10 +133,9 @@ def test_the_devkit_holds_boxes_and_masks(tmp_path, make_pictures, caplog):
         make_pictures(f"VOC2012/JPEGImages/{name}.jpg", f"VOC2012/SegmentationClass/{name}.png")
         files[f"VOC2012/Annotations/{name}.xml"] = document("", ("cat", "4 5 8 10"))
     root = str(write_files(tmp_path / "in", files))
-    with pytest.raises(UsageError) as error:
-        recordgen.plan(root)
+    error = error_of(UsageError, recordgen.plan, root)
     assert cli.main(["convert", root, str(tmp_path / "out")]) == 2
-    choices = re.findall(r"format='(\w+)' for (\w+)", str(error.value))
+    choices = re.findall(r"format='(\w+)' for (\w+)", str(error))
     assert choices == re.findall(r"--format (\w+) for (\w+)", caplog.text)
     plans = {task: recordgen.plan(root, format=name).splits for name, task in choices}
     assert {

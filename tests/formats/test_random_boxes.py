@@ -3,7 +3,6 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,7 +62,7 @@ def check(files, content):
 
 @fast
 @given(images, line_end, st.booleans())
-def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
+def test_yolo(content, end, has_bom):
     """Labels as Ultralytics' documentation describes them."""
     files = {"data.yaml": f"train: images\nnames: {json.dumps(NAMES, ensure_ascii=False)}"}
     for name, objects in content.items():
@@ -79,7 +78,7 @@ def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
 
 @fast
 @given(images, st.booleans())
-def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
+def test_pascal_voc(content, is_challenge):
     """Documents with pixels from 0 or, of the challenge, from 1."""
     files = {}
     shift = int(is_challenge)
@@ -104,7 +103,7 @@ def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
 
 @fast
 @given(images, st.permutations(["images", "annotations", "categories"]), st.randoms())
-def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
+def test_coco(content, keys, random):
     """Documents with keys, images and annotations in any order, and ids with gaps."""
     ids = random.sample(range(1000), len(content) + len(NAMES))
     of_image, of_class = dict(zip(content, ids, strict=False)), ids[len(content) :]

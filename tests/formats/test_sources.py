@@ -118,15 +118,16 @@ def test_any_bytes_give_one_item_per_json_line(lines):
     assert [item.line for item in found] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[\n{}\n]", r"a\.jsonl"),
-        ('[{"imageGcsUri": "a.jpg"}]', r"a\.jsonl"),
-        (b"\x1f\x8b\x08\x00", "gzip"),
-        ('{"a": 1}'.encode("utf-16-le"), "utf-16-le"),
-    ],
-)
+# text, words
+NO_JSONL = [
+    ("[\n{}\n]", r"a\.jsonl"),
+    ('[{"imageGcsUri": "a.jpg"}]', r"a\.jsonl"),
+    (b"\x1f\x8b\x08\x00", "gzip"),
+    ('{"a": 1}'.encode("utf-16-le"), "utf-16-le"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), NO_JSONL)
 def test_files_that_are_no_jsonl(text, words, tmp_path):
     """A JSON document or UTF-16 without a mark is one clear error."""
     path = tmp_path / "a.jsonl"

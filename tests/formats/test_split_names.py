@@ -30,47 +30,49 @@ TAGGED |= {f"{split}_labels.txt": "B-P O\n" for split in ("train", "test")}
 NAMED = {"columns": "path=file_name,label=label"}
 
 
-@pytest.mark.parametrize(
-    ("path", "split"),
-    [
-        ("train.csv", "train"),
-        ("data/train_labels.csv", "train"),
-        ("labels-test.csv", "test"),
-        ("val2017.jsonl", "eval"),
-        ("TrainLabels.csv", "train"),
-        ("x.DEV.tsv", "eval"),
-        ("test/metadata.jsonl", "test"),
-        ("Split-train/labels.csv", "train"),
-        ("test/train.csv", "train"),  # the nearer name
-        ("https://a.example/test.csv?name=train.csv", "test"),
-        ("photos_train/", "train"),
-        ("train/photos/", None),
-        ("train_test.csv", None),
-        ("latest.csv", None),
-        ("my_test_dir/labels.csv", None),
-        ("unassigned.csv", None),
-        ("labels.csv", None),
-    ],
-)
+# path, split
+WORDS = [
+    ("train.csv", "train"),
+    ("data/train_labels.csv", "train"),
+    ("labels-test.csv", "test"),
+    ("val2017.jsonl", "eval"),
+    ("TrainLabels.csv", "train"),
+    ("x.DEV.tsv", "eval"),
+    ("test/metadata.jsonl", "test"),
+    ("Split-train/labels.csv", "train"),
+    ("test/train.csv", "train"),  # the nearer name
+    ("https://a.example/test.csv?name=train.csv", "test"),
+    ("photos_train/", "train"),
+    ("train/photos/", None),
+    ("train_test.csv", None),
+    ("latest.csv", None),
+    ("my_test_dir/labels.csv", None),
+    ("unassigned.csv", None),
+    ("labels.csv", None),
+]
+
+
+@pytest.mark.parametrize(("path", "split"), WORDS)
 def test_words_in_names(path, split):
     """One word of ML_USE in the name decides, else the whole name of the folder."""
     assert split_in_path(path) == split
 
 
-@pytest.mark.parametrize(
-    ("texts", "options"),
-    [
-        ({"train_labels.csv": CSV, "test_labels.csv": CSV}, {}),
-        ({"train.csv": BARE, "test.csv": BARE}, {}),
-        ({"train/metadata.jsonl": JSON, "test/metadata.jsonl": JSON}, NAMED),
-        ({"train.jsonl": json.dumps(OBJECT), "test.jsonl": json.dumps(OBJECT)}, {}),
-        ({"train.tsv": TSV, "test.tsv": TSV}, {}),
-        ({"train.csv": TABLE, "test.csv": TABLE}, {"task": "tabular"}),
-        ({"train.csv": TABLE, "test.csv": TABLE}, {"schema": '{"age": "int", "job": "label"}'}),
-        (TAGGED, {}),
-        ({f"{at}/1.jpg": "" for at in ("train/x", "train/y", "test/x", "test/y")}, {}),
-    ],
-)
+# texts, options
+SPLIT_FILES = [
+    ({"train_labels.csv": CSV, "test_labels.csv": CSV}, {}),
+    ({"train.csv": BARE, "test.csv": BARE}, {}),
+    ({"train/metadata.jsonl": JSON, "test/metadata.jsonl": JSON}, NAMED),
+    ({"train.jsonl": json.dumps(OBJECT), "test.jsonl": json.dumps(OBJECT)}, {}),
+    ({"train.tsv": TSV, "test.tsv": TSV}, {}),
+    ({"train.csv": TABLE, "test.csv": TABLE}, {"task": "tabular"}),
+    ({"train.csv": TABLE, "test.csv": TABLE}, {"schema": '{"age": "int", "job": "label"}'}),
+    (TAGGED, {}),
+    ({f"{at}/1.jpg": "" for at in ("train/x", "train/y", "test/x", "test/y")}, {}),
+]
+
+
+@pytest.mark.parametrize(("texts", "options"), SPLIT_FILES)
 def test_the_split_in_a_name_holds(texts, options, tmp_path):
     """Every format: rows get the split in the name, the preview says so, and an option ends it."""
     write_files(tmp_path, texts)
@@ -92,20 +94,21 @@ def test_the_split_in_a_name_holds(texts, options, tmp_path):
     assert set(splits_of(split="names=no")) == {None}
 
 
-@pytest.mark.parametrize(
-    ("names", "auto", "yes"),
-    [
-        (["train.csv"], ["train"], ["train"]),
-        (["train_labels_v2.csv"], ["train"], ["train"]),
-        (["train_stations.csv"], [None], ["train"]),  # by chance
-        (["taste_test.csv"], [None], ["test"]),
-        (["test/labels.csv"], [None], ["test"]),
-        (["ab-test.csv", "labels.csv"], [None, None], ["test", None]),
-        (["birds_train.csv", "birds_test.csv"], ["train", "test"], ["train", "test"]),
-        (["train/labels.csv", "test/labels.csv"], ["train", "test"], ["train", "test"]),
-        (["train.csv", "more.csv"], ["train", None], ["train", None]),
-    ],
-)
+# names, auto, yes
+NEIGHBOURS = [
+    (["train.csv"], ["train"], ["train"]),
+    (["train_labels_v2.csv"], ["train"], ["train"]),
+    (["train_stations.csv"], [None], ["train"]),  # by chance
+    (["taste_test.csv"], [None], ["test"]),
+    (["test/labels.csv"], [None], ["test"]),
+    (["ab-test.csv", "labels.csv"], [None, None], ["test", None]),
+    (["birds_train.csv", "birds_test.csv"], ["train", "test"], ["train", "test"]),
+    (["train/labels.csv", "test/labels.csv"], ["train", "test"], ["train", "test"]),
+    (["train.csv", "more.csv"], ["train", None], ["train", None]),
+]
+
+
+@pytest.mark.parametrize(("names", "auto", "yes"), NEIGHBOURS)
 def test_names_count_beside_each_other(names, auto, yes):
     """A single name counts only if it says little else, or if the option says that it counts."""
     files = list(map(ImportFile, names))

@@ -80,14 +80,15 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
     assert texts == {"Voilà", "été", "où", "Î©"}
 
 
-@pytest.mark.parametrize(
-    ("files", "labels"),
-    [
-        ({"sport/1.txt": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
-        ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
-        ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
-    ],
-)
+# files, labels
+TEXT_FOLDERS = [
+    ({"sport/1.txt": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
+    ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
+    ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
+]
+
+
+@pytest.mark.parametrize(("files", "labels"), TEXT_FOLDERS)
 def test_folders_without_splits(files, labels, tmp_path):
     """BBC News has a folder for each class, and its splits are assigned."""
     _, rows, _ = read(tmp_path, files)

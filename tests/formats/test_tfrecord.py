@@ -118,6 +118,7 @@ def test_tfds_boxes(folder):
 
 
 def test_tfds_labels(folder):
+    """Labels of a TFDS dataset get their names, and masks are skipped with a remark."""
     tfds(folder, image="Image", mask="Image", label="ClassLabel", id="Text")
     (folder / "in/label.labels.txt").write_text("cat\ndog\n")
     records = [{"image": image(at), "mask": image(at), "label": at % 2} for at in range(4)]
@@ -168,9 +169,9 @@ def test_a_bad_record_is_a_reject_with_its_place(name, trapped):
 
 
 def test_a_record_after_a_damaged_one_is_found(folder):
+    """A damaged record costs no other."""
     whole = framed(GOOD)
-    damaged = whole[:100] + b"x" + whole[101:]
-    (folder / "in/a.tfrecord").write_bytes(damaged + whole)
+    (folder / "in/a.tfrecord").write_bytes(whole[:100] + b"x" + whole[101:] + whole)
     _, rejects, examples = converted(folder)
     assert (list(rejects), list(examples)) == (["a.tfrecord/0"], ["a.tfrecord/1"])
 
@@ -181,12 +182,14 @@ def test_a_record_after_a_damaged_one_is_found(folder):
     ids=["no image", "no label"],
 )
 def test_unknown_features_are_listed(record, named, folder):
+    """Features that make no task are named."""
     write(folder, "a.tfrecord", record)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.tfrecord")
 
 
 def test_a_box_with_an_empty_text_has_no_class(folder):
+    """An empty class of a box rejects its image."""
     said = {"image/object/class/text": [b""], "image/object/class/label": [0]}
     boxes = {"image/encoded": image(), **BOX, **said}
     write(folder, "a.tfrecord", boxes, {"image/encoded": image(1)})
@@ -201,6 +204,7 @@ def test_no_memory_for_an_announced_length(folder):
 
 
 def test_packed_files_are_refused(folder):
+    """Gzipped records under a plain name are an error."""
     (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
     with pytest.raises(SourceError):
         converted(folder, source=folder / "in/a.tfrecord")

@@ -135,6 +135,7 @@ READ = [
     ("files", "name", "labels"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
 def test_it_is_read(files, name, labels, outcome):
+    """The labels are those of the document."""
     found = outcome(files, name)
     assert (found.images, found.rejects) == ({name: labels}, [])
 
@@ -159,6 +160,7 @@ COUNTED = [
     ("files", "code", "count"), [each[1:] for each in COUNTED], ids=[each[0] for each in COUNTED]
 )
 def test_it_is_counted(files, code, count, outcome):
+    """The adjustment is counted by its code."""
     assert outcome(files, "a.jpg").adjusted[code] == count
 
 
@@ -244,6 +246,7 @@ def test_crowds_beside_other_class_labels(outcome):
 
 
 def test_keypoints_without_names_have_numbers(outcome):
+    """Keypoints without names are numbered and padded to the longest."""
     boxes = [box(at, 2, *SIDES, keypoints=[4, 5, 2, 8, 10, 1][: 6 // at]) for at in (1, 2)]
     document = coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)
     found = outcome({"a.json": document}, "a.jpg", "b.jpg")
@@ -294,12 +297,14 @@ REJECTED = [
 
 @pytest.mark.parametrize("files", [it[1] for it in REJECTED], ids=[it[0] for it in REJECTED])
 def test_it_is_rejected(files, outcome):
+    """Only the image of the trap is lost."""
     found = outcome(files, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert [*found.images] == ["b.jpg"]
 
 
 def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
+    """A name that is no UTF-8 is escaped in its reject."""
     make_pictures("images/a.jpg", "images/\udcff.jpg")
     files = {"labelTxt/a.txt": DOTA, "labelTxt/\udcfe.txt": DOTA}
     result = recordgen.check(write_files(tmp_path / "in", files), max_reject_fraction=1)
@@ -308,6 +313,7 @@ def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
 
 
 def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
+    """Boxes in pixels of another picture are no boxes of this one."""
     make_pictures("a.jpg", "b.jpg")
     images = image(1, "a.jpg", width=20, height=40), image(2, "b.jpg")
     result = recordgen.check(write_files(tmp_path / "in", {"x.json": coco(*images)}))
@@ -333,11 +339,13 @@ STOPS = [
 
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
 def test_an_unclear_form_stops_the_run(files, outcome):
+    """Nothing is guessed."""
     with pytest.raises((SourceError, UsageError)):
         outcome(files, "a.jpg")
 
 
 def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_so(outcome):
+    """A CSV beside a format counts only if it names images."""
     outcome({"metadata.jsonl": METADATA, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
     found = outcome({"labels.csv": "a.jpg,dog\n"}, format="hugging_face")
     assert found.images == {"a.jpg": ["cat"]}
@@ -437,6 +445,7 @@ def test_classes_beside_the_labels_of_each_split(folders, outcome):
 
 
 def test_a_column_of_metadata_names_splits(outcome):
+    """Its words are those of all splits."""
     text = "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"
     found = outcome({"metadata.csv": text}, "a.jpg", "b.jpg")
     assert found.splits == {"a.jpg": "train", "b.jpg": "test"}
@@ -481,6 +490,7 @@ def test_a_stray_classes_txt_is_no_evidence(outcome):
 
 
 def test_trainval_counts_without_train_and_val(outcome):
+    """A list of both is the training split."""
     files = {f"Annotations/{name}.xml": voc(f"{name}.jpg", ("cat", "4 5 8 10")) for name in "ab"}
     lists = {"ImageSets/Main/trainval.txt": "a\n", "ImageSets/Main/test.txt": "b\n"}
     splits = {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "test"}
@@ -488,6 +498,7 @@ def test_trainval_counts_without_train_and_val(outcome):
 
 
 def test_categories_of_one_name_are_merged(outcome):
+    """Categories that differ in spaces are one class, with a remark."""
     names = [*CATEGORIES, {"id": 95, "name": " cat "}]
     boxes = [box(1, 2, *SIDES), box(1, 95, 0, 0, 4, 5)]
     found = outcome({"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)}, "a.jpg")

@@ -284,6 +284,7 @@ def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tm
 
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
 def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
+    """The proposal for a first row keeps to the task that is named."""
     assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
 
 

@@ -28,7 +28,6 @@ ODD_URLS = (
     *("https://127.0.0.1:1/8.png?GOOGLEACCESSID=SECb&Signature=SECc",),
     *("https://127.0.0.1:1/9.png?SV=1&SIG=SECc", "https://127.0.0.1:1/10.png&apikey=SECb"),
 )
-SECRETS = (b"SECa", b"SECb", b"SECc")
 SOUND = "g.png"
 
 # Letters that separate the parts of a URL, and codes for letters, in names of files.

@@ -103,6 +103,7 @@ READ = [
 
 @pytest.mark.parametrize(("regions", "boxes", "adjusted"), READ)
 def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
+    """Regions of each shape become boxes with their attribute as class."""
     found = outcome(document(*regions), "a.png", "b.png")
     assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
     assert (found.adjusted, found.rejects) == (adjusted, [])
@@ -153,6 +154,7 @@ def test_an_image_that_is_not_there(outcome):
 
 
 def test_the_only_attribute_may_have_any_name(outcome):
+    """The only attribute of regions is their class."""
     text = as_export([image("a.png", region(animal="cat"))])
     assert outcome({"via.json": text}, "a.png").images == {"a.png": [("cat", BOX)]}
 

@@ -262,6 +262,7 @@ def test_keywords_and_empty_headers_take_linear_time(tmp_path):
     "text", [b"a dog that runs over a green field", b'{"caption": "x", "label": 1.5}']
 )
 def test_captions_are_no_labels(text, folder):
+    """Captions beside images are refused as labels."""
     suffix = "json" if text.startswith(b"{") else "txt"
     data = member("a.jpg", image()) + member(f"a.{suffix}", text)
     (folder / "in/a.tar").write_bytes(data + END)
@@ -270,5 +271,6 @@ def test_captions_are_no_labels(text, folder):
 
 
 def test_not_over_http(folder):
+    """Archives are not read over HTTP."""
     with pytest.raises(SourceError):
         recordgen.plan("https://example.invalid/a.tar")

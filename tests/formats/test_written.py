@@ -22,6 +22,7 @@ CONTAINERS = {"parquet", "tfrecord", "webdataset"}
 
 
 def test_every_format_of_boxes_is_written_here():
+    """A new format of boxes needs a writer in these tests."""
     found = {name: FORMATS[name] for name in OWN_FORMATS}
     boxes = {
         name
@@ -32,6 +33,7 @@ def test_every_format_of_boxes_is_written_here():
 
 
 def test_a_row_of_images_loads_no_other_format(tmp_path):
+    """Rows of the own format load no module of another."""
     (tmp_path / "a.csv").write_text("TRAIN,a.jpg,cat\n")
     code = (
         "import sys; from recordgen.formats.source import open_source;"

@@ -58,16 +58,17 @@ def test_paths_as_people_write_them(splits, name, outcome):
     assert [*found.splits.values()] == ["train", "eval"]
 
 
-@pytest.mark.parametrize(
-    ("names", "image", "labels"),
-    [
-        ("classes.txt", "images/a.jpg", "labels/a.txt"),  # Label Studio
-        ("classes.txt", "images/JPEGImages/a.jpg", "images/labels/a.txt"),  # Darknet
-        ("labels/classes.txt", "JPEGImages/a.jpg", "labels/a.txt"),
-        ("train/_darknet.labels", "train/a.jpg", "train/a.txt"),
-        ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
-    ],
-)
+# names, image, labels
+WITHOUT_YAML = [
+    ("classes.txt", "images/a.jpg", "labels/a.txt"),  # Label Studio
+    ("classes.txt", "images/JPEGImages/a.jpg", "images/labels/a.txt"),  # Darknet
+    ("labels/classes.txt", "JPEGImages/a.jpg", "labels/a.txt"),
+    ("train/_darknet.labels", "train/a.jpg", "train/a.txt"),
+    ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
+]
+
+
+@pytest.mark.parametrize(("names", "image", "labels"), WITHOUT_YAML)
 def test_folders_without_yaml(names, image, labels, outcome):
     """Darknet's and Label Studio's folders."""
     found = outcome({names: "cat\ndog\n", labels: "1 0.5 0.5 1 1\n"}, image)
@@ -135,6 +136,7 @@ STOPS = [
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
 def test_what_stops_a_run(text, words, outcome):
+    """A wrong data.yaml stops the run and says why."""
     with pytest.raises(SourceError, match=words):
         outcome({"data.yaml": text, "labels/a.txt": WHOLE}, "images/a.jpg")
 
@@ -158,15 +160,16 @@ def test_labels_without_images_are_reported(outcome):
     assert "labels/lost.txt" in "".join(outcome(files, "images/a.jpg").skipped)
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        ("[yes, no]", ("yes", "no")),
-        ("[010, 1.10]", ("010", "1.10")),
-        ("{0: on, 1: off}", ("on", "off")),
-        ("['', dog]", ("0", "dog")),
-    ],
-)
+# names, expected
+CLASS_NAMES = [
+    ("[yes, no]", ("yes", "no")),
+    ("[010, 1.10]", ("010", "1.10")),
+    ("{0: on, 1: off}", ("on", "off")),
+    ("['', dog]", ("0", "dog")),
+]
+
+
+@pytest.mark.parametrize(("names", "expected"), CLASS_NAMES)
 def test_names_are_texts(names, expected, outcome):
     """To YAML, they are truth values, octal and other numbers."""
     files = {"data.yaml": f"train: images\nnames: {names}\n", "labels/a.txt": "1 0.5 0.5 1 1\n"}

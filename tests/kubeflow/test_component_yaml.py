@@ -227,17 +227,17 @@ def test_bad_data_fails_the_step(step, make_csv, tmp_path):
     assert not done.output_file.exists()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        # inputs; the error
-        ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
-        ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
-        ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
-        ({"allow": [""]}, "allow must not be empty if it is given (got [''])"),
-        ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
-    ],
-)
+# inputs; the error
+WRONG_INPUTS = [
+    ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
+    ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
+    ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
+    ({"allow": [""]}, "allow must not be empty if it is given (got [''])"),
+    ({"beam_args": ["--runner=x"]}, "Beam does not accept --runner=x"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_INPUTS)
 def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
     """The error names the input and its value."""
     found = steps.step_input(step, tmp_path, source=make_csv(rows), **given)

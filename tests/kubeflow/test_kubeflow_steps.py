@@ -53,17 +53,17 @@ def trained(digits, tmp_path_factory):
 # --- places -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("uri", "path", "auto"),
-    [
-        # an artifact's uri; its path in the launcher's folder; the default path of convert
-        ("gs://b/a", "/gcs/b/a", "gs://b/a"),
-        ("minio://b/a", "/minio/b/a", "/minio/b/a"),
-        ("s3://b/a", "/s3/b/a", "/s3/b/a"),
-        ("/tmp/b/a", "/tmp/b/a", "/tmp/b/a"),
-        ("https://b/a", "https://b/a", "https://b/a"),
-    ],
-)
+# an artifact's uri; its path in the launcher's folder; the default path of convert
+URIS = [
+    ("gs://b/a", "/gcs/b/a", "gs://b/a"),
+    ("minio://b/a", "/minio/b/a", "/minio/b/a"),
+    ("s3://b/a", "/s3/b/a", "/s3/b/a"),
+    ("/tmp/b/a", "/tmp/b/a", "/tmp/b/a"),
+    ("https://b/a", "https://b/a", "https://b/a"),
+]
+
+
+@pytest.mark.parametrize(("uri", "path", "auto"), URIS)
 def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto):
     """``auto`` decides by the scheme; the others always do the same."""
     artifact = execution.Artifact("", uri)
@@ -86,25 +86,10 @@ def test_what_is_read_is_where_it_is(tmp_path):
 
 def test_inputs_keep_their_types():
     """Whole doubles become ints, also in lists; an empty artifact is not given."""
-    text = json.dumps(
-        {
-            "inputs": {
-                "parameterValues": {
-                    "a": 7.0,
-                    "b": 0.5,
-                    "c": [1.0, {"x": 2.0}],
-                    "d": None,
-                    "e": True,
-                },
-                "artifacts": {
-                    "f": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]},
-                    "g": {},
-                },
-            },
-            "outputs": {"outputFile": "o"},
-        }
-    )
-    step = execution.StepInput.parse(text)
+    values = {"a": 7.0, "b": 0.5, "c": [1.0, {"x": 2.0}], "d": None, "e": True}
+    given = {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]}
+    inputs = {"parameterValues": values, "artifacts": {"f": given, "g": {}}}
+    step = execution.StepInput.parse(json.dumps({"inputs": inputs, "outputs": {"outputFile": "o"}}))
     assert step.parameters == {"a": 7, "b": 0.5, "c": [1, {"x": 2}], "e": True}
     assert isinstance(step.parameters["a"], int)
     assert step.artifacts == {"f": (execution.Artifact("1", "u", {"m": 1}),)}
@@ -159,8 +144,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     names = [item["displayName"] for item in matrix["annotationSpecs"]]
     counts = np.array([item["row"] for item in matrix["rows"]])
     assert dict(zip(names, counts.sum(axis=1).tolist(), strict=True)) == dict(eval_split.labels)
-    accuracy = counts.trace() / counts.sum()
-    assert output.parameters["score"] == pytest.approx(accuracy)
+    assert output.parameters["score"] == pytest.approx(counts.trace() / counts.sum())
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Near-duplicates among hashes: the same groups as from all pairs, with fewer comparisons."""
 
-import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.measures.likeness import MAX_DISTANCE, count_bits, find_neighbours
+from tests.conftest import peak_of
 
 ROWS = 1 << 17
 
@@ -89,20 +90,18 @@ def test_things_may_have_several_hashes():
     assert asked == [(1, 3)]
 
 
-@pytest.mark.parametrize(
-    ("values", "groups"),
-    [
-        pytest.param(random_hashes(ROWS), ROWS, id="random"),
-        pytest.param(np.zeros(ROWS, np.uint64), 1, id="equal"),
-        pytest.param(np.arange(2**12, dtype=np.uint64), 1, id="dense"),
-    ],
-)
+# values, groups
+HASHES = [
+    pytest.param(random_hashes(ROWS), ROWS, id="random"),
+    pytest.param(np.zeros(ROWS, np.uint64), 1, id="equal"),
+    pytest.param(np.arange(2**12, dtype=np.uint64), 1, id="dense"),
+]
+
+
+@pytest.mark.parametrize(("values", "groups"), HASHES)
 def test_memory_is_bounded(values, groups):
     """Many hashes take less than 64 bytes each, also if they are equal or close."""
-    tracemalloc.start()
-    found = find_neighbours(values)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    found, peak = peak_of(partial(find_neighbours, values))
     assert len(np.unique(found)) == groups
     assert peak < 64 * len(values) + 4_000_000
 
@@ -136,8 +135,7 @@ def test_keys_find_pairs_in_crowded_buckets():
     def keys_of(things):
         return [kinds[things].astype(np.uint32) // 4]
 
-    without = find_neighbours(values, alike=alike)
-    assert len(np.unique(without)) > count // 2
+    assert len(np.unique(find_neighbours(values, alike=alike))) > count // 2
     asked = 0
     found = find_neighbours(values, alike=alike, keys_of=keys_of)
     assert len(np.unique(found)) == count // 2

@@ -2,7 +2,6 @@
 
 import io
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from recordgen.measures.pictures import (
     small_picture,
 )
 from tests.checks.photos import scene, small_jpeg
-from tests.conftest import encoded
+from tests.conftest import encoded, peak_of
 
 
 def gray(pixels):
@@ -38,8 +37,7 @@ def look_of(picture):
 def test_jpeg_factor_keeps_enough_pixels(height, width, factor):
     """The decoder returns exactly the number of pixels that the factor implies."""
     assert jpeg_factor(height, width) == factor
-    data = encoded(Image.new("L", (width, height), 9), "JPEG")
-    pixels = small_jpeg(data).pixels
+    pixels = small_jpeg(encoded(Image.new("L", (width, height), 9), "JPEG")).pixels
     assert pixels.shape == (math.ceil(height / factor), math.ceil(width / factor), 1)
     assert min(pixels.shape[:2]) >= min(SIDE, height, width)
 
@@ -59,8 +57,7 @@ def test_one_scene_looks_the_same_in_every_size(size):
     whole = look_of(small_picture(scene()))
     data = encoded(scene().resize(size, Image.Resampling.BOX), "JPEG", quality=92)
     look = look_of(small_jpeg(data))
-    differences = np.abs(look.thumbnail.astype(int) - whole.thumbnail)
-    assert differences.mean() < 3
+    assert np.abs(look.thumbnail.astype(int) - whole.thumbnail).mean() < 3
     assert np.abs(look.thumbnail.mean() - whole.thumbnail.mean()) < 1
 
 
@@ -104,10 +101,7 @@ def test_strips_are_looked_at_as_others(shape, turns):
     """One half is black, the other white; the memory does not grow with the longer side."""
     pixels = np.zeros(shape, np.uint8)
     pixels[:, shape[1] // 2 :] = 255
-    tracemalloc.start()
-    thumbnail = look_of(gray(np.rot90(pixels, turns))).thumbnail
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    thumbnail, peak = peak_of(lambda: look_of(gray(np.rot90(pixels, turns))).thumbnail)
     assert sorted(set(thumbnail.ravel().tolist())) in ([0, 255], [0, 128, 255])
     assert abs(thumbnail.mean() - 127.5) < 3
     assert peak < 2 * pixels.size + 2_000_000
@@ -121,16 +115,17 @@ def test_the_decoded_scale_does_not_matter():
     assert np.abs(one.thumbnail.astype(int) - other.thumbnail).mean() < 2
 
 
-@pytest.mark.parametrize(
-    ("pixels", "sharpness"),
-    [
-        pytest.param(np.repeat([[0, 0, 0, 90, 90, 90]], 6, axis=0), 1, id="edge"),
-        pytest.param(np.repeat([[0, 10, 20, 30, 40, 50]], 6, axis=0), 0, id="ramp"),
-        pytest.param(np.pad([[50]], 3), 4, id="dot"),
-        pytest.param(np.pad([[0]], 3, constant_values=50), 4, id="hole"),
-        pytest.param(np.repeat([[0, 0, 30, 60, 90, 90]], 6, axis=0), 1 / 3, id="soft edge"),
-    ],
-)
+# pixels, sharpness
+SHARPNESS = [
+    pytest.param(np.repeat([[0, 0, 0, 90, 90, 90]], 6, axis=0), 1, id="edge"),
+    pytest.param(np.repeat([[0, 10, 20, 30, 40, 50]], 6, axis=0), 0, id="ramp"),
+    pytest.param(np.pad([[50]], 3), 4, id="dot"),
+    pytest.param(np.pad([[0]], 3, constant_values=50), 4, id="hole"),
+    pytest.param(np.repeat([[0, 0, 30, 60, 90, 90]], 6, axis=0), 1 / 3, id="soft edge"),
+]
+
+
+@pytest.mark.parametrize(("pixels", "sharpness"), SHARPNESS)
 def test_sharpness(pixels, sharpness):
     """Sharpness is the largest second difference by the range; contrast does not matter."""
     assert look_of(gray(pixels)).sharpness == pytest.approx(sharpness)

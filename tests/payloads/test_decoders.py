@@ -89,6 +89,7 @@ def under_a_limit(examples):
 
 
 def test_jpegs_that_no_decoder_may_see():
+    """Each door refuses them by their header, and none calls a decoder."""
     found = under_a_limit("JPEGS")
     assert found.keys() == hostile.JPEGS.keys()
     for name, (make, code) in hostile.JPEGS.items():
@@ -99,6 +100,7 @@ def test_jpegs_that_no_decoder_may_see():
 
 
 def test_costly_files_are_refused_or_read_in_little_memory():
+    """Each file ends with its code, or is read, with 300 MB more than after imports."""
     found = under_a_limit("BOMBS")
     assert {name: codes["decode"] for name, codes in found.items()} == {
         name: code for name, (_, code) in hostile.BOMBS.items()
@@ -106,6 +108,7 @@ def test_costly_files_are_refused_or_read_in_little_memory():
 
 
 def test_every_call_of_a_decoder_reads_the_header_first():
+    """The modules that call a decoder are listed with the reason why this is safe."""
     package = COMPONENTS / "recordgen"
     found = {name: set() for name in CALLERS}
     for path in package.rglob("*.py"):
@@ -164,6 +167,7 @@ def work(data):
 
 @pytest.mark.parametrize("name", [*DROPPED, *KEPT])
 def test_twice_the_parts_take_twice_the_work(name):
+    """Lines of Python and memory grow no faster than the number of parts."""
     make, count = {**DROPPED, **KEPT}[name], 60
     with suppress(PayloadError):
         check_image(make(1), payload_settings())  # Pillow loads its plug-ins
@@ -185,6 +189,7 @@ FURTHER = {
 
 @pytest.mark.parametrize("name", sorted({*images(), *FURTHER} - {"ico"}))
 def test_what_is_left_decodes_to_the_same_pixels(name):
+    """Parts that are dropped before Pillow change neither format, mode, size nor pixels."""
     data = {**images(), **FURTHER}[name]
     whole, left = Image.open(io.BytesIO(data)), open_image(file_header(data))
     assert (left.format, left.mode, left.size) == (whole.format, whole.mode, whole.size)
@@ -208,11 +213,11 @@ def test_orientations():
     assert exif_orientation(both) == 3
     for end in range(len(both) - 20):
         assert exif_orientation(both[:end]) == 1
-    far = b"II*\0\xff\xff\xff\xff" + both[8:]
-    assert exif_orientation(far) == 1
+    assert exif_orientation(b"II*\0\xff\xff\xff\xff" + both[8:]) == 1
 
 
 def test_only_exif_turns_an_image():
+    """An orientation in XMP changes nothing, as in browsers."""
     xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
     files = (
         hostile.jpeg_of_segments(1, 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp),
@@ -227,6 +232,7 @@ def test_only_exif_turns_an_image():
 
 @pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
 def test_tiffs_are_turned_once(compression):
+    """Pillow turns some TIFFs itself: the stored picture is upright all the same."""
     picture = noise(20, 12)
     data = encoded(picture, "TIFF", compression=compression, tiffinfo={0x0112: 6})
     stored = check_image(data, payload_settings())
@@ -236,6 +242,7 @@ def test_tiffs_are_turned_once(compression):
 
 
 def test_the_estimated_time_counts_tiles_and_scans():
+    """The estimate grows with the parts that are decoded, and bounds previews, too."""
     tiles = [
         prepare(hostile.tiff_of_tiles(800, 400, 800, count), payload_settings())
         for count in (2, 90_000)
@@ -252,6 +259,7 @@ def test_the_estimated_time_counts_tiles_and_scans():
 
 
 def test_a_file_with_two_sizes_is_not_decoded(monkeypatch):
+    """Two headers that contradict each other are a reject before a decoder is called."""
     second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
     with pytest.raises(PayloadError, match="20×12, and 900×900"):
         check_image(hostile.png_of(second), payload_settings(check="header"))
@@ -272,10 +280,12 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_pictures_without_pixels_are_refused_before_opening(name):
+    """A width or height of zero is a reject for each format."""
     assert refusal(EMPTY[name], partial(draw_boxes, boxes=())) == "corrupt"
 
 
 def test_an_icon_decodes_its_largest_image_only():
+    """A larger picture behind a smaller announced size is not decoded."""
     entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
     at, head, body = 6 + 16 * 3, b"", b""
     for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:
@@ -288,15 +298,16 @@ def test_an_icon_decodes_its_largest_image_only():
 
 
 def test_several_scans_keep_all_coefficients():
+    """The estimated memory has all coefficients of a JPEG with several scans."""
     photo = encoded(noise(64, 64), "JPEG", subsampling=0)
     start = photo.index(b"\xff\xda")
-    one = hostile.segment(0xDA, b"\1\1\0\0\x3f\0")
-    parts = photo[:start] + one + photo[start + 14 :]
+    parts = photo[:start] + hostile.segment(0xDA, b"\1\1\0\0\x3f\0") + photo[start + 14 :]
     assert prepare(parts, payload_settings()).bytes == 8 * 64 * 64
     assert prepare(photo, payload_settings()).bytes < 64 * 64
 
 
 def test_fill_bytes_are_counted():
+    """Bytes between the segments of a JPEG count like segments."""
     few, many = (
         hostile.JPEG[:2] + b"\xff" * count + hostile.JPEG[2:]
         for count in (MAX_SEGMENTS // 2, MAX_SEGMENTS)
@@ -306,6 +317,7 @@ def test_fill_bytes_are_counted():
 
 
 def test_the_first_picture_of_a_file_is_the_jpeg():
+    """An MPO of several pictures is stored as it is, and read as its first picture."""
     data = encoded(_PICTURE, "MPO", save_all=True, append_images=[_OTHER])
     assert check_image(data, payload_settings()).data == data
     assert open_image(file_header(data)).tobytes() == Image.open(io.BytesIO(data)).tobytes()

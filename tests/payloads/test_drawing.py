@@ -47,11 +47,13 @@ BOX = st.builds(
 
 @given(SIDE, SIDE, st.lists(BOX, max_size=5))
 def test_any_box_can_be_drawn(width, height, boxes):
+    """Boxes of any place, label and number leave the size of the picture."""
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
 @given(st.data(), SIDE, SIDE)
 def test_a_box_is_where_it_should_be(data, width, height):
+    """A line of three pixels lies around the box, and all other pixels stay."""
     left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
     right, bottom = data.draw(st.integers(left, width - 1)), data.draw(st.integers(top, height - 1))
     image = noise(width, height)
@@ -78,6 +80,7 @@ def test_a_box_is_where_it_should_be(data, width, height):
 @example(1.0, 1.0, 1.0, 1.0)
 @example(0.0, 1.0, 0.0, 1.0)
 def test_a_label_is_within_the_image(x1, y1, x2, y2):
+    """All letters are visible, wherever the box lies."""
     box = StoredBox("cat", 0, min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
     middle = StoredBox("cat", 0, 0.4, 0.4, 0.6, 0.6)
     assert letters(drawn(plain(90, 70), box)) == letters(drawn(plain(90, 70), middle)) > 5
@@ -96,6 +99,7 @@ ALIKE = [
 
 @pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
 def test_labels_that_cannot_be_shown(width, height, label, other):
+    """Text without glyphs becomes the number, long text is cut, and small boxes have none."""
     pictures = [
         drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
         for text in (label, other, "another")
@@ -106,6 +110,7 @@ def test_labels_that_cannot_be_shown(width, height, label, other):
 
 
 def test_small_boxes_are_over_large_ones_and_labels_over_all():
+    """The order of boxes does not matter."""
     small, large = StoredBox("", 0, 0.5, 0.5, 0.6, 0.6), StoredBox("", 1, 0, 0, 0.55, 0.55)
     one, other = drawn(plain(100, 100), small, large), drawn(plain(100, 100), large, small)
     assert (one == other).all()
@@ -115,6 +120,7 @@ def test_small_boxes_are_over_large_ones_and_labels_over_all():
 
 
 def test_lines_and_letters_grow_with_the_image():
+    """They take the same share of a small and a large picture."""
     box = StoredBox("cat", 0, 0.5, 0.5, 0.8, 0.8)
     small, large = (
         (drawn(plain(side, side), box) == label_colour(0)).all(-1) for side in (500, 2000)
@@ -123,6 +129,7 @@ def test_lines_and_letters_grow_with_the_image():
 
 
 def test_colours_tell_labels_apart():
+    """The first twenty labels have clearly different colours."""
     colours = [label_colour(number) for number in range(20)]
     assert min(dist(one, other) for one, other in combinations(colours, 2)) > 30
 
@@ -135,6 +142,7 @@ FORMATS += [("PNG", mode, "png") for mode in ("1", "L", "P", "RGBA", "I;16")]
 
 @pytest.mark.parametrize(("kind", "mode", "expected"), FORMATS)
 def test_a_jpeg_stays_a_jpeg_and_others_become_png(kind, mode, expected):
+    """The drawing has no Exif and is not turned."""
     image = Image.new(mode, (40, 30)) if mode == "I;16" else noise(40, 30).convert(mode)
     more = {} if kind in ("BMP", "GIF") else {"exif": exif_of(6)}
     drawing = draw_boxes(encoded(image, kind, **more), [StoredBox("", 0, 0.25, 0.2, 1, 1)])
@@ -147,6 +155,7 @@ def test_a_jpeg_stays_a_jpeg_and_others_become_png(kind, mode, expected):
 
 @pytest.mark.parametrize("data", [b"", b"no image", encoded(noise(), "PNG")[:-200]])
 def test_an_image_that_does_not_decode_is_refused(data):
+    """Empty, foreign and truncated bytes are rejects."""
     with pytest.raises(PayloadError):
         draw_boxes(data, [StoredBox("cat", 0, 0, 0, 1, 1)])
 
@@ -156,14 +165,15 @@ LEFT = np.zeros((4, 4), np.uint8)
 LEFT[:, :2] = 1
 
 
-@pytest.mark.parametrize(
-    ("details", "inside", "outside"),
-    [
-        (Details(polygons=Polygons.of([TRIANGLE])), (30, 30), (65, 65)),
-        (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
-        (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
-    ],
-)
+# details, inside, outside
+SHAPES = [
+    (Details(polygons=Polygons.of([TRIANGLE])), (30, 30), (65, 65)),
+    (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
+    (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
+]
+
+
+@pytest.mark.parametrize(("details", "inside", "outside"), SHAPES)
 def test_shapes_are_coloured(details, inside, outside):
     """Pixels (row, column) of the object have its colour, others are as they were."""
     pixels = drawn(plain(100, 100), StoredBox("", 0, 0.0, 0.0, 1.0, 1.0, details))
@@ -173,6 +183,7 @@ def test_shapes_are_coloured(details, inside, outside):
 
 
 def test_keypoints_without_a_label_are_not_drawn():
+    """A keypoint of visibility 0 has no place."""
     box = StoredBox("", 0, 0.0, 0.0, 1.0, 1.0)
     details = Details(keypoints=(0.5, 0.5, 0.0))
     expected = drawn(plain(100, 100), box)

@@ -19,6 +19,7 @@ PICTURES = [noise(20, 12, seed=seed) for seed in range(3)]
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["TIFF", "GIF", "PNG", "WEBP"])
 def test_pictures_are_counted_and_the_first_is_stored(kind, count):
+    """The stored picture is the first one, whatever follows it."""
     data = encoded(PICTURES[0], kind, save_all=True, append_images=PICTURES[1:count])
     stored = check_image(data, OPTIONS)
     assert stored.frames == count
@@ -31,6 +32,7 @@ def test_pictures_are_counted_and_the_first_is_stored(kind, count):
 
 @pytest.mark.parametrize("kind", ["JPEG", "BMP", "ICO"])
 def test_formats_of_one_picture_are_not_counted(kind):
+    """JPEG, BMP and ICO have no number of frames."""
     assert check_image(encoded(noise(48, 48), kind), OPTIONS).frames is None
 
 
@@ -48,6 +50,7 @@ def directories(*numbers, order="<", next_of_last=0):
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_copies_and_masks_are_no_pages(order):
+    """Reduced copies and masks of a TIFF are not counted, other directories are."""
     page, size = {}, {256: 20, 257: 12}
     for other, count in (
         ({254: 0, **size}, 2),
@@ -72,15 +75,17 @@ def test_damaged_lists_of_pages():
     assert tiff_header(directories(*[{}] * (MAX_PAGES + 1))).frames == MAX_PAGES
 
 
-@pytest.mark.parametrize(
-    ("body", "count"),
-    [
-        (struct.pack(">II", 0, 0), 1),
-        (struct.pack(">II", 1 << 31, 0), 1),
-        (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
-        (b"\0\0", 1),
-    ],
-)
+# body, count
+COUNTS = [
+    (struct.pack(">II", 0, 0), 1),
+    (struct.pack(">II", 1 << 31, 0), 1),
+    (struct.pack(">II", (1 << 31) - 1, 0), (1 << 31) - 1),
+    (b"\0\0", 1),
+]
+
+
+@pytest.mark.parametrize(("body", "count"), COUNTS)
 def test_a_damaged_count_of_frames_is_ignored(body, count):
+    """An APNG of no, too many or cut frames counts as one picture."""
     plain = encoded(PICTURES[0], "PNG")
     assert check_image(plain[:33] + chunk(b"acTL", body) + plain[33:], OPTIONS).frames == count

@@ -57,12 +57,14 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_more_than_allowed_is_refused_before_decoding(name):
+    """The largest accepted number of parts decodes, one more is a reject."""
     small, large = PARTS[name]
     assert check_image(small, OPTIONS).height
     assert refusal(large)[0] == "too_many_parts"
 
 
 def test_scans_are_counted_where_they_are():
+    """Markers inside texts and behind the end are no scans."""
     text = b"\xff\xfe" + struct.pack(">H", 2 + 600) + b"\xff\xda" * 300
     start = PROGRESSIVE.index(b"\xff\xda")
     for data in (
@@ -89,14 +91,14 @@ def test_strips_and_tiles_are_counted_in_both_byte_orders(order, tag):
 
 
 def test_the_sizes_of_an_icons_images_count():
+    """Limits hold for the pictures inside an icon."""
     png = encoded(noise(300, 200), "PNG")
     few = payload_settings(limit="pixels=59999")
     assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
     bitmap = encoded(noise(48, 48), "ICO", sizes=[(48, 48)], bitmap_format="bmp")
     assert check_image(bitmap, payload_settings(limit=f"pixels={48 * 48}")).reencoded == "format"
     assert refusal(bitmap, payload_settings(limit=f"pixels={48 * 48 - 1}"))[0] == "too_many_pixels"
-    chunks = bombs.ico_of_png(bombs.png_of_chunks(2000))
-    assert refusal(chunks)[0] == "too_many_parts"
+    assert refusal(bombs.ico_of_png(bombs.png_of_chunks(2000)))[0] == "too_many_parts"
 
 
 @pytest.mark.parametrize("data", [JPEG, encoded(SMALL, "PNG"), encoded(SMALL, "WEBP")])
@@ -111,6 +113,7 @@ def test_memory_of_the_encoder(data, size, pixels):
 
 
 def test_threads_together_hold_at_most_the_budget():
+    """A picture waits for room; one larger than all memory waits until it is alone."""
     budget, most = MemoryBudget(), 100
     inside, leave = threading.Event(), threading.Event()
     order = []
@@ -140,6 +143,7 @@ def test_threads_together_hold_at_most_the_budget():
 
 
 def test_default_budget():
+    """It is at least 256 MB, and at most half of the machine's memory."""
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
     assert payload_settings().limit.memory_bytes is None
     assert payload_settings(limit="memory=1.5").limit.memory_bytes == 1_500_000
@@ -157,6 +161,7 @@ def test_the_result_of_another_process_is_the_same():
 
 
 def test_a_slow_decoder_is_killed():
+    """The reject names the option that allows more time."""
     code, message = refusal(bombs.of_one_colour("WEBP", "RGB", 2500), SLOW)
     assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
@@ -171,6 +176,7 @@ def killed_by(signal, tmp_path, monkeypatch, name="python"):
 
 @pytest.mark.parametrize("signal", ["SEGV", "ABRT", "TRAP"])
 def test_a_decoder_that_crashes_ends_neither_the_run_nor_the_worker(signal, tmp_path, monkeypatch):
+    """The image is a reject that names the signal."""
     killed_by(signal, tmp_path, monkeypatch)
     with pytest.raises(PayloadError, match=f"SIG{signal}") as caught:
         check_apart(JPEG, OPTIONS)
@@ -193,26 +199,29 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
         check_apart(JPEG, OPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        (jpeg_decoding, "decoded_jpeg"),
-        (image, "file_header"),
-        (image, "open_image"),
-        (reencoding, "encoded"),
-    ],
-)
+# module, name
+ALLOCATIONS = [
+    (jpeg_decoding, "decoded_jpeg"),
+    (image, "file_header"),
+    (image, "open_image"),
+    (reencoding, "encoded"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), ALLOCATIONS)
 def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
+    """Wherever memory ends, the reject names the option."""
+
     def starve(*_):
         raise MemoryError
 
     monkeypatch.setattr(module, name, starve)
-    data = JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP")
-    code, message = refusal(data)
+    code, message = refusal(JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP"))
     assert (code, "--limit memory=" in message) == ("out_of_memory", True)
 
 
 def test_each_row_is_flattened_once():
+    """Transparent pixels are the same in strips of any height."""
     glass = noise(9, 10)
     glass.putalpha(noise(9, 10, seed=1).convert("L"))
     white = Image.new("RGBA", glass.size, "white")

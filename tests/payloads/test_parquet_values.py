@@ -53,6 +53,7 @@ def copies(file):
 
 
 def test_threads_unpack_each_row_group_once(file, parts, monkeypatch):
+    """Threads that ask for one row group wait for the same copy."""
     opened = []
     read = pq.ParquetFile
     monkeypatch.setattr(pq, "ParquetFile", lambda *a, **more: opened.append(1) or read(*a, **more))
@@ -83,6 +84,7 @@ def test_the_footer_is_read_once_for_all_row_groups(file, parts, monkeypatch):
 
 
 def test_the_least_used_copies_make_room(file, parts, monkeypatch):
+    """The cache never holds more than its limit, and all values stay readable."""
     limit = 2 * 10 * len(VALUES[0])
     monkeypatch.setattr(parquet_values, "CACHE_BYTES", limit)
     for at in (0, 10, 20, 30, 0, 35, 15):
@@ -108,6 +110,7 @@ child.join()
 
 
 def test_processes_share_copies_and_remove_their_own(file, parts, monkeypatch):
+    """Copies of killed processes go, those of others stay."""
     assert read_value(parts[0], "1", ANY_REQUEST) == VALUES[0]
     [mine] = (file.parent / "temporary").glob("*/*")
     old = mine.with_name("old")

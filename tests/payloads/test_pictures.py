@@ -34,15 +34,13 @@ def stored(data, reason="format"):
     """Return the stored picture as TensorFlow decodes it: uint8 [h, w, 3]."""
     image = check_image(data, OPTIONS)
     assert (image.format, image.reencoded) == ("png", reason)
-    pixels = tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
-    return pixels
+    return tf.io.decode_image(image.data, channels=3, expand_animations=False).numpy()
 
 
 def by_ffmpeg(data, codec, layout):
     """Return the pixels of a file as FFmpeg decodes it."""
     [frame] = av.CodecContext.create(codec, "r").decode(av.Packet(data))
-    pixels = frame.to_ndarray(format=layout)
-    return pixels
+    return frame.to_ndarray(format=layout)
 
 
 def gray(levels):
@@ -55,8 +53,7 @@ def gray(levels):
 
 def packed(values, bits):
     """Return rows of samples with ``bits`` bits, the highest first."""
-    places = np.arange(bits)[::-1]
-    found = (values[:, :, None] >> places & 1).astype(np.uint8)
+    found = (values[:, :, None] >> np.arange(bits)[::-1] & 1).astype(np.uint8)
     return np.packbits(found.reshape(len(values), -1), axis=1).tobytes()
 
 
@@ -64,18 +61,9 @@ def tiff(values, bits, order="<", photometric=1):
     """Return a gray TIFF."""
     pixels = values.astype(order + "u2").tobytes() if bits == 16 else packed(values, bits)
     height, width = values.shape
-    tags = [
-        (256, width),
-        (257, height),
-        (258, bits),
-        (259, 1),
-        (262, photometric),
-        (273, 8),
-        (277, 1),
-        (278, height),
-        (279, len(pixels)),
-    ]
-    entries = b"".join(struct.pack(order + "HHIHxx", tag, 3, 1, value) for tag, value in tags)
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: photometric, 273: 8}
+    tags |= {277: 1, 278: height, 279: len(pixels)}
+    entries = b"".join(struct.pack(order + "HHIHxx", tag, 3, 1, tags[tag]) for tag in tags)
     magic = b"II*\0" if order == "<" else b"MM\0*"
     directory = struct.pack(order + "H", len(tags)) + entries + bytes(4)
     return magic + struct.pack(order + "I", 8 + len(pixels)) + pixels + directory
@@ -130,6 +118,7 @@ def planar(planes, bits, *, deflated):
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_separate_planes_are_read_or_refused(count, bits, deflated):
+    """What Pillow reads wrongly is a reject; the rest has the right levels and transparency."""
     planes = noise((count, HEIGHT, WIDTH), 1 << bits)
     data = planar(planes, bits, deflated=deflated)
     if count == 2 or (bits == 16 and not deflated):
@@ -173,6 +162,7 @@ LEVELS += [(depth, level) for depth in (8, 16) for level in (0, 7, 200, (1 << de
 
 @pytest.mark.parametrize(("depth", "level"), LEVELS)
 def test_only_pixels_of_the_transparent_level_show_white(depth, level):
+    """At every depth, the next level is opaque."""
     most = (1 << depth) - 1
     values = noise((HEIGHT, WIDTH), 1 << depth)
     values[3, 3:5] = level, level ^ 1  # the same, nearly the same
@@ -215,6 +205,7 @@ def test_all_channels_of_the_transparent_colour_must_match():
     ids=lambda item: item[0].decode(),
 )
 def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
+    """Megabytes of text or profile change no pixel."""
     plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)))
     data = plain[:33] + chunk(*kind) + plain[33:]
     assert check_image(data, OPTIONS).data == data
@@ -225,6 +216,7 @@ def test_large_texts_and_profiles_are_no_reason_to_refuse(kind):
 
 
 def test_transparency_behind_the_pixels_is_ignored():
+    """Decoders read the colour only in front of the pixels."""
     plain = encoded(Image.fromarray(noise((HEIGHT, WIDTH), 256).astype(np.uint8)))
     data = plain[:-12] + chunk(b"tRNS", b"\0\7") + chunk(b"IEND")
     assert check_image(data, OPTIONS).data == data
@@ -243,26 +235,27 @@ def bmp(bits, compression, body, *, header=40, extra=b"", colours=0):
 
 
 def test_alpha_shows_white_unless_it_is_zero_everywhere():
+    """An alpha channel of zeros is unused, as browsers take it."""
     masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
     body = bytes([10, 20, 30, 0, 40, 50, 60, 255]) * (WIDTH * HEIGHT)
-    data = bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108)
-    pixels = stored(data)
+    pixels = stored(bmp(32, 3, body[: WIDTH * HEIGHT * 4], extra=masks, header=108))
     assert {tuple(pixel) for pixel in pixels.reshape(-1, 3)} == {(255, 255, 255), (60, 50, 40)}
     clear = bmp(32, 3, bytes([10, 20, 30, 0]) * (WIDTH * HEIGHT), extra=masks, header=108)
     assert (stored(clear) == [30, 20, 10]).all()
 
 
-@pytest.mark.parametrize(
-    ("bits", "compression", "colours", "code"),
-    [
-        (8, 1, 0, "unsupported_pixels"),
-        (4, 2, 0, "unsupported_pixels"),
-        (24, 4, 0, "corrupt"),
-        (8, 0, 2, "unsupported_pixels"),  # Pillow takes bytes for bits
-        (32, 3, 0, "corrupt"),  # unknown fields
-        (48, 0, 0, "corrupt"),
-    ],
-)
+# bits, compression, colours, code
+BITMAPS = [
+    (8, 1, 0, "unsupported_pixels"),
+    (4, 2, 0, "unsupported_pixels"),
+    (24, 4, 0, "corrupt"),
+    (8, 0, 2, "unsupported_pixels"),  # Pillow takes bytes for bits
+    (32, 3, 0, "corrupt"),  # unknown fields
+    (48, 0, 0, "corrupt"),
+]
+
+
+@pytest.mark.parametrize(("bits", "compression", "colours", "code"), BITMAPS)
 def test_unknown_bitmaps_are_refused(bits, compression, colours, code):
     """What Pillow decodes otherwise than browsers, or not at all, is stored by no guess."""
     data = bmp(

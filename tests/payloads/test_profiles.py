@@ -70,6 +70,7 @@ PROFILES = [
 
 @pytest.mark.parametrize(("data", "name"), PROFILES, ids=range(len(PROFILES)))
 def test_known_profiles_have_names_and_srgb_has_none(data, name):
+    """Only a profile that changes colours has a name."""
     assert profile_colours(data) == name
     assert profile_colours(data + bytes(30_000)) == name  # too large to be remembered
 
@@ -78,11 +79,13 @@ P3 = rgb(PRIMARIES["Display P3"])
 
 
 def test_truncated_profiles_are_ignored():
+    """No part of a profile is taken for the whole."""
     assert {profile_colours(P3[:size]) for size in range(len(P3))} == {None}
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_profiles_of_every_format_are_found_and_change_nothing(kind):
+    """The stored bytes or pixels are those of the same picture without a profile."""
     picture = noise(20, 12)
     for data, name in ((P3, "Display P3"), (SRGB, None)):
         stored = check_image(encoded(picture, kind, icc_profile=data), OPTIONS)
@@ -100,6 +103,7 @@ def test_profiles_of_every_format_are_found_and_change_nothing(kind):
 
 
 def test_parts_of_a_profile_are_joined_by_their_numbers():
+    """The order of segments does not matter."""
     large = P3 + bytes(150_000)
     data = encoded(noise(20, 12), "JPEG", icc_profile=large)
     assert data.count(b"ICC_PROFILE\0") == 3
@@ -147,6 +151,7 @@ PNGS = [
 
 @pytest.mark.parametrize(("chunks", "name"), PNGS, ids=range(len(PNGS)))
 def test_colours_of_pngs(chunks, name):
+    """A profile wins over sRGB and gamma, and the bytes stay."""
     plain = encoded(noise(20, 12), "PNG")
     data = plain[:33] + chunks + plain[33:]
     stored = check_image(data, OPTIONS)
@@ -157,5 +162,6 @@ def test_colours_of_pngs(chunks, name):
 
 
 def test_chunks_behind_the_pixels_are_ignored():
+    """Viewers read gamma only in front of the pixels."""
     plain = encoded(noise(20, 12), "PNG")
     assert check_image(plain[:-12] + gamma(100_000) + plain[-12:], OPTIONS).colours is None

@@ -42,6 +42,7 @@ PLACED = [
 
 @pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
 def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
+    """Window, inner size and canvas follow from the option, and the view from them."""
     placed = place(size, payload_settings(**options))
     assert placed == Placed(size, window, inner, canvas)
     assert placed.view == pytest.approx(View(*view))
@@ -49,6 +50,7 @@ def test_geometry_of_a_picture(options, size, window, inner, canvas, view):
 
 
 def test_no_picture_is_enlarged():
+    """For each option and size, no side grows and none vanishes."""
     sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
     for options in (STRETCH, FIT, CROP, {"image_size": "40short"}, {"image_size": "40max"}):
         for size in itertools.product(sides, sides):
@@ -73,12 +75,14 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize("options", CONTRADICTIONS, ids=str)
 def test_contradicting_options_are_an_error_that_names_one(options):
+    """Options that exclude each other or have no meaning are refused at once."""
     with pytest.raises(UsageError, match=next(iter(options))):
         payload_settings(**options)
 
 
 @pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
 def test_every_spelling_of_a_size_is_recorded_alike(given):
+    """Each spelling of a size is recorded as one."""
     options = make_options({"image_size": given})
     assert options.recorded()["image_size"] == "224x320"
     assert options.image_size == ImageSizing("shape", 224, 320)
@@ -87,6 +91,7 @@ def test_every_spelling_of_a_size_is_recorded_alike(given):
 
 
 def test_options_are_recorded_in_one_spelling():
+    """Options of images are recorded as they are documented."""
     given = {"image_size": "8x8", "resize": "fit", "encode": "mixed:jpeg:70"}
     recorded = make_options(given).recorded()
     assert {name: recorded[name] for name in given} == given
@@ -161,6 +166,7 @@ STORED = [
     ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
 )
 def test_unchanged_files_keep_their_bytes(data, options, kind, reason, size, check):
+    """Bytes change only for a reason, which is recorded."""
     stored = check_image(data, payload_settings(**{**options, "check": check}))
     assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
     assert (stored.data == data) == (reason is None)
@@ -184,6 +190,7 @@ CMYK = encoded(noise(80, 48).convert("CMYK"), "JPEG")
     ("data", "encode"), [(PNG, "jpeg"), (PNG, "webp"), (PHOTO, "webp"), (CMYK, "webp")]
 )
 def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
+    """A higher quality makes larger files; 92 is the default."""
     sizes = [
         len(check_image(data, payload_settings(encode=encode + quality)).data)
         for quality in (":40", "", ":92", ":98")
@@ -196,6 +203,7 @@ def test_quality_applies_to_images_encoded_because_of_an_option(data, encode):
     [("PNG", "jpeg", 65_500), ("PNG", "webp", 16_383), ("JPEG", "webp", 16_383)],
 )
 def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
+    """A side beyond a format's limit is refused; resizing helps."""
     data = encoded(Image.new("RGB", (most + 1, 2)), kind)
     with pytest.raises(PayloadError, match=f"{most:,}"):
         check_image(data, payload_settings(encode=encode))
@@ -203,6 +211,7 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
 
 
 def test_large_images_are_not_stored_raw_in_a_mixture():
+    """A mixture stores pixels raw only up to 256 by 256."""
     data, mixed = encoded(noise(300, 256), "PNG"), {"encode": "mixed"}
     assert check_image(data, payload_settings(**mixed)).data == data
     assert check_image(data, payload_settings(**{**mixed, "image_size": "256"})).format == "raw"
@@ -210,6 +219,7 @@ def test_large_images_are_not_stored_raw_in_a_mixture():
 
 
 def test_raw_pixels_are_shown_as_a_png():
+    """Raw bytes become a picture if height and width fit; otherwise they stay bytes."""
     record = {
         "image/encoded": [noise(5, 3).tobytes()],
         "image/format": [b"raw"],

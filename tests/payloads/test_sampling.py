@@ -55,6 +55,7 @@ SAMPLINGS = [
 @pytest.mark.parametrize("check", ["decode", "header", "none"])
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_what_tensorflow_decodes_is_accepted(sampling, check):
+    """Each check accepts it with its size, and keeps its bytes."""
     for width, height in ((40, 24), (331, 257), (9, 1)):
         jpeg = mosaic(width, height, sampling)
         assert tf.io.decode_jpeg(jpeg).shape == (height, width, 3)
@@ -65,9 +66,9 @@ def test_what_tensorflow_decodes_is_accepted(sampling, check):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=lambda each: bytes(each).hex())
 def test_resized_as_tensorflow_shows_it(sampling):
+    """The stored small picture looks like TensorFlow's decoded one."""
     jpeg = mosaic(320, 256, sampling)
-    options = payload_settings(image_size="80max", encode="png")
-    found = check_image(jpeg, options)
+    found = check_image(jpeg, payload_settings(image_size="80max", encode="png"))
     shown = Image.fromarray(tf.io.decode_jpeg(jpeg).numpy()).reduce(4)
     stored = np.asarray(Image.open(io.BytesIO(found.data)))
     assert np.abs(stored.astype(int) - np.asarray(shown)).mean() < 3
@@ -85,6 +86,7 @@ def test_what_tensorflow_refuses_is_a_reject(sampling):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS[4:], ids=lambda each: bytes(each).hex())
 def test_one_that_is_cut_is_a_reject(sampling):
+    """Sampling that the fast decoder lacks has no laxer check."""
     jpeg = mosaic(331, 257, sampling)
     with pytest.raises(PayloadError):
         check_image(jpeg[: len(jpeg) // 2], payload_settings())

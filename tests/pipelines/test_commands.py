@@ -14,6 +14,7 @@ from pipelines.samples.digits import IMPORT_FILE, write_digits
 from pipelines.settings import local_input
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
+from tests.conftest import error_of
 
 
 @pytest.fixture
@@ -37,9 +38,7 @@ WRONG_CALLS = [
 @pytest.mark.parametrize(("main", "arguments"), WRONG_CALLS)
 def test_a_wrong_call_ends_with_code_2(main, arguments):
     """Argparse ends the command with the code for wrong usage."""
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
+    assert error_of(SystemExit, main, arguments).code == 2
 
 
 # arguments, exit code, the option or path that the error names
@@ -63,8 +62,7 @@ def test_a_wrong_setting_is_one_line_and_nothing_is_written(
 ):
     """The line names the option or path, and no folder is made."""
     workdir = tmp_path / "work"
-    given = ["--data", str(data), "--workdir", str(workdir), *arguments]
-    assert local.main(given) == code
+    assert local.main(["--data", str(data), "--workdir", str(workdir), *arguments]) == code
     [line] = capsys.readouterr().err.splitlines()
     assert named in line
     assert not workdir.exists()
@@ -155,8 +153,7 @@ def test_a_schema_implies_the_task(data, tmp_path):
 
 def test_digits_are_written_once(tmp_path):
     """A second run writes only what is missing or incomplete, so times stay."""
-    path = write_digits(str(tmp_path), 20)
-    assert path == str(tmp_path / IMPORT_FILE)
+    assert write_digits(str(tmp_path), 20) == str(tmp_path / IMPORT_FILE)
     lines = (tmp_path / IMPORT_FILE).read_text().splitlines()
     assert len(lines) == 20
     assert lines[0] == "TRAIN,images/0000.png,0"

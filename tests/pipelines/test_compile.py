@@ -51,16 +51,16 @@ def steps_of(options):
     return {step.id: step for step in pipeline.components}
 
 
-@pytest.mark.parametrize(
-    ("given", "task"),
-    [
-        # --task of the conversion; the task of conversion, training and evaluation
-        ("auto", "image_classification"),
-        ("image_classification", "image_classification"),
-        ("image_multi_label", "image_multi_label"),
-        ("object_detection", "object_detection"),
-    ],
-)
+# --task of the conversion; the task of conversion, training and evaluation
+TASKS = [
+    ("auto", "image_classification"),
+    ("image_classification", "image_classification"),
+    ("image_multi_label", "image_multi_label"),
+    ("object_detection", "object_detection"),
+]
+
+
+@pytest.mark.parametrize(("given", "task"), TASKS)
 def test_one_task_in_all_steps(given, task):
     """Conversion and Evaluator have the same task, also a default one."""
     steps = steps_of(ConvertOptions(task=given))

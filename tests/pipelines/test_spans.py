@@ -109,14 +109,15 @@ def test_each_training_begins_with_the_model_before(root, reports):
     assert [a.id for a in metadata.inputs(trainer) if a.type == "Model"] == [second.id]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "window", "schema", "named"),
-    [
-        ("*.csv", 2, "a.csv", "{SPAN}"),
-        ("{SPAN}/*.csv", 0, "a.csv", "window"),
-        ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
-    ],
-)
+# pattern, window, schema, named
+WRONG_SETTINGS = [
+    ("*.csv", 2, "a.csv", "{SPAN}"),
+    ("{SPAN}/*.csv", 0, "a.csv", "window"),
+    ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "window", "schema", "named"), WRONG_SETTINGS)
 def test_wrong_settings_are_refused_before_tfx_is_loaded(
     tmp_path, capsys, pattern, window, schema, named
 ):
@@ -128,6 +129,9 @@ def test_wrong_settings_are_refused_before_tfx_is_loaded(
     given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
     assert local.main(given) != 0
     assert named in capsys.readouterr().err
+
+
+KNOWN = b"'ape', 'bee'"
 
 
 @pytest.mark.parametrize("sliced", [False, True])
@@ -142,17 +146,11 @@ def test_an_evaluation_without_a_common_label_fails(sliced):
     [preprocessor] = computation.preprocessors
     parts = []
     for label in (b"dog", b"eel", b"eel"):
-        extracts = {
-            "labels": np.array([-1]),
-            "predictions": np.array([0.1, 0.9], np.float32),
-            "example_weights": np.array([1.0]),
-            "transformed_features": {
-                "unknown": np.array([label, b""], object),
-                "known": np.array([b"'ape', 'bee'"], object),
-                "label": np.array([-1]),
-            },
-        }
-        [inputs] = preprocessor.process(extracts)
+        names = {"unknown": np.array([label, b""], object), "known": np.array([KNOWN], object)}
+        extracts = {"transformed_features": {"label": np.array([-1]), **names}}
+        extracts |= {"labels": np.array([-1]), "example_weights": np.array([1.0])}
+        scores = {"predictions": np.array([0.1, 0.9], np.float32)}
+        [inputs] = preprocessor.process({**extracts, **scores})
         found = tfma.metrics.StandardMetricInputs(inputs)
         parts.append(computation.combiner.add_input(None, found))
     merged = computation.combiner.merge_accumulators(parts)

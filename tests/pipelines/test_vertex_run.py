@@ -18,6 +18,7 @@ from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.manifest import read_dataset
 from tests import vertex_runner
 from tests.clusters import dataflow, emulated, environment, object_store
+from tests.conftest import error_of
 
 pytestmark = pytest.mark.slow
 
@@ -107,11 +108,9 @@ def test_a_span_may_be_a_folder(service, buckets):
 
 def test_a_missing_span_ends_the_driver(service, buckets):
     """The last line of the log names the folder and the parameter."""
-    job = compile_job(buckets, "--span", "9")
-    with pytest.raises(vertex_runner.StepFailed) as failure:
-        service.run(job)
-    assert failure.value.task == EXAMPLE_GEN
-    line = failure.value.log.strip().splitlines()[-1]
+    error = error_of(vertex_runner.StepFailed, service.run, compile_job(buckets, "--span", "9"))
+    assert error.task == EXAMPLE_GEN
+    line = error.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
     assert "range_config" in line
 

@@ -58,15 +58,19 @@ BAD = {
 SKIPPED = {"name": "own", "skip_reason": "own (1.0)"}
 
 
+# answers, status, words
+ANSWERS = [
+    ([SOUND], 0, "1 versions looked up, 0 "),
+    ([SOUND, BAD], 1, "idna 3.6: PYSEC-2024-60 (fixed in 3.7)"),
+    ([BAD, SKIPPED], 1, "own (1.0)"),
+    # pip-audit itself reports success here.
+    ([SOUND, SKIPPED], 2, "1 versions not looked up"),
+]
+
+
 @pytest.mark.parametrize(
     ("answers", "status", "words"),
-    [
-        ([SOUND], 0, "1 versions looked up, 0 "),
-        ([SOUND, BAD], 1, "idna 3.6: PYSEC-2024-60 (fixed in 3.7)"),
-        ([BAD, SKIPPED], 1, "own (1.0)"),
-        # pip-audit itself reports success here.
-        ([SOUND, SKIPPED], 2, "1 versions not looked up"),
-    ],
+    ANSWERS,
     ids=["sound", "vulnerable", "vulnerable-and-unknown", "unknown"],
 )
 def test_how_it_ends(answers, status, words, audit):

@@ -403,8 +403,7 @@ def test_dataflow_takes_the_flags():
 
     for words in arguments_of("docs/runners.md", "recordgen convert gs://"):
         split = words.index("--")
-        parsed = cli.build_parser().parse_args(words[1:split])
-        assert parsed.command == "convert"
+        assert cli.build_parser().parse_args(words[1:split]).command == "convert"
         check_flags(words[split + 1 :])
         check_dataflow(words[split + 1 :])
 

@@ -23,7 +23,7 @@ from recordgen.errors import DataError, NotUnderstoodError, PayloadError, Record
 from recordgen.formats.coco import Coco
 from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, peak_of
 from tests.formats.sources import write_files
 from tests.formats.test_coco import box, coco
 
@@ -202,11 +202,8 @@ def test_advice_considers_some_of_many_keys(tmp_path):
     """Objects of a JSONL file, each of which has a key of its own, are no table of their square."""
     lines = (json.dumps({f"key {number}": number}) for number in range(4_000))
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    tracemalloc.start()
-    with pytest.raises(NotUnderstoodError):
-        recordgen.check(str(tmp_path / "a.jsonl"), progress=None)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    check = partial(recordgen.check, str(tmp_path / "a.jsonl"), progress=None)
+    _, peak = peak_of(partial(pytest.raises, NotUnderstoodError, check))
     assert peak < 60_000_000
 
 

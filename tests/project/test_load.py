@@ -69,29 +69,26 @@ class _Starving:
         return self._function(*args, **more)
 
 
-def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, tmp_path, monkeypatch):
+def test_a_row_whose_decoder_runs_out_of_memory_is_a_reject(source, out, monkeypatch):
     """A later run with more memory adds it."""
     monkeypatch.setattr(simplejpeg, "decode_jpeg", _Starving(simplejpeg.decode_jpeg))
-    output = tmp_path / "out"
-    result = recordgen.convert(source, output, threads=1, max_reject_fraction=0.2, **_SMALL)
+    result = recordgen.convert(source, out, threads=1, max_reject_fraction=0.2, **_SMALL)
     assert result.dataset.rows.examples == 9
-    [line] = (output / "rejects.jsonl").read_text().splitlines()
+    [line] = (out / "rejects.jsonl").read_text().splitlines()
     assert json.loads(line)["code"] == "out_of_memory"
     monkeypatch.undo()
-    appended = recordgen.convert(source, output, append=True, **_SMALL)
-    assert appended.dataset.rows.examples == 10
+    assert recordgen.convert(source, out, append=True, **_SMALL).dataset.rows.examples == 10
 
 
-def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, tmp_path, monkeypatch):
+def test_a_run_out_of_memory_names_options_and_can_be_resumed(source, whole, out, monkeypatch):
     """Then it has the bytes of a whole one."""
     monkeypatch.setattr(image_task, "serialize_example", _Starving(image_task.serialize_example))
-    output = tmp_path / "out"
     with pytest.raises(RunnerError, match="limit"):
-        recordgen.convert(source, output, threads=1, **_SMALL)
-    assert not (output / "dataset.json").exists()
+        recordgen.convert(source, out, threads=1, **_SMALL)
+    assert not (out / "dataset.json").exists()
     monkeypatch.undo()
-    recordgen.convert(source, output, resume=True, **_SMALL)
-    assert tree_bytes(output) == whole
+    recordgen.convert(source, out, resume=True, **_SMALL)
+    assert tree_bytes(out) == whole
 
 
 def test_a_kill_by_the_control_group_is_reported(source, tmp_path, monkeypatch):

@@ -16,8 +16,7 @@ NOTEBOOK = ROOT / "examples" / "quick_start.ipynb"
 
 @pytest.fixture(scope="module")
 def notebook():
-    found = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    return found
+    return json.loads(NOTEBOOK.read_text(encoding="utf-8"))
 
 
 def sources(notebook):

@@ -26,16 +26,16 @@ def test_the_version_is_read_from_its_file(script):
     assert script.version_of(text) == __version__
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        # changelog, error
-        ("## [Unreleased]\n\n- A\n", r"## \[1\.2\.0\] - YYYY-MM-DD"),
-        ("## [1.2.0]\n\n- A\n", r"1\.2\.0"),
-        ("## [1.2.00] - 2026-11-23\n\n- A\n", r"1\.2\.0"),
-        ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", r"1\.2\.0 in "),
-    ],
-)
+# changelog, error
+CHANGELOGS = [
+    ("## [Unreleased]\n\n- A\n", r"## \[1\.2\.0\] - YYYY-MM-DD"),
+    ("## [1.2.0]\n\n- A\n", r"1\.2\.0"),
+    ("## [1.2.00] - 2026-11-23\n\n- A\n", r"1\.2\.0"),
+    ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", r"1\.2\.0 in "),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), CHANGELOGS)
 def test_a_changelog_without_the_version(script, text, message):
     """Is an error that says what is missing."""
     with pytest.raises(SystemExit, match=message):

@@ -24,38 +24,38 @@ def corners(draw, least=0, most=6):
     return np.concatenate([starts, starts + extents], 1)
 
 
-@pytest.mark.parametrize(
-    ("view", "expected"),
-    [
-        # the shown part (top, left, height, width), the box 0.5, 0.25 to 0.75, 0.5 in it
-        ((0, 0, 1, 1), (0.5, 0.25, 0.75, 0.5)),
-        ((0.5, 0, 0.5, 1), (0, 0.25, 0.5, 0.5)),
-        ((0, 0.25, 1, 0.25), (0.5, 0, 0.75, 1)),
-        ((-0.5, 0, 2, 1), (0.5, 0.25, 0.625, 0.5)),
-        ((0.75, 0.5, 0.25, 0.5), (-1, -0.5, 0, 0)),
-    ],
-)
+# the shown part (top, left, height, width), the box 0.5, 0.25 to 0.75, 0.5 in it
+VIEWS = [
+    ((0, 0, 1, 1), (0.5, 0.25, 0.75, 0.5)),
+    ((0.5, 0, 0.5, 1), (0, 0.25, 0.5, 0.5)),
+    ((0, 0.25, 1, 0.25), (0.5, 0, 0.75, 1)),
+    ((-0.5, 0, 2, 1), (0.5, 0.25, 0.625, 0.5)),
+    ((0.75, 0.5, 0.25, 0.5), (-1, -0.5, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("view", "expected"), VIEWS)
 def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
     """A box is relative to the part of its image that is shown."""
     box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
     np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
 
 
-@pytest.mark.parametrize(
-    ("box", "share"),
-    [
-        # top, left, bottom, right; the share of the area inside, None without an area
-        ((0, 0, 1, 1), 1),
-        ((-0.25, 0, 0.25, 1), 0.5),
-        ((-0.25, -0.25, 0.25, 0.25), 0.25),
-        ((-1, -1, 2, 2), 1 / 9),
-        ((0.5, 0.9, 0.75, 1.9), 0.1),
-        ((1.5, 0, 2, 1), None),
-        ((0.5, 0, 0.5, 1), None),
-        ((0, 0.5, 1, 0.5), None),
-        ((0.75, 0.75, 0.25, 0.25), None),
-    ],
-)
+# top, left, bottom, right; the share of the area inside, None without an area
+VISIBLE = [
+    ((0, 0, 1, 1), 1),
+    ((-0.25, 0, 0.25, 1), 0.5),
+    ((-0.25, -0.25, 0.25, 0.25), 0.25),
+    ((-1, -1, 2, 2), 1 / 9),
+    ((0.5, 0.9, 0.75, 1.9), 0.1),
+    ((1.5, 0, 2, 1), None),
+    ((0.5, 0, 0.5, 1), None),
+    ((0, 0.5, 1, 0.5), None),
+    ((0.75, 0.75, 0.25, 0.25), None),
+]
+
+
+@pytest.mark.parametrize(("box", "share"), VISIBLE)
 def test_a_box_is_visible_with_the_requested_share_inside(box, share):
     """A box counts as visible by the share of its area inside, and never without an area."""
     box = tf.constant([box], tf.float32)
@@ -76,8 +76,7 @@ def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, d
         mine = [n for n in range(len(found)) if images[n] == image]
         expected[sorted(mine, key=lambda n: (-areas[n], n))[:most]] = True
     arguments = tf.constant(found), tf.constant(images, tf.int64)
-    chosen = boxes.are_largest(*arguments, most).numpy()
-    np.testing.assert_array_equal(chosen, expected)
+    np.testing.assert_array_equal(boxes.are_largest(*arguments, most).numpy(), expected)
 
 
 @pytest.mark.parametrize("box_format", BOX_FORMATS)

@@ -82,6 +82,7 @@ def test_a_cache_changes_no_bit_and_no_order(pets, tmp_path, size, stage):
 
 @pytest.mark.parametrize("given", [{}, dict(cache="memory", tuning=Tuning(cache_bytes=5_000))])
 def test_what_is_not_cached_is_read_again(copy, given, caplog):
+    """A cache without room is said in the log, and shards are read in each pass."""
     dataset = eval_dataset(copy, **given, **LARGE)
     assert ("cache: " in caplog.text) == bool(given)
     assert len(list(dataset)) == 4
@@ -106,6 +107,7 @@ def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch)
 
 
 def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_path):
+    """The smaller of both counts; without either there is a default."""
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
     machine = str(tmp_path / "meminfo")
     assert free_memory(machine, str(tmp_path)) == 20_480
@@ -119,8 +121,8 @@ def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_pat
 
 
 def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
-    cache = str(tmp_path / "kept")
-    options = dict(cache=cache, columns=["image/source_id"], **SMALL)
+    """It needs no shard."""
+    options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
     first = ids(eval_dataset(copy, **options))
     waiting = eval_dataset(copy, **options)
     remove_shards(copy)
@@ -140,6 +142,7 @@ OTHERS = [
 
 
 def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
+    """Each option that changes batches has a file of its own."""
     cache = str(tmp_path / "kept")
     for other in [{}, *OTHERS]:
         options = {**SMALL, "scale": "uint8", **other}
@@ -162,6 +165,7 @@ def test_a_file_cannot_tell_predicates_apart(pets):
 
 
 def test_a_replaced_shard_is_read_again(tmp_path):
+    """A file of the same size and another time is another version."""
     source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}
 
@@ -179,15 +183,16 @@ def test_a_replaced_shard_is_read_again(tmp_path):
 
 
 def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
+    """The next reading is complete."""
     options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
-    dataset = eval_dataset(pets, **options)
-    assert len(ids(dataset, 1)) == 5
+    assert len(ids(eval_dataset(pets, **options), 1)) == 5
     assert ids(eval_dataset(pets, **options)) == ids(
         eval_dataset(pets, **{**options, "cache": None})
     )
 
 
 def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
+    """Readings that skip and readings that fail have files of their own."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
     options = dict(**SMALL, cache=str(tmp_path / "cache"))
     assert sum(len(labels) for _, labels in eval_dataset(source, on_error="skip", **options)) == 1
@@ -197,9 +202,9 @@ def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
 
 
 def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(pets, tmp_path):
+    """The cache holds the examples in the order of the shards."""
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(columns=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
-    shuffled = ids(train_dataset(pets, **options, **extras))
-    assert sorted(shuffled) == sorted(in_order)
+    assert sorted(ids(train_dataset(pets, **options, **extras))) == sorted(in_order)
     assert ids(eval_dataset(pets, **options, **extras)) == in_order

@@ -27,19 +27,19 @@ def values(iterator, batches):
     ]
 
 
-@pytest.mark.parametrize(
-    ("read", "options"),
-    [
-        (eval_dataset, {}),
-        (eval_dataset, dict(cache="memory")),
-        (train_dataset, SEEDED),
-        (train_dataset, dict(**SEEDED, cache="memory")),
-        (train_dataset, dict(**SEEDED, resize="random_crop")),
-        (train_dataset, dict(**SEEDED, only=["cat", "dog"], label_mode="categorical")),
-        (load_train, SEEDED),
-    ],
-    ids=case_name,
-)
+# read, options
+ITERATORS = [
+    (eval_dataset, {}),
+    (eval_dataset, dict(cache="memory")),
+    (train_dataset, SEEDED),
+    (train_dataset, dict(**SEEDED, cache="memory")),
+    (train_dataset, dict(**SEEDED, resize="random_crop")),
+    (train_dataset, dict(**SEEDED, only=["cat", "dog"], label_mode="categorical")),
+    (load_train, SEEDED),
+]
+
+
+@pytest.mark.parametrize(("read", "options"), ITERATORS, ids=case_name)
 def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
     """A restored iterator, or one that skips, gives the batches that were to follow exactly."""
     iterator = iter(read(pets, **SIZE, **options))

@@ -152,16 +152,17 @@ def test_declared_columns_need_a_dataset_json(tmp_path):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"columns": ["size"]}, r"columns.*'size'"),
-        ({"columns": ["breed"]}, r"columns.*'breed'"),
-        ({"columns": []}, "columns"),
-        ({"resize": "random_crop"}, r"resize.*center_crop"),
-        ({"augment": None}, "augment"),
-    ],
-)
+# options, message
+WRONG_OPTIONS = [
+    ({"columns": ["size"]}, r"columns.*'size'"),
+    ({"columns": ["breed"]}, r"columns.*'breed'"),
+    ({"columns": []}, "columns"),
+    ({"resize": "random_crop"}, r"resize.*center_crop"),
+    ({"augment": None}, "augment"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG_OPTIONS)
 def test_a_wrong_option_is_an_error_before_reading(several, options, message):
     """A wrong option is an error that names it."""
     with pytest.raises(UsageError, match=message):
@@ -198,19 +199,17 @@ def test_the_names_of_masks(name, is_mask):
     assert columns.is_mask(name) == is_mask
 
 
-def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path):
+def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path, out):
     """Masks are not resized like photos: only their bytes can be read."""
     rows = frame.rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
-    output = tmp_path / "out"
-    recordgen.convert(rows, output, schema=schema)
+    recordgen.convert(rows, out, schema=schema)
     for read in (recordgen.load, recordgen.input_fn, recordgen.reading.reading_plan):
         with pytest.raises(UsageError, match="'road_mask'"):
-            read(output)
-    found = recordgen.load(output, columns=["front", "age"], batch_size=6)["train"]
+            read(out)
+    found = recordgen.load(out, columns=["front", "age"], batch_size=6)["train"]
     assert sorted(next(iter(found))) == ["age", "front"]
-    example = next(iter(recordgen.read(output)))
-    assert example["road_mask/encoded"].numpy()[1:4] == b"PNG"
+    assert next(iter(recordgen.read(out)))["road_mask/encoded"].numpy()[1:4] == b"PNG"
     alone = tmp_path / "alone"
     recordgen.convert(rows, alone, schema={"use": "split", "road_mask": "image", "breed": "label"})
     with pytest.raises(UsageError, match="'road_mask'"):

@@ -24,9 +24,9 @@ FILES = {**SAMPLES, "declared": "declared/meters.csv"}
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_path):
+def test_load_gives_every_task_finite_batches_class_names_and_splits(task, out):
+    """The example of each task loads as documented."""
     options, how = OPTIONS.get(task, ({}, {}))
-    out = tmp_path / "out"
     converted = convert(ROOT / "examples" / FILES[task], out, **options).dataset
     found = load(out, batch_size=4, **how)
     assert converted.task == task
@@ -44,12 +44,11 @@ def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_p
 
 
 @pytest.mark.parametrize("task", sorted({*TASKS} - {"declared", "tabular"}))
-def test_records_without_a_dataset_json_are_read_with_task(task, tmp_path, monkeypatch):
+def test_records_without_a_dataset_json_are_read_with_task(task, tmp_path, out, monkeypatch):
     """Shards alone give the batches of their output if task and names of classes are given."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     options, how = OPTIONS.get(task, ({}, {}))
     how = {"image_size": 8} if task == "image_segmentation" else how
-    out = tmp_path / "out"
     names = convert(ROOT / "examples" / FILES[task], out, **options).dataset.labels
     shards = shutil.copytree(out / "Split-train", tmp_path / "shards")
     if task.endswith("_multi_label"):  # nothing else numbers classes

@@ -161,8 +161,7 @@ def test_a_batch_larger_than_the_data_names_the_largest_size(output):
 
 def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
     """The split decides, by any of its names."""
-    training = input_fn(output, batch_size=32, image_size=SIZE)
-    assert training.options().deterministic is False
+    assert input_fn(output, batch_size=32, image_size=SIZE).options().deterministic is False
     assert input_fn(output, split="Training", image_size=SIZE).options().deterministic is False
     evaluation = input_fn(output, split="val", batch_size=32, image_size=SIZE)
     assert evaluation.element_spec[0].shape == (None, *SIZE, 3)
@@ -252,14 +251,14 @@ def topics_of_two(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(
-    ("mode", "spec"),
-    [
-        # label mode, spec of a batch; test_targets.py has the other modes
-        ("binary", (tf.TensorSpec((None,), tf.string), tf.TensorSpec((None, 1), tf.float32))),
-        (None, tf.TensorSpec((None,), tf.string)),
-    ],
-)
+# label mode, spec of a batch; test_targets.py has the other modes
+LABEL_MODES = [
+    ("binary", (tf.TensorSpec((None,), tf.string), tf.TensorSpec((None, 1), tf.float32))),
+    (None, tf.TensorSpec((None,), tf.string)),
+]
+
+
+@pytest.mark.parametrize(("mode", "spec"), LABEL_MODES)
 def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
     """``binary`` is a float in a row of its own, None has no label."""
     data = eval_dataset(topics_of_two, split="train", label_mode=mode)
@@ -273,23 +272,23 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
 OF_THREE = tf.distribute.InputContext(1, 0, 3)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        # call, message
-        (lambda out: load(out, split="train"), "split"),
-        (lambda out: eval_dataset(out, label_mode="binary"), r"'binary'.*'ant'"),
-        (lambda out: load(3), "source"),
-        (lambda out: input_fn(None), "source"),
-        (lambda out: input_fn(out, split=["train"]), "split"),
-        (lambda out: input_fn(out, batch_size=2**63), "64"),
-        (lambda out: input_fn(out, batch_size=32, input_context=OF_THREE), "32"),
-        (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
-        (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
-        (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "resize"),
-        (lambda out: decode_images(PIXEL, (0, 8)), "image_size"),
-    ],
-)
+# call, message
+WRONG_ARGUMENTS = [
+    (lambda out: load(out, split="train"), "split"),
+    (lambda out: eval_dataset(out, label_mode="binary"), r"'binary'.*'ant'"),
+    (lambda out: load(3), "source"),
+    (lambda out: input_fn(None), "source"),
+    (lambda out: input_fn(out, split=["train"]), "split"),
+    (lambda out: input_fn(out, batch_size=2**63), "64"),
+    (lambda out: input_fn(out, batch_size=32, input_context=OF_THREE), "32"),
+    (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
+    (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
+    (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "resize"),
+    (lambda out: decode_images(PIXEL, (0, 8)), "image_size"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_ARGUMENTS)
 def test_wrong_arguments_are_our_errors(pets, call, message):
     """The error names the argument."""
     with pytest.raises(UsageError, match=message):
@@ -302,8 +301,7 @@ def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
     assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
     for name in ("o?1", "o11"):
         shutil.copytree(f"{pets}/Split-eval", tmp_path / name / "Split-eval")
-    records = str(tmp_path / "o?1")
-    assert find_shards(records, split="eval").examples == 20
+    assert find_shards(str(tmp_path / "o?1"), split="eval").examples == 20
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 
@@ -339,18 +337,18 @@ def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
     np.testing.assert_allclose(floats * 255, tf.cast(whole, tf.float32), atol=0.51)
 
 
-@pytest.mark.parametrize(
-    ("read", "knobs"),
-    [
-        (train_dataset, dict(tuning=Tuning(cycle_length=2, num_parallel_calls=1, prefetch=1))),
-        (train_dataset, dict(tuning=Tuning(threads=1, deterministic=True, shuffle_buffer=3))),
-        (train_dataset, dict(tuning=Tuning(autotune=True))),
-        (train_dataset, dict(shuffle=False)),
-        (eval_dataset, dict(tuning=Tuning(deterministic=False))),
-        (eval_dataset, dict(shuffle=True, tuning=Tuning(shuffle_buffer=3, cycle_length=2))),
-    ],
-    ids=case_name,
-)
+# read, knobs
+TUNINGS = [
+    (train_dataset, dict(tuning=Tuning(cycle_length=2, num_parallel_calls=1, prefetch=1))),
+    (train_dataset, dict(tuning=Tuning(threads=1, deterministic=True, shuffle_buffer=3))),
+    (train_dataset, dict(tuning=Tuning(autotune=True))),
+    (train_dataset, dict(shuffle=False)),
+    (eval_dataset, dict(tuning=Tuning(deterministic=False))),
+    (eval_dataset, dict(shuffle=True, tuning=Tuning(shuffle_buffer=3, cycle_length=2))),
+]
+
+
+@pytest.mark.parametrize(("read", "knobs"), TUNINGS, ids=case_name)
 def test_tuning_changes_no_example_of_an_epoch(pets, read, knobs):
     """Speed is all that it changes."""
     options = dict(batch_size=8, image_size=SIZE, split="train", columns=["image/source_id"])

@@ -34,34 +34,32 @@ def difference(found, expected):
     return float(np.abs(np.asarray(found) - np.asarray(expected)).mean())
 
 
-@pytest.mark.parametrize(
-    ("resize", "size", "place"),
-    [
-        # resize, size of the image (target: 10×20), index of the ratio in 1, 2, 4, 8
-        ("stretch", (10, 20), 0),
-        ("stretch", (5, 5), 0),
-        ("stretch", (19, 400), 0),
-        ("stretch", (20, 39), 0),
-        ("stretch", (20, 40), 1),
-        ("stretch", (39, 400), 1),
-        ("stretch", (40, 80), 2),
-        ("stretch", (79, 159), 2),
-        ("stretch", (80, 160), 3),
-        ("stretch", (800, 1600), 3),
-        ("center_crop", (40, 80), 2),
-        ("fit", (40, 20), 2),
-        ("fit", (39, 39), 1),
-        ("fit", (5, 160), 3),
-    ],
-)
+# resize, size of the image (target: 10×20), index of the ratio in 1, 2, 4, 8
+SCALES = [
+    ("stretch", (10, 20), 0),
+    ("stretch", (19, 400), 0),
+    ("stretch", (20, 39), 0),
+    ("stretch", (20, 40), 1),
+    ("stretch", (39, 400), 1),
+    ("stretch", (40, 80), 2),
+    ("stretch", (79, 159), 2),
+    ("stretch", (80, 160), 3),
+    ("center_crop", (40, 80), 2),
+    ("fit", (40, 20), 2),
+    ("fit", (39, 39), 1),
+    ("fit", (5, 160), 3),
+]
+
+
+@pytest.mark.parametrize(("resize", "size", "place"), SCALES)
 def test_scale(resize, size, place):
     """The ratio is the largest at which the image covers the size; with ``fit``, one side of it."""
-    decoder = ImageDecoder((10, 20), resize)
-    assert int(decoder.ratio_index(tf.constant(size))) == place
+    assert int(ImageDecoder((10, 20), resize).ratio_index(tf.constant(size))) == place
 
 
 @pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
 def test_large_images_look_as_if_decoded_whole(times):
+    """Decoding at a smaller scale hardly changes the pixels."""
     height, width = int(48 * times), int(64 * times)
     data = jpeg(height, width)
     found = ImageDecoder((48, 64)).decode(tf.constant([data]))
@@ -85,6 +83,7 @@ def shares(old, new):
     ids=str,
 )
 def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
+    """Made smaller, a pixel is the mean of those it covers."""
     pixels = np.asarray(noise(size[1], size[0]))
     rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
     means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
@@ -103,13 +102,13 @@ def test_fine_patterns_turn_gray(kind, side):
     board = np.indices((side, side)).sum(0) % 2 * 255
     more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
     data = encoded(Image.fromarray(np.uint8(board)), kind, **more)
-    found = decode_images(tf.constant([data]), (224, 224)) * 255
-    assert np.abs(found - 127.5).mean() < 15
+    assert np.abs(decode_images(tf.constant([data]), (224, 224)) * 255 - 127.5).mean() < 15
 
 
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
+    """The exact decoder does what TensorFlow's functions do."""
     data = jpeg(*size, quality=80)
     sizes = tf.constant([size], tf.int64) if sized else None
     found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
@@ -119,6 +118,7 @@ def test_exact_equals_tensorflows_own_functions_to_the_last_bit(size, sized):
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 @pytest.mark.parametrize("times", [1, 2, 5, 9])
 def test_center_crop_is_cut_from_the_middle(times, decoder):
+    """A center crop keeps the middle square at any scale."""
     height, width = 40 * times, 90 * times
     data = jpeg(height, width)
     found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))
@@ -153,18 +153,19 @@ def test_random_crop_is_a_window(decoder):
     assert np.ptp(red[:, 0, 0]) > 0.2
 
 
-@pytest.mark.parametrize(
-    ("size", "rows", "columns"),
-    [
-        # size of a white image, its rows and columns in a target of 20×30
-        ((40, 40), slice(0, 20), slice(5, 25)),
-        ((10, 60), slice(7, 12), slice(0, 30)),
-        ((20, 30), slice(0, 20), slice(0, 30)),
-        ((200, 30), slice(0, 20), slice(13, 16)),
-    ],
-)
+# size of a white image, its rows and columns in a target of 20×30
+FITTED = [
+    ((40, 40), slice(0, 20), slice(5, 25)),
+    ((10, 60), slice(7, 12), slice(0, 30)),
+    ((20, 30), slice(0, 20), slice(0, 30)),
+    ((200, 30), slice(0, 20), slice(13, 16)),
+]
+
+
+@pytest.mark.parametrize(("size", "rows", "columns"), FITTED)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, columns, kind):
+    """For wide, high and exact shapes."""
     white = encoded(Image.new("RGB", size[::-1], "white"), kind)
     found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
     expected = np.zeros((20, 30, 3))
@@ -234,6 +235,7 @@ def kinds():
 @pytest.mark.parametrize(("decoder", "sized"), [("fast", True), ("fast", False), ("exact", False)])
 @pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
 def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
+    """Each kind of file has its own pixels, beside any other."""
     names, data, pixels = zip(*kinds(), strict=True)
     sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
     found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
@@ -245,6 +247,7 @@ def test_formats_and_depths_may_be_mixed_in_a_batch(decoder, sized, image_size):
 @pytest.mark.parametrize("resize", RESIZES)
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
+    """No side of any length is too small."""
     sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
     color = (200, 100, 50)
     images = [
@@ -265,6 +268,7 @@ def test_images_of_one_pixel_row_or_column_are_resized(resize, decoder):
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("decoder", ["fast", "exact"])
 def test_a_batch_decodes_as_its_images_do(resize, decoder):
+    """Neighbours and known sizes do not change pixels."""
     sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
     data = [jpeg(*size) for size in sizes]
     decode = ImageDecoder((24, 32), resize, decoder).decode
@@ -276,21 +280,21 @@ def test_a_batch_decodes_as_its_images_do(resize, decoder):
         np.testing.assert_allclose(together[number], unknown, atol=1e-3)
 
 
+# sizes of all images; the target is 24×32: ready, one scale, several, very wide, small
+STATISTICS = [
+    ("fast", [(24, 32), (24, 32)]),
+    ("fast", [(96, 128), (100, 140)]),
+    ("fast", [(30, 40), (96, 128)]),
+    ("fast", [(24, 400), (30, 500)]),
+    ("fast", [(5, 6), (9, 4)]),
+    ("exact", [(30, 40), (96, 128)]),
+]
+
+
 @pytest.mark.parametrize("resize", RESIZES)
-@pytest.mark.parametrize(
-    ("decoder", "sizes"),
-    [
-        # sizes of all images; the target is 24×32: ready, one scale, several, very wide, small
-        ("fast", [(24, 32), (24, 32)]),
-        ("fast", [(96, 128), (100, 140)]),
-        ("fast", [(30, 40), (96, 128)]),
-        ("fast", [(24, 400), (30, 500)]),
-        ("fast", [(5, 6), (9, 4)]),
-        ("exact", [(30, 40), (96, 128)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("decoder", "sizes"), STATISTICS, ids=str)
 def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
+    """Faster ways for known sizes give the same pixels."""
     heights, widths = zip(*sizes, strict=True)
     stats = ImageStats(
         {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
@@ -305,6 +309,7 @@ def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
 def test_bytes_that_are_no_image_are_an_error(data):
+    """One bad image fails its batch with TensorFlow's error."""
     good = jpeg(20, 20)
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -312,11 +317,13 @@ def test_bytes_that_are_no_image_are_an_error(data):
 
 
 def test_sizes_are_read_from_images_of_every_kind():
+    """Height and width come from the header."""
     _, data, _ = zip(*kinds(), strict=True)
     assert image_sizes(tf.constant(data)).numpy().tolist() == [[48, 64]] * len(data)
 
 
 def test_decode_images_returns_rgb_from_0_to_1():
+    """White is 1, and bars are black."""
     white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
     np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
     bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()
@@ -325,9 +332,9 @@ def test_decode_images_returns_rgb_from_0_to_1():
 
 
 def test_decode_images_takes_a_batch_of_bytes():
+    """A list of bytes is a batch; anything else is our error."""
     data = jpeg(4, 6)
-    one = decode_images([data], 4)
-    assert one.shape == (1, 4, 4, 3)
+    assert decode_images([data], 4).shape == (1, 4, 4, 3)
     for wrong in (data, None, [1], np.zeros(3), [[data]], tf.constant(data)):
         with pytest.raises(UsageError):
             decode_images(wrong, 4)

@@ -222,8 +222,7 @@ def test_a_cut_box_is_clipped_or_dropped(tmp_path):
     # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
     rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
-    scene = Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})
-    root = write_scenes(tmp_path, [scene])
+    root = write_scenes(tmp_path, [Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})])
     options = dict(image_size=(20, 20), resize="center_crop", split="train", batch_size=1)
 
     def labels(least):
@@ -240,17 +239,16 @@ def test_a_cut_box_is_clipped_or_dropped(tmp_path):
     assert labels(0.51) == {-1: [-1] * 4}
 
 
-@pytest.mark.parametrize(
-    ("options", "classes", "numbers", "is_ours"),
-    [
-        # options, the classes that are read, their numbers
-        (dict(only=["green", "blue"]), [1, 2], [1, 2], True),
-        (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0], True),
-        (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0], False),
-        (dict(vocabulary=["x", "blue"], only=["blue"]), [2], [1], False),
-    ],
-    ids=str,
-)
+# options, the classes that are read, their numbers
+REQUESTED = [
+    (dict(only=["green", "blue"]), [1, 2], [1, 2], True),
+    (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0], True),
+    (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0], False),
+    (dict(vocabulary=["x", "blue"], only=["blue"]), [2], [1], False),
+]
+
+
+@pytest.mark.parametrize(("options", "classes", "numbers", "is_ours"), REQUESTED, ids=str)
 def test_only_boxes_of_the_requested_classes_are_read(
     plain, options, classes, numbers, is_ours, tmp_path
 ):
@@ -335,17 +333,16 @@ def reread(tmp_path_factory):
     return read_again
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        # changes to a record of another tool, message
-        ({"image/object/bbox/xmax": [40.0, 20.0]}, "from 0 to 1"),
-        ({"image/object/bbox/xmax": [float("nan"), 0.5]}, "from 0 to 1"),
-        ({"image/object/bbox/xmax": [0.5]}, "for each box"),
-        ({"image/object/class/label": [1, 2, 0]}, "for each box"),
-    ],
-    ids=str,
-)
+# changes to a record of another tool, message
+INVALID_BOXES = [
+    ({"image/object/bbox/xmax": [40.0, 20.0]}, "from 0 to 1"),
+    ({"image/object/bbox/xmax": [float("nan"), 0.5]}, "from 0 to 1"),
+    ({"image/object/bbox/xmax": [0.5]}, "for each box"),
+    ({"image/object/class/label": [1, 2, 0]}, "for each box"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), INVALID_BOXES, ids=str)
 def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
     """A box without its coordinates or class, or in pixels, is an error."""
     examples = scene_features(4)
@@ -354,15 +351,15 @@ def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
         reread(examples)
 
 
-@pytest.mark.parametrize(
-    ("missing", "options", "message"),
-    [
-        # a missing feature, options, message
-        ("bbox/ymax", {}, "'image/object/bbox/ymax'"),
-        ("class/label", {}, r"'image/object/class/label'.*vocabulary"),
-        ("class/text", dict(only=["red"]), "'image/object/class/text'"),
-    ],
-)
+# a missing feature, options, message
+MISSING_FEATURES = [
+    ("bbox/ymax", {}, "'image/object/bbox/ymax'"),
+    ("class/label", {}, r"'image/object/class/label'.*vocabulary"),
+    ("class/text", dict(only=["red"]), "'image/object/class/text'"),
+]
+
+
+@pytest.mark.parametrize(("missing", "options", "message"), MISSING_FEATURES)
 def test_a_missing_feature_is_an_error_before_reading(tmp_path, missing, options, message):
     """A missing feature is an error before anything is read."""
     examples = scene_features()[1:]
@@ -380,19 +377,18 @@ def test_foreign_boxes_without_labels_name_the_option_that_reads_them(tmp_path):
         eval_dataset(source, **READ)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        # options, message
-        (dict(label_mode="int"), "label_mode"),
-        (dict(label_mode=None), "label_mode"),
-        (dict(weights="balanced"), "weights"),
-        (dict(task="image_classification"), r"dataset\.json.*'object_detection'"),
-        (dict(only=["rde"]), r"only.*'rde'"),
-        (dict(columns=["image/object/class/text"]), r"image/object/class/text.*recordgen\.read"),
-    ],
-    ids=str,
-)
+# options, message
+WRONG_OPTIONS = [
+    (dict(label_mode="int"), "label_mode"),
+    (dict(label_mode=None), "label_mode"),
+    (dict(weights="balanced"), "weights"),
+    (dict(task="image_classification"), r"dataset\.json.*'object_detection'"),
+    (dict(only=["rde"]), r"only.*'rde'"),
+    (dict(columns=["image/object/class/text"]), r"image/object/class/text.*recordgen\.read"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG_OPTIONS, ids=str)
 def test_options_that_do_not_apply_to_boxes_are_refused(plain, options, message):
     """Options of labels of whole images are errors."""
     with pytest.raises(UsageError, match=message):

@@ -43,17 +43,17 @@ def shares_of(source, count, **options):
     ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        # shares are pieces of files; if records are filtered, workers take turns
-        dict(shuffle=True),
-        dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
-        dict(shuffle=True, only=lambda record: record["image/class/label"] != 2),
-    ],
-    ids=["shuffled", "cached", "filtered"],
-)
+# shares are pieces of files; if records are filtered, workers take turns
+SHARES = [
+    dict(shuffle=True),
+    dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
+    dict(shuffle=True, only=lambda record: record["image/class/label"] != 2),
+]
+
+
+@pytest.mark.parametrize("options", SHARES, ids=["shuffled", "cached", "filtered"])
 def test_shares_are_disjoint_complete_and_equal(many_pets, options):
+    """Shares differ by one record at most, for more and fewer workers than files."""
     assert set(many_pets) == {1, 3, 7}
     for files, count in ((1, 5), (3, 2), (7, 5)):
         [expected] = shares_of(many_pets[files], 1, **options)
@@ -66,6 +66,7 @@ def test_shares_are_disjoint_complete_and_equal(many_pets, options):
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize(("files", "count"), [(1, 2), (5, 2), (5, 7)])
 def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count, suffix):
+    """Files without counts are divided as well as counted ones."""
     sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
     paths = [
         write_records(tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes)
@@ -82,6 +83,8 @@ def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count
     ids=str,
 )
 def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, options, is_divisible):
+    """What TensorFlow divides has each record once, or it refuses."""
+
     def share(index):
         dataset = train_dataset(many_pets[files], **options, **WITH_IDS)
         specs = tf.nest.flatten(dataset.element_spec)
@@ -104,6 +107,7 @@ def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, optio
 
 
 def test_a_share_is_not_divided_again(pets):
+    """A strategy does not divide what a worker's share has divided."""
     for shard, policy in (((0, 1), "FILE"), ((1, 2), "OFF")):
         options = train_dataset(pets, shard=shard, **SIZE).options()
         assert options.experimental_distribute.auto_shard_policy.name == policy
@@ -111,12 +115,15 @@ def test_a_share_is_not_divided_again(pets):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_workers_share_the_files_of_the_requested_classes(pets_by_label, count):
+    """Shares of chosen classes are complete, disjoint and equal."""
     options = dict(only=["cat", "dog"], **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", only=["cat", "dog"], **WITH_IDS))
     found = [
         ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
     ]
     assert sorted(itertools.chain(*found)) == sorted(whole)
+    sizes = list(map(len, found))
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_workers_mix_classes(tmp_path):
@@ -146,6 +153,7 @@ def test_workers_mix_classes(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, dict(only=["cat", "owl"])], ids=str)
 def test_counts_of_a_worker_match_what_it_reads(pets, options):
+    """Plans, steps and cardinality are those of the share."""
     for index in range(3):
         options = dict(shard=(index, 3), **options)
         examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))

@@ -27,7 +27,7 @@ from recordgen.errors import (
 )
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.opened import opened
 from tests.reading.conftest import example, ids, pet, write_records
 
@@ -97,19 +97,18 @@ def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
     assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 7
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, number of batches of two
-        ({}, 8),
-        (dict(label_mode=None), 10),
-        (dict(only=["cat"]), 2),
-        (dict(only=["cat", "owl"], vocabulary=["owl", "cat"]), 4),
-        (dict(shard=(1, 3)), 3),
-        (dict(label_mode=None, shard=(1, 3)), 4),
-    ],
-    ids=str,
-)
+# options, number of batches of two
+COUNTED = [
+    ({}, 8),
+    (dict(label_mode=None), 10),
+    (dict(only=["cat"]), 2),
+    (dict(only=["cat", "owl"], vocabulary=["owl", "cat"]), 4),
+    (dict(shard=(1, 3)), 3),
+    (dict(label_mode=None, shard=(1, 3)), 4),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), COUNTED, ids=str)
 def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected):
     """Steps count the records that options select."""
     unlabelled = {"image/class/label": [], "image/class/text": []}
@@ -158,18 +157,18 @@ def flipped(data):
     return data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("name", "damage", "message"),
-    [
-        # file, damage, message
-        ("a.rec", cut, r"a\.rec"),
-        ("a.rec", lambda data: data[:5], r"a\.rec.*offset 0"),
-        ("a.rec", lambda data: b"some text, no record", "offset 0"),
-        ("a.rec.gz", cut, r"a\.rec\.gz"),
-        ("a.rec.gz", flipped, r"a\.rec\.gz"),
-        ("a.rec.gz", lambda data: b"some text", r"a\.rec\.gz.*offset 0"),
-    ],
-)
+# file, damage, message
+DAMAGE = [
+    ("a.rec", cut, r"a\.rec"),
+    ("a.rec", lambda data: data[:5], r"a\.rec.*offset 0"),
+    ("a.rec", lambda data: b"some text, no record", "offset 0"),
+    ("a.rec.gz", cut, r"a\.rec\.gz"),
+    ("a.rec.gz", flipped, r"a\.rec\.gz"),
+    ("a.rec.gz", lambda data: b"some text", r"a\.rec\.gz.*offset 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE)
 def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
     """Damage is found by counting, and named with file and offset."""
     path = write_records(tmp_path / name, map(pet, range(20)))
@@ -198,22 +197,24 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
 LABELLED = {"image/encoded": b"", "image/class/label": 1}
 
 
-@pytest.mark.parametrize(
-    ("record", "options", "error", "message"),
-    [
-        # the first record, options, error, message
-        ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
-        ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
-        ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
-        ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
-        ({"image/encoded": b""}, {}, DataError, r"a\.rec.*image/class/label"),
-        (LABELLED, dict(vocabulary=["a"]), DataError, r"a\.rec.*image/class/text"),
-        (LABELLED, dict(columns=["nothing"]), UsageError, r"columns.*a\.rec.*'nothing'"),
-    ],
-)
+# the first record, options, error, message
+FIRST_RECORDS = [
+    (b"\xff\xff\xff", {}, RecordError, r"a\.rec.*record 0"),
+    ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
+    ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
+    ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
+    ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
+    ({"image/encoded": b""}, {}, DataError, r"a\.rec.*image/class/label"),
+    (LABELLED, dict(vocabulary=["a"]), DataError, r"a\.rec.*image/class/text"),
+    (LABELLED, dict(columns=["nothing"]), UsageError, r"columns.*a\.rec.*'nothing'"),
+]
+
+
+@pytest.mark.parametrize(("record", "options", "error", "message"), FIRST_RECORDS)
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
-    """A feature that the first records lack is an error before training."""
-    path = write_records(tmp_path / "a.rec", [example(record)])
+    """A feature that the first records lack is an error before training; so is no example."""
+    first = record if isinstance(record, bytes) else example(record)
+    path = write_records(tmp_path / "a.rec", [first])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
 
@@ -225,20 +226,20 @@ SIZED = [{**dict.fromkeys(TFRECORDER, 3), **it} for it in NUMBERED]
 OF_TEXTS = dict(task="text_classification")
 
 
-@pytest.mark.parametrize(
-    ("records", "options", "columns"),
-    [
-        # features of records, options, the columns that name them; "": known names
-        (NUMBERED, SIZE, ""),
-        (SIZED, SIZE, ""),
-        ([{"image": IMAGE}, *NUMBERED], SIZE, ""),
-        ([{"image": IMAGE, "label": []}, *NUMBERED], SIZE, ""),
-        (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),
-        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"]), "image=jpg,label=kind"),
-        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"], cache="memory"), "image=jpg,label=kind"),
-        (TEXTS, OF_TEXTS, "text=body,label=kind"),
-    ],
-)
+# features of records, options, the columns that name them; "": known names
+ROLES = [
+    (NUMBERED, SIZE, ""),
+    (SIZED, SIZE, ""),
+    ([{"image": IMAGE}, *NUMBERED], SIZE, ""),
+    ([{"image": IMAGE, "label": []}, *NUMBERED], SIZE, ""),
+    (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),
+    (NAMED, dict(SIZE, vocabulary=["a", "b", "c"]), "image=jpg,label=kind"),
+    (NAMED, dict(SIZE, vocabulary=["a", "b", "c"], cache="memory"), "image=jpg,label=kind"),
+    (TEXTS, OF_TEXTS, "text=body,label=kind"),
+]
+
+
+@pytest.mark.parametrize(("records", "options", "columns"), ROLES)
 def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options, columns):
     """Other tools' records are read by known names or ``columns``; a refusal names the columns.
 
@@ -246,9 +247,8 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     """
     path = write_records(tmp_path / "a.rec", map(example, records))
     if columns:
-        with pytest.raises(NotUnderstoodError) as error:
-            eval_dataset(path, **options)
-        assert error.value.options == {"columns": columns}
+        error = error_of(NotUnderstoodError, eval_dataset, path, **options)
+        assert error.options == {"columns": columns}
         options = dict(options, columns=columns)
     found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
     assert found == [0, 1, 2] * 2
@@ -268,25 +268,18 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
         assert [int(label) for _, label in pairs() if label >= 0] == found
 
 
-def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
-    """Records that are no examples are an error."""
-    path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
-    with pytest.raises(RecordError, match=r"a\.rec.*record 0"):
-        eval_dataset(path, **SIZE)
+# source, error, message
+PATTERNS = [
+    ("nothing/*.rec", SourceError, "shard"),
+    ("nothing", SourceError, r"dataset\.json"),
+    ([], SourceError, "shard"),
+    (["nothing", "nowhere"], SourceError, "shard"),
+    ("zz://bucket/data", StorageError, "zz://"),
+    (["zz://bucket/*"], StorageError, "zz://"),
+]
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        # source, error, message
-        ("nothing/*.rec", SourceError, "shard"),
-        ("nothing", SourceError, r"dataset\.json"),
-        ([], SourceError, "shard"),
-        (["nothing", "nowhere"], SourceError, "shard"),
-        ("zz://bucket/data", StorageError, "zz://"),
-        (["zz://bucket/*"], StorageError, "zz://"),
-    ],
-)
+@pytest.mark.parametrize(("source", "error", "message"), PATTERNS)
 def test_a_pattern_without_a_match_is_named(source, error, message):
     """A source without files is an error."""
     with pytest.raises(error, match=message):
@@ -314,8 +307,7 @@ def test_read_without_a_specification_lists_the_features(path):
 
 def unnamed(path, records):
     """Write compressed records to a file whose name does not say so."""
-    packed = write_records(f"{path}.gz", records)
-    os.rename(packed, path)
+    os.rename(write_records(f"{path}.gz", records), path)
     return str(path)
 
 

@@ -72,6 +72,7 @@ def run(*calls):
 
 
 def test_every_door_refuses_it(tmp_path, pets):
+    """Each function names the shard and the offset of the record."""
     rows = written(tmp_path / "rows")
     of_rows, of_pets = forge(rows), forge(pets)
     expected = {
@@ -92,6 +93,7 @@ def test_every_door_refuses_it(tmp_path, pets):
 
 @pytest.mark.parametrize("is_foreign", [False, True], ids=["ours", "foreign"])
 def test_it_can_be_skipped(pets, is_foreign):
+    """The other records are read, and the error can be listed."""
     message = forge(pets).removeprefix("RecordError.*")
     if is_foreign:
         (pets / "dataset.json").unlink()
@@ -113,6 +115,7 @@ def test_a_compressed_shard(tmp_path):
 
 
 def test_each_version_is_checked_once(tmp_path, counts_cache):
+    """The same file is not looked through again, a changed one is."""
     rows = written(tmp_path / "rows")
     [shard] = rows.glob("Split-train/*")
     with opened() as first:

@@ -54,8 +54,7 @@ def outputs(tmp_path_factory):
             made[task] = {span: str(folder / span) for span in SPANS}
             for span, out in made[task].items():
                 more = {"vocabulary": made[task]["one"]} if span == "two" else {}
-                source = import_file(folder, span, task)
-                convert(source, out, task=task, lint="-ALL", **more)
+                convert(import_file(folder, span, task), out, task=task, lint="-ALL", **more)
         return made[task]
 
     return converted
@@ -77,16 +76,16 @@ def labels_read(data, task):
             yield text.decode().replace("-", " ").split()[0], names[number].removeprefix("B-")
 
 
-@pytest.mark.parametrize(
-    ("task", "spans", "names"),
-    [
-        *((task, ("two", "one"), ["bee", "cat", "ape"]) for task in TASKS),
-        *((task, ("alone", "one", "two"), ["bee", "cat", "ape", "dog"]) for task in TASKS),
-        (TASKS[0], ("one", "two"), ["bee", "cat", "ape"]),
-        (TASKS[0], ("two", "alone"), ["bee", "cat", "ape", "dog"]),
-    ],
-    ids=str,
-)
+# task, spans, names
+JOINED = [
+    *((task, ("two", "one"), ["bee", "cat", "ape"]) for task in TASKS),
+    *((task, ("alone", "one", "two"), ["bee", "cat", "ape", "dog"]) for task in TASKS),
+    (TASKS[0], ("one", "two"), ["bee", "cat", "ape"]),
+    (TASKS[0], ("two", "alone"), ["bee", "cat", "ape", "dog"]),
+]
+
+
+@pytest.mark.parametrize(("task", "spans", "names"), JOINED, ids=str)
 def test_joined_examples_have_the_number_of_their_labels_name(outputs, task, spans, names):
     """In several datasets as one, each number is that of the name of its label."""
     found = outputs(task)

@@ -52,6 +52,7 @@ def test_boxes_around_crowds_are_only_read_with_their_flag(output):
 
 
 def test_areas_are_those_of_the_boxes_unless_known(output):
+    """A stored area wins over width times height."""
     found = by_box(read(output, ["area", "is_crowd"]), "area")
     assert found == pytest.approx(
         {(3, 0, 3): 300, (3, 0, 4): 40, (3, 1, 10): 200, (1, 0, 0): 100}, rel=1e-5
@@ -98,6 +99,7 @@ def test_mirrored_keypoints_swap_left_and_right(output):
 
 
 def test_keypoints_that_no_record_has_are_an_error(output, tmp_path):
+    """A field that is misspelt or missing is named."""
     copy = tmp_path / "again"
     (tmp_path / "one.csv").write_text(f"TRAIN,{tmp_path}/in/train/0.png,cat,.1,.1,,,.5,.5,,\n")
     recordgen.convert(str(tmp_path / "one.csv"), copy, lint="-ALL")
@@ -109,6 +111,7 @@ def test_keypoints_that_no_record_has_are_an_error(output, tmp_path):
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_records_without_a_feature_have_zeros(count):
+    """Lists are matched to boxes by record; a list of another length is an error."""
     each = max(1, count)
     boxes = tf.ragged.constant([[7, 8], [], [9], [5, 6]], tf.int64)
     lists = [list(range(1, 1 + 2 * each)), [], [], list(range(5, 5 + 2 * each))]
@@ -119,13 +122,14 @@ def test_records_without_a_feature_have_zeros(count):
         for_each_box(tf.ragged.constant([[1] * (2 * each + 1), [], [], []], tf.int64), boxes, count)
 
 
-@pytest.mark.parametrize(
-    ("resize", "fields"),
-    [
-        *((resize, ALL_FIELDS) for resize in ("stretch", "fit", "center_crop")),
-        *(("stretch", []), ("fit", ["is_crowd"]), ("center_crop", ["masks"])),
-    ],
-)
+# resize, fields
+READ_FIELDS = [
+    *((resize, ALL_FIELDS) for resize in ("stretch", "fit", "center_crop")),
+    *(("stretch", []), ("fit", ["is_crowd"]), ("center_crop", ["masks"])),
+]
+
+
+@pytest.mark.parametrize(("resize", "fields"), READ_FIELDS)
 def test_a_source_gives_the_same(fields, resize, output):
     """Without TensorFlow: the same keys, boxes and fields as `load`, padded likewise."""
     size = (30, 32)
@@ -140,6 +144,7 @@ def test_a_source_gives_the_same(fields, resize, output):
 
 
 def test_fields_of_a_source_are_checked(output):
+    """An unknown name is an error; records have the stored names."""
     source = recordgen.source(output, "train")
     with pytest.raises(UsageError, match="fields"):
         source.images(fields=["mask"])

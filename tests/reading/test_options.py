@@ -71,13 +71,14 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("task", "option", "value"),
-    [
-        *(("image_classification", name, value) for name in WRONG for value in WRONG[name]),
-        *((task, name, value) for task, name, values in OF_TASKS for value in values),
-    ],
-)
+# task, option, value
+WRONG_VALUES = [
+    *(("image_classification", name, value) for name in WRONG for value in WRONG[name]),
+    *((task, name, value) for task, name, values in OF_TASKS for value in values),
+]
+
+
+@pytest.mark.parametrize(("task", "option", "value"), WRONG_VALUES)
 def test_an_error_names_the_option(task, option, value):
     """A value that no reading of the task has is an error that names its option."""
     options = {INSIDE[option]: {option: value}} if option in INSIDE else {option: value}
@@ -86,76 +87,80 @@ def test_an_error_names_the_option(task, option, value):
 
 
 def test_values_that_do_not_go_together():
+    """The error names the option that has no meaning beside the other."""
     with pytest.raises(UsageError, match="weights"):
         decode_options(ReadOptions, {"label_mode": None, "weights": {"a": 1}})
     with pytest.raises(UsageError, match=r"cache_bytes.*cache"):
         decode_options(ReadOptions, {"tuning": Tuning(cache_bytes=3)})
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("shuffle_buffer", value) for value in (-1, 0, "all")),
-        ("threads", 0),
-        ("cycle_length", 0),
-        ("num_parallel_calls", -2),
-        ("prefetch", "2"),
-        ("deterministic", "no"),
-        ("autotune", 1),
-        ("drop_remainder", "no"),
-        ("cache_bytes", 0),
-        ("decoder", "quick"),
-    ],
-)
+# option, value
+WRONG_TUNING = [
+    *(("shuffle_buffer", value) for value in (-1, 0, "all")),
+    ("threads", 0),
+    ("cycle_length", 0),
+    ("num_parallel_calls", -2),
+    ("prefetch", "2"),
+    ("deterministic", "no"),
+    ("autotune", 1),
+    ("drop_remainder", "no"),
+    ("cache_bytes", 0),
+    ("decoder", "quick"),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), WRONG_TUNING)
 def test_a_wrong_tuning_is_an_error(option, value):
+    """It names the field."""
     with pytest.raises(UsageError, match=option):
         Tuning(**{option: value})
 
 
-@pytest.mark.parametrize(
-    ("values", "decoded"),
-    [
-        # given values, decoded values
-        (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
-        (dict(image_size=[4, 6]), {}),
-        (dict(image_size=32), dict(image_size=(32, 32))),
-        (dict(image_size=np.int64(32)), dict(image_size=(32, 32))),
-        (dict(scale="uint8"), dict(pixels=("auto", "uint8"))),
-        (dict(scale="-1..1:float16"), dict(pixels=("-1..1", "float16"))),
-        (dict(scale="ResNet50"), dict(pixels=("ResNet50", "float32"))),
-        (dict(label_mode=None), dict(label_mode=None)),
-        (dict(cache=Path("a")), {}),
-        (dict(only={"a"}, vocabulary=("a", "b")), dict(labels={"a"}, predicate=None)),
-        (dict(only=len, columns=["x"]), dict(labels=None, predicate=len, extras=("x",))),
-        (dict(padding=np.int64(3)), dict(max_boxes=3)),
-        (dict(augment="photo", resize="fit"), dict(resize="random_crop")),
-        (dict(augment={"crop": 0.1}), dict(changes=Augmentation(crop=0.1), resize="stretch")),
-        (dict(boxes="xywh"), dict(box_form=BoxForm(format="xywh"))),
-        (dict(boxes={"min_visible": 1}), dict(box_form=BoxForm(min_visible=1))),
-    ],
-    ids=str,
-)
+# given values, decoded values
+SHORT_FORMS = [
+    (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
+    (dict(image_size=[4, 6]), {}),
+    (dict(image_size=32), dict(image_size=(32, 32))),
+    (dict(scale="uint8"), dict(pixels=("auto", "uint8"))),
+    (dict(scale="-1..1:float16"), dict(pixels=("-1..1", "float16"))),
+    (dict(scale="ResNet50"), dict(pixels=("ResNet50", "float32"))),
+    (dict(label_mode=None), dict(label_mode=None)),
+    (dict(cache=Path("a")), {}),
+    (dict(only={"a"}, vocabulary=("a", "b")), dict(labels={"a"}, predicate=None)),
+    (dict(only=len, columns=["x"]), dict(labels=None, predicate=len, extras=("x",))),
+    (dict(padding=np.int64(3)), dict(max_boxes=3)),
+    (dict(augment="photo", resize="fit"), dict(resize="random_crop")),
+    (dict(augment={"crop": 0.1}), dict(changes=Augmentation(crop=0.1), resize="stretch")),
+    (dict(boxes="xywh"), dict(box_form=BoxForm(format="xywh"))),
+    (dict(boxes={"min_visible": 1}), dict(box_form=BoxForm(min_visible=1))),
+]
+
+
+@pytest.mark.parametrize(("values", "decoded"), SHORT_FORMS, ids=str)
 def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
+    """They become the values that the options hold."""
     found = decode_options(ReadOptions, values)
     assert {name: getattr(found, name) for name in decoded} == decoded
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        # options, whether elements come in a fixed order
-        ({}, True),
-        (dict(shuffle=True), False),
-        (dict(shuffle=True, seed=0), True),
-        (dict(shuffle=True, seed=0, tuning=Tuning(deterministic=False)), False),
-        (dict(shuffle=True, tuning=Tuning(deterministic=True)), True),
-    ],
-)
+# options, whether elements come in a fixed order
+ORDERS = [
+    ({}, True),
+    (dict(shuffle=True), False),
+    (dict(shuffle=True, seed=0), True),
+    (dict(shuffle=True, seed=0, tuning=Tuning(deterministic=False)), False),
+    (dict(shuffle=True, tuning=Tuning(deterministic=True)), True),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), ORDERS)
 def test_the_order_is_fixed_with_a_seed_without_shuffling_or_on_request(values, expected):
+    """Else batches may overtake each other."""
     assert RecordOptions(**values).is_ordered is expected
 
 
 def test_keywords_are_the_fields_of_the_options():
+    """No field lacks its keyword, and no keyword its field."""
     signature = {"batch_size", "image_size"}
     kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
@@ -172,6 +177,7 @@ READERS = [
 
 @pytest.mark.parametrize("name", READERS)
 def test_signatures_list_every_option_with_its_default(name):
+    """Names, annotations, defaults and docstrings agree with the options."""
     function = getattr(recordgen.reading, name)
     found = inspect.signature(function).parameters
     assert not [p for p in found.values() if p.kind is p.VAR_KEYWORD]
@@ -191,6 +197,8 @@ def test_signatures_list_every_option_with_its_default(name):
 
 
 def test_training_has_defaults_of_its_own():
+    """It is shuffled, evaluation is not."""
+
     def default(name, option):
         return inspect.signature(getattr(recordgen, name)).parameters[option].default
 
@@ -213,6 +221,7 @@ CALLS = {
 
 
 def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
+    """mypy knows the keywords and types of every reading function."""
     program = tmp_path / "program.py"
     program.write_text(
         "\n".join(["import recordgen; from recordgen.reading import Tuning", *CALLS])

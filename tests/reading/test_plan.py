@@ -45,61 +45,62 @@ def one_shard(examples, record_bytes, label=None):
     return ours([ShardFile("a", examples, examples * record_bytes, label)], [("cat", examples)])
 
 
-@pytest.mark.parametrize(
-    ("shards", "options", "expected"),
-    [
-        # shards, options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
-        (ours(), dict(shuffle=False), 0),
-        (ours(), dict(tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
-        (ours(), {}, 400),
-        (one_shard(100_000, 1_000), {}, 16_384),
-        (one_shard(100_000, 64_000), {}, 1_000),
-        (one_shard(10_000, 64_000), dict(cache="memory"), 10_000),
-        # decoded, an image takes 224 · 224 · 3 bytes
-        (one_shard(100_000, 64_000), dict(cache="a/file"), 425),
-        (one_shard(100_000, 10_000_000), {}, 64),
-        # shards by label and other tools' shards may be sorted: they get a larger buffer
-        (one_shard(100_000, 64_000, "cat"), {}, 4_000),
-        (ShardSet((ShardFile("a", 100_000, 6_400_000_000),)), {}, 4_000),
-    ],
-)
+# shards, options, the buffer: all of 400, two batches at least, 64 MB or 16384 records
+BUFFERS = [
+    (ours(), dict(shuffle=False), 0),
+    (ours(), dict(tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
+    (ours(), {}, 400),
+    (one_shard(100_000, 1_000), {}, 16_384),
+    (one_shard(100_000, 64_000), {}, 1_000),
+    (one_shard(10_000, 64_000), dict(cache="memory"), 10_000),
+    # decoded, an image takes 224 · 224 · 3 bytes
+    (one_shard(100_000, 64_000), dict(cache="a/file"), 425),
+    (one_shard(100_000, 10_000_000), {}, 64),
+    # shards by label and other tools' shards may be sorted: they get a larger buffer
+    (one_shard(100_000, 64_000, "cat"), {}, 4_000),
+    (ShardSet((ShardFile("a", 100_000, 6_400_000_000),)), {}, 4_000),
+]
+
+
+@pytest.mark.parametrize(("shards", "options", "expected"), BUFFERS)
 def test_the_shuffle_buffer_fits_in_memory(shards, options, expected):
     """It is given, or at most all examples."""
     options = ReadOptions(**{"batch_size": 32, "shuffle": True, **options})
     assert plan_reading(shards, options).shuffle_buffer == expected
 
 
-@pytest.mark.parametrize(
-    ("shards", "options", "expected"),
-    [
-        # shards, options, number of files that are open at the same time
-        (ours(), {}, AUTOTUNE),
-        (ours(), dict(tuning=Tuning(cycle_length=3)), 3),
-        (ours(), dict(tuning=Tuning(cycle_length=9)), 4),
-        (ours(), dict(shuffle=False), 1),
-        (ours(), dict(shard=(1, 4)), 1),  # a file by itself
-        (ours(), dict(shard=(1, 5)), AUTOTUNE),
-        (by_label("a", "b", "c"), {}, 3),
-        (by_label(*map(str, range(100))), {}, 32),
-    ],
-)
+# shards, options, number of files that are open at the same time
+OPEN_FILES = [
+    (ours(), {}, AUTOTUNE),
+    (ours(), dict(tuning=Tuning(cycle_length=3)), 3),
+    (ours(), dict(tuning=Tuning(cycle_length=9)), 4),
+    (ours(), dict(shuffle=False), 1),
+    (ours(), dict(shard=(1, 4)), 1),  # a file by itself
+    (ours(), dict(shard=(1, 5)), AUTOTUNE),
+    (by_label("a", "b", "c"), {}, 3),
+    (by_label(*map(str, range(100))), {}, 32),
+]
+
+
+@pytest.mark.parametrize(("shards", "options", "expected"), OPEN_FILES)
 def test_many_files_are_open_unless_the_order_is_kept(shards, options, expected):
+    """Shards by label are all open, up to 32; a share of one file is one."""
     options = ReadOptions(**{"shuffle": True, **options})
     assert plan_reading(shards, options).cycle_length == expected
 
 
-@pytest.mark.parametrize(
-    ("file", "size", "records", "ahead"),
-    [
-        # the file of 1,000 records, its bytes; consecutive records, bytes that are read ahead
-        ("a", 1_000_000, 16, 262_144),
-        ("a", 100_000_000, 16, 0),
-        ("a", 500_000_000, 4, 0),
-        ("a", 5_000_000_000, 1, 0),
-        ("gs://bucket/a", 100_000_000, 16, 262_144),
-        ("a", None, 16, 262_144),
-    ],
-)
+# the file of 1,000 records, its bytes; consecutive records, bytes that are read ahead
+BLOCKS = [
+    ("a", 1_000_000, 16, 262_144),
+    ("a", 100_000_000, 16, 0),
+    ("a", 500_000_000, 4, 0),
+    ("a", 5_000_000_000, 1, 0),
+    ("gs://bucket/a", 100_000_000, 16, 262_144),
+    ("a", None, 16, 262_144),
+]
+
+
+@pytest.mark.parametrize(("file", "size", "records", "ahead"), BLOCKS)
 def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
     """Those of local files without a buffer, which would be one more copy."""
     plan = plan_records(ShardSet((ShardFile(file, 1000, size),)), RecordOptions())
@@ -107,6 +108,7 @@ def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
 
 
 def test_every_worker_reads_a_part_of_each_class():
+    """Each worker has a part of each file by label."""
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
@@ -141,6 +143,7 @@ def test_images_are_cached_if_all_fit_else_records(path, room, options, expected
 
 
 def test_a_printed_plan_has_files_examples_buffer_and_cache():
+    """Each line has its number, and that of the share."""
     options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     lines = {line.split()[0]: line for line in str(plan_reading(ours(), options)).splitlines()}
     facts = {"files": "2,", "examples": "80", "shuffle": "80", "cache": "24.0 kB in a/file"}
@@ -149,13 +152,13 @@ def test_a_printed_plan_has_files_examples_buffer_and_cache():
 
 
 def test_a_subset_of_classes_is_a_subset_of_files():
+    """Shards by label need no filter; unlabelled shards are read on request alone."""
     shards = by_label("ant", "cat", "dog", "")
     plan = plan_reading(shards, ReadOptions(only={"dog", "ant"}))
     assert plan.files == ("ant.rec", "dog.rec")
     assert plan.examples == 20
     assert not plan.classes.filters
-    labelled = plan_reading(shards, ReadOptions())
-    assert labelled.files == ("ant.rec", "cat.rec", "dog.rec")
+    assert plan_reading(shards, ReadOptions()).files == ("ant.rec", "cat.rec", "dog.rec")
     everything = plan_reading(shards, ReadOptions(label_mode=None))
     assert (len(everything.files), everything.examples) == (4, 40)
 
@@ -176,95 +179,80 @@ def test_balanced_weights():
     assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        # options, error, message
-        (dict(only=["cta"]), UsageError, r"only.*'cta'"),
-        (dict(only=["x"]), UsageError, r"only.*'x'"),
-        (dict(only=["owl"]), DataError, r"'train'.*'owl'"),
-        (dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
-        (dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
-        (dict(shard=(0, 401)), UsageError, "shard"),
-    ],
-)
-def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, error, message):
-    shards = ours(vocabulary=["cat", "dog", "owl"])
+NAMED = ours(vocabulary=["cat", "dog", "owl"])
+
+# shards, options, error, message
+UNFIT_OPTIONS = [
+    (NAMED, dict(only=["cta"]), UsageError, r"only.*'cta'"),
+    (NAMED, dict(only=["x"]), UsageError, r"only.*'x'"),
+    (NAMED, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
+    (NAMED, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
+    (NAMED, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
+    (NAMED, dict(shard=(0, 401)), UsageError, "shard"),
+    # options of other tasks
+    (NAMED, dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
+    (NAMED, dict(padding=3), UsageError, "padding"),
+    (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
+    (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
+    # nothing to read
+    (ours(labels=[]), {}, DataError, r"400.*label_mode"),
+    (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
+]
+
+
+@pytest.mark.parametrize(("shards", "options", "error", "message"), UNFIT_OPTIONS)
+def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(
+    shards, options, error, message
+):
+    """The error names the option, or what the split lacks."""
     with pytest.raises(error, match=message):
         plan_reading(shards, ReadOptions(**options))
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        # weights, message
-        ({"cat": 1}, "'dog'"),
-        ({"cat": 1, "dgo": 1}, r"weights.*'dgo'"),
-    ],
-)
+# weights, message
+WEIGHTS = [({"cat": 1}, "'dog'"), ({"cat": 1, "dgo": 1}, r"weights.*'dgo'")]
+
+
+@pytest.mark.parametrize(("weights", "message"), WEIGHTS)
 def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
+    """The error names the class or the weight."""
     with pytest.raises(UsageError, match=message):
         class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
 def test_weights_of_foreign_files_cannot_be_balanced():
+    """Nobody has counted their classes; weights by name work."""
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
     assert class_weights({"cat": 2.0}, classes) == (2.0,)
 
 
-@pytest.mark.parametrize(
-    ("labels", "files", "message"),
-    [
-        # labels of the split, its shards, message
-        ([], MIXED, r"400.*label_mode"),
-        ([], (ShardFile("a", 0, 0),), r"split.*'train'"),
-    ],
-)
-def test_a_split_with_nothing_to_read_is_an_error(labels, files, message):
-    with pytest.raises(DataError, match=message):
-        plan_reading(ours(files, labels), ReadOptions())
-
-
 SOMETHING = {"x": FeatureSpec("int64")}
 
 
-@pytest.mark.parametrize(
-    ("shards", "options", "task", "mode"),
-    [
-        # shards, options; task, label mode
-        (ours(), {}, "image_classification", "int"),
-        (ours(), dict(label_mode="categorical"), "image_classification", "categorical"),
-        (ours(task="image_multi_label"), {}, "image_multi_label", "multi_hot"),
-        (ours(task="image_multi_label"), dict(label_mode="int"), "image_multi_label", "int"),
-        (ours(task="object_detection"), {}, "object_detection", "boxes"),
-        (ours(task="object_detection"), dict(task="object_detection"), "object_detection", "boxes"),
-        (ours(task="examples", features=SOMETHING), {}, "image_classification", "int"),
-        (ShardSet(MIXED), {}, "image_classification", "int"),
-        (ShardSet(MIXED), dict(task="object_detection"), "object_detection", "boxes"),
-    ],
-)
+# shards, options; task, label mode
+TASKS = [
+    (ours(), {}, "image_classification", "int"),
+    (ours(), dict(label_mode="categorical"), "image_classification", "categorical"),
+    (ours(task="image_multi_label"), {}, "image_multi_label", "multi_hot"),
+    (ours(task="image_multi_label"), dict(label_mode="int"), "image_multi_label", "int"),
+    (ours(task="object_detection"), {}, "object_detection", "boxes"),
+    (ours(task="object_detection"), dict(task="object_detection"), "object_detection", "boxes"),
+    (ours(task="examples", features=SOMETHING), {}, "image_classification", "int"),
+    (ShardSet(MIXED), {}, "image_classification", "int"),
+    (ShardSet(MIXED), dict(task="object_detection"), "object_detection", "boxes"),
+]
+
+
+@pytest.mark.parametrize(("shards", "options", "task", "mode"), TASKS)
 def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
+    """The label mode follows from the task, unless it is given."""
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
 
 
-@pytest.mark.parametrize(
-    ("shards", "options", "message"),
-    [
-        # shards, options, message
-        (ours(), dict(boxes="xyxy"), r"boxes.*image_classification"),
-        (ours(), dict(padding=3), "padding"),
-        (ours(task="image_multi_label"), dict(padding="ragged"), "padding"),
-        (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), r"boxes.*task"),
-    ],
-)
-def test_options_that_do_not_apply_are_refused(shards, options, message):
-    with pytest.raises(UsageError, match=message):
-        plan_reading(shards, ReadOptions(**options))
-
-
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
 def test_only_decoded_payloads_are_known_to_decode(check, expected):
+    """A header that was checked is no promise."""
     assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

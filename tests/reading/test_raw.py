@@ -104,20 +104,24 @@ def batch(output, **options):
     return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
 
 
-@pytest.mark.parametrize(
-    ("name", "png", "resize", "decoder"),
-    [
-        ("boxes raw", "boxes png", "center_crop", "fast"),
-        ("raw", "png", "fit", "exact"),
-        ("boxes unchecked", "boxes png", "stretch", "fast"),
-        ("boxes mixed", "boxes png", "fit", "fast"),
-        pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
-        pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
-        pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
-        pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
-    ],
-)
+# name, png, resize, decoder
+PAIRS = [
+    ("boxes raw", "boxes png", "center_crop", "fast"),
+    ("raw", "png", "fit", "exact"),
+    ("boxes unchecked", "boxes png", "stretch", "fast"),
+    ("boxes mixed", "boxes png", "fit", "fast"),
+    ("raw", "png", "random_crop", "fast"),
+    ("boxes raw", "boxes png", "random_crop", "fast"),
+    pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
+    pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
+    pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
+    pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
+]
+
+
+@pytest.mark.parametrize(("name", "png", "resize", "decoder"), PAIRS)
 def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
+    """To the last bit, for each way to resize and decode."""
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}
     for found, expected in zip(
         batch(outputs[name], **options), batch(outputs[png], **options), strict=True
@@ -127,6 +131,7 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
 
 @needs_webp
 def test_webps_decode_to_the_pixels_of_pillow(outputs):
+    """TensorFlow and Pillow agree on each level."""
     images, _ = batch(outputs["one size webp"], scale="uint8")
     stored = [opened(record) for record in records(outputs["one size webp"])]
     assert {image.format for image in stored} == {"WEBP"}
@@ -156,6 +161,7 @@ DOORS = [
 
 
 def test_a_tensorflow_without_webps(outputs, without_webp):
+    """Each door fails before it reads, and names the remedy."""
     others = ((DOORS[0], name) for name in ("boxes webp", "webp mixed"))
     for read, name in (*((door, "webp") for door in DOORS), *others):
         with pytest.raises(UsageError, match=rf"TensorFlow {tf.__version__} .*--encode jpeg"):
@@ -163,6 +169,7 @@ def test_a_tensorflow_without_webps(outputs, without_webp):
 
 
 def test_readings_without_webps_do_not_need_them(outputs, without_webp):
+    """Records and other pictures are read."""
     [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
     assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
     assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
@@ -171,6 +178,7 @@ def test_readings_without_webps_do_not_need_them(outputs, without_webp):
 
 
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
+    """Augmentation does not depend on how pixels are stored or cached."""
     how = dict(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
     options = {"augment": how, "seed": 3, "image_size": 8}
     expected, _ = batch(f"{outputs['tiny png']}/Split-train/*", **options)
@@ -182,13 +190,14 @@ def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
 
 
 def test_raw_and_png_outputs_are_read_as_one(outputs):
-    both = [outputs["png"], outputs["raw"]]
-    images, _ = batch(both, batch_size=2 * len(PICTURES))
+    """Several outputs may store pixels differently."""
+    images, _ = batch([outputs["png"], outputs["raw"]], batch_size=2 * len(PICTURES))
     expected, _ = batch(outputs["png"])
     assert np.array_equal(images, [*expected, *expected])
 
 
 def test_images_of_the_requested_size_are_returned_as_stored(outputs):
+    """No resizing changes a level."""
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
     images, _ = batch(outputs["tiny raw"], image_size=8, scale="uint8")
     stored = [record["image/encoded"][0] for record in records(outputs["tiny raw"])]
@@ -215,18 +224,12 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 
 
-@pytest.mark.parametrize("what", ["", "boxes "])
-def test_windows_of_raw_and_decoded_images_are_equal(outputs, what):
-    options = {"resize": "random_crop", "seed": 3}
-    found, expected = (batch(outputs[f"{what}{name}"], **options) for name in ("raw", "png"))
-    assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
-
-
 def records(output):
     return [parse_example(item) for path in find_shards(output) for item in RECORDS.read(path)]
 
 
 def test_a_record_has_what_its_pixels_need(outputs):
+    """Height, width and channels give back the upright RGB picture; schema and counts know them."""
     for record in records(outputs["raw"]):
         [data] = record["image/encoded"]
         shape = [record[f"image/{name}"][0] for name in ("height", "width", "channels")]
@@ -251,6 +254,7 @@ def size_of(path):
 
 
 def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
+    """inspect, extract and the report show PNGs."""
     [shown, *_] = inspect(outputs["boxes one size raw"], num=1, to=str(tmp_path / "one"))
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
@@ -264,6 +268,7 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
 
 
 def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
+    """Stored, shown and extracted files are the given ones."""
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
     files = find_examples(outputs["webp"], split="train").extract(None, str(tmp_path / "all"))
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
@@ -305,15 +310,17 @@ def columns_of(output):
     return columns
 
 
-@pytest.mark.parametrize(
-    ("suffix", "options"),
-    [
-        ("png", {"encode": "raw"}),
-        ("png", {"encode": "raw", "check": "header"}),
-        pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
-    ],
-)
+# suffix, options
+STORED_AS = [
+    ("png", {"encode": "raw"}),
+    ("png", {"encode": "raw", "check": "header"}),
+    pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
+]
+
+
+@pytest.mark.parametrize(("suffix", "options"), STORED_AS)
 def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, options):
+    """The columns of declared rows have the same pixels."""
     expected = columns_of(table(source, suffix, encode="png"))
     found = columns_of(table(source, suffix, **options))
     for name in ("day", "night"):
@@ -321,6 +328,7 @@ def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, opti
 
 
 def test_columns_without_images_need_no_webps(source, without_webp):
+    """Only columns that are read must be decodable."""
     outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
     [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
     assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
@@ -331,8 +339,8 @@ def test_columns_without_images_need_no_webps(source, without_webp):
         evaluated(outputs[1])
 
 
-def test_damaged_pixels_are_skipped(outputs, tmp_path):
-    out = tmp_path / "out"
+def test_damaged_pixels_are_skipped(outputs, out):
+    """Raw bytes of another length than their size are bad images."""
     shutil.copytree(outputs["raw unchecked"], out)
     [shard] = find_shards(str(out))
     whole = [parse_example(item) for item in RECORDS.read(shard)]

@@ -74,8 +74,7 @@ def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
         (None, None), tf.string, 1, tf.int32
     )
     assert [len(batch["key"]) for batch in dataset] == [4, 4, 2]
-    first = next(iter(dataset))
-    assert first["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
+    assert next(iter(dataset))["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
     whole = read(path, feature_spec=SPEC, batch_size=4, tuning=Tuning(drop_remainder=True))
     assert whole.element_spec["key"] == tf.TensorSpec((4,), tf.string)
     assert len(list(whole)) == 2
@@ -109,35 +108,23 @@ def test_length_is_known(path):
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
 
-@pytest.mark.parametrize(
-    ("spec", "error", "message"),
-    [
-        # feature_spec, error, message
-        ({}, UsageError, "feature_spec"),
-        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
-        ({"vector": tf.float32}, UsageError, "'vector'"),
-        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
-    ],
-)
-def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
-    """A wrong feature_spec is an error that names the feature."""
+# feature_spec, other options, error, message
+WRONG_OPTIONS = [
+    ({}, {}, UsageError, "feature_spec"),
+    ({"vectr": tf.TensorSpec((3,), tf.float32)}, {}, DataError, "'vectr'"),
+    ({"vector": tf.float32}, {}, UsageError, "'vector'"),
+    ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, {}, UsageError, "'pixels'"),
+    (SPEC, dict(tuning=Tuning(drop_remainder=True)), UsageError, r"drop_remainder.*batch_size"),
+    (SPEC, dict(image_size=(4, 4)), UsageError, "'image_size'"),
+    (SPEC, dict(batch_size=0), UsageError, "batch_size"),
+]
+
+
+@pytest.mark.parametrize(("spec", "options", "error", "message"), WRONG_OPTIONS)
+def test_a_wrong_option_is_an_error_before_reading(path, spec, options, error, message):
+    """The error names the feature of a wrong specification, or the option that does not apply."""
     with pytest.raises(error, match=message):
-        read(path, feature_spec=spec)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        # options, message
-        (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
-        (dict(image_size=(4, 4)), "'image_size'"),
-        (dict(batch_size=0), "batch_size"),
-    ],
-)
-def test_only_options_of_records_are_accepted(path, options, message):
-    """Options of images, and options without their batch_size, are errors."""
-    with pytest.raises(UsageError, match=message):
-        read(path, feature_spec=SPEC, **options)
+        read(path, feature_spec=spec, **options)
 
 
 STEPS = [range(n % 4) for n in range(40)]
@@ -284,19 +271,18 @@ def _kept(value):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.bool_])
-def test_arrays_without_elements_are_read_one_by_one_and_in_batches(tmp_path, shape, dtype):
+def test_arrays_without_elements_are_read_one_by_one_and_in_batches(out, shape, dtype):
     """Arrays of size 0 keep their shape and type."""
-    output = tmp_path / "out"
-    write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), output)
-    for row in rows(read(output)):
+    write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), out)
+    for row in rows(read(out)):
         assert (row["x"].shape, row["x"].size) == (shape, 0)
-    [batch] = read(output, batch_size=4)
+    [batch] = read(out, batch_size=4)
     assert (batch["x"].shape[0], batch["y"].shape) == (3, (3,))
-    found = rows(read(output, only=lambda row: row["y"] > 1))
+    found = rows(read(out, only=lambda row: row["y"] > 1))
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
         spec = {"x": tf.TensorSpec(shape, dtype)}
         with pytest.raises(DataError):
-            read(output, feature_spec=spec)
-        [row] = rows(read(output, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
+            read(out, feature_spec=spec)
+        [row] = rows(read(out, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
         assert row["x"].dtype == dtype

@@ -33,15 +33,15 @@ def source(request, pets, tmp_path):
     return [write_records(tmp_path / "a.rec", map(pet, EVAL))]
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        # label mode, labels of the classes 0 and 3 of 4
-        ("int", [0, 3]),
-        ("categorical", [[1, 0, 0, 0], [0, 0, 0, 1]]),
-        ("multi_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
-    ],
-)
+# label mode, labels of the classes 0 and 3 of 4
+MODES = [
+    ("int", [0, 3]),
+    ("categorical", [[1, 0, 0, 0], [0, 0, 0, 1]]),
+    ("multi_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
+]
+
+
+@pytest.mark.parametrize(("mode", "expected"), MODES)
 def test_classes_are_numbers_or_one_hot_rows(source, mode, expected):
     """Labels have Keras's modes, for our records and those of other tools."""
     dataset = eval_dataset(source, split="eval", label_mode=mode, vocabulary=CLASSES, **WITH_IDS)
@@ -202,15 +202,15 @@ def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
     assert [y for _, _, extras in dataset for y in extras["year"].numpy()] == [*range(2000, 2006)]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        # options, error, message; other tests have the errors of plans and options
-        (dict(vocabulary=["ant"]), DataError, r"'cat'.*vocabulary"),
-        (dict(weights="balanced", label_mode="multi_hot"), UsageError, "weights"),
-        (dict(columns=["image/hight"]), UsageError, "'image/hight'"),
-    ],
-)
+# options, error, message; other tests have the errors of plans and options
+WRONG_OPTIONS = [
+    (dict(vocabulary=["ant"]), DataError, r"'cat'.*vocabulary"),
+    (dict(weights="balanced", label_mode="multi_hot"), UsageError, "weights"),
+    (dict(columns=["image/hight"]), UsageError, "'image/hight'"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), WRONG_OPTIONS)
 def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, error, message):
     """An option that does not fit the data is an error before anything is read."""
     with pytest.raises(error, match=message):
@@ -224,17 +224,17 @@ def test_classes_of_foreign_records_are_not_known(tmp_path):
         train_dataset(source, label_mode="categorical", **SIZE)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, labels of a dog (5) that is also a cat (7)
-        (dict(only=["cat"]), [7]),
-        (dict(only=["cat"], vocabulary=["cat", "dog"]), [0]),
-        (dict(only=["cat"], vocabulary=["cat"], label_mode="multi_hot"), [[1]]),
-        (dict(only=["cat"], vocabulary=["dog", "cat"], label_mode="multi_hot"), [[0, 1]]),
-        (dict(only=["dog"], vocabulary=["dog"], label_mode="categorical"), [[1]]),
-    ],
-)
+# options, labels of a dog (5) that is also a cat (7)
+REQUESTED = [
+    (dict(only=["cat"]), [7]),
+    (dict(only=["cat"], vocabulary=["cat", "dog"]), [0]),
+    (dict(only=["cat"], vocabulary=["cat"], label_mode="multi_hot"), [[1]]),
+    (dict(only=["cat"], vocabulary=["dog", "cat"], label_mode="multi_hot"), [[0, 1]]),
+    (dict(only=["dog"], vocabulary=["dog"], label_mode="categorical"), [[1]]),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), REQUESTED)
 def test_requested_labels_are_read_whatever_others_an_example_has(tmp_path, options, expected):
     """only chooses among the labels of an example."""
     both = {"image/class/label": [5, 7], "image/class/text": [b"dog", b"cat"]}

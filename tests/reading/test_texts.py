@@ -50,6 +50,7 @@ def pairs(dataset):
 
 
 def test_each_labelled_text_is_read_once_with_its_number(topics):
+    """Every reading function gives the same texts and numbers."""
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -69,21 +70,23 @@ def read_labels(output):
     return recordgen.read_dataset(output).labels
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # options, labels of the texts that are read
-        ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
-        ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
-        ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
-        ({"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")}, {2: 1}),
-    ],
-)
+# options, labels of the texts that are read
+LABEL_OPTIONS = [
+    ({"only": ["good"]}, {2: 1, 4: 1, 6: 1}),
+    ({"vocabulary": ["good", "bad"], "only": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
+    ({"label_mode": "categorical", "only": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
+    ({"only": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")}, {2: 1}),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), LABEL_OPTIONS)
 def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected):
+    """only, vocabulary, label mode and predicates choose and number texts."""
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
 def test_all_labels_of_a_text_are_a_multi_hot_row(several):
+    """In the order of class names; unlabelled texts are skipped."""
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
@@ -93,6 +96,7 @@ def test_all_labels_of_a_text_are_a_multi_hot_row(several):
 
 
 def test_labels_of_sentiments_are_the_sentiments(tmp_path):
+    """A sentiment is its own number, in every split."""
     output = write(tmp_path, "text_sentiment", lambda n: n % 5)
     assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
@@ -105,8 +109,7 @@ def test_characters_are_words_in_scripts_without_blanks(tmp_path):
     words = layer.get_vocabulary()
     assert set(words[2:5]) == {"好", "服", "务"}
     assert set(words[5:]) == {*"很。มากา不とても悪い", "ดี", "ok"}
-    model = keras.Sequential([keras.Input((), dtype="string"), layer])
-    model.save(tmp_path / "a.keras")
+    keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     custom = {"split_words": recordgen.reading.split_words}
     loaded = keras.models.load_model(tmp_path / "a.keras", custom_objects=custom)
     np.testing.assert_array_equal(loaded(texts), layer(texts))

@@ -18,6 +18,7 @@ from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.paths import OBJECT_STORES, is_public, origin_of, resolve
+from tests.conftest import error_of
 
 LOCAL, GS, HTTPS = "/data/labels.csv", "gs://bucket/labels.csv", "https://web.example/labels.csv"
 
@@ -200,9 +201,8 @@ def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
 )
 def test_an_ambiguous_root_is_shown(root):
     """A root must be an unambiguous folder or prefix."""
-    with pytest.raises(UsageError) as caught:
-        Access.of(("/a", root), confined=False, image_root="")
-    assert f"(got {masked(repr(root))})" in str(caught.value)
+    error = error_of(UsageError, Access.of, ("/a", root), confined=False, image_root="")
+    assert f"(got {masked(repr(root))})" in str(error)
 
 
 @pytest.mark.parametrize("word", ["images", "data2", "gopher"])
@@ -266,6 +266,7 @@ def test_given_but_empty(value):
 
 
 def test_nothing_does_not_mean_the_working_directory():
+    """An empty root allows nothing."""
     path = os.path.abspath("1.jpg")
     assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
     with pytest.raises(UsageError, match="allow"):
@@ -274,10 +275,12 @@ def test_nothing_does_not_mean_the_working_directory():
 
 @pytest.mark.parametrize("value", ["none", ["none"], (), []])
 def test_no_restriction_can_be_said(value):
+    """``none`` and an empty list are the default."""
     assert make_options({"allow": value}) == ConvertOptions()
 
 
 def test_given_but_empty_on_the_command_line(caplog):
+    """The command refuses it like Python does."""
     assert main(["check", "labels.csv", "--allow", ""]) == UsageError.exit_code
     assert "allow" in caplog.text
 
@@ -354,6 +357,7 @@ def test_no_private_address_is_public(address):
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
 def test_other_addresses_are_public(address):
+    """Public addresses stay so in their IPv6 form."""
     assert is_public(address)
 
 
@@ -365,6 +369,7 @@ def test_an_address_in_another_form(address):
 
 
 def test_origins():
+    """A default port and the case of a host do not matter, the scheme does."""
     assert origin_of("https://Host/a") == origin_of("https://host:443/b?c")
     assert origin_of("https://host/a") != origin_of("http://host/a")
 

@@ -253,8 +253,7 @@ def by_command(server, folder):
     assert main(["convert", rows, str(folder / "never"), *flags, "--dry-run"]) == 0
     assert main(["inspect", out]) == 0
     assert main(["export", "lineage", out]) == 0
-    source = signed(server, "/rows.csv")
-    assert main(["convert", source, str(folder / "far"), *flags]) == 0
+    assert main(["convert", signed(server, "/rows.csv"), str(folder / "far"), *flags]) == 0
     assert main(["convert", signed(server, "/none.csv"), str(folder / "none")]) == 1
     (folder / "broken.csv").write_text(f"TRAIN,{signed(server, '/broken.png')},a\n")
     main(["convert", str(folder / "broken.csv"), str(folder / "broken"), *flags])

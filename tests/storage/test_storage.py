@@ -47,7 +47,7 @@ from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
 from tests.clusters import free_port
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.servers import cut, drip, self_signed, serving
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -631,12 +631,11 @@ def test_pipes_and_devices(tmp_path):
 
 
 def test_a_file_with_too_many_bytes_is_not_read(tmp_path):
+    """The error has the size; a file at the limit is read."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert storage.read_bytes(str(path), 5) == b"12345"
-    with pytest.raises(FileTooLargeError) as refused:
-        storage.read_bytes(str(path), 4)
-    assert refused.value.size == 5
+    assert error_of(FileTooLargeError, storage.read_bytes, str(path), 4).size == 5
 
 
 @pytest.mark.parametrize("size", [0, 4, 6, 200])
@@ -683,6 +682,7 @@ def test_parts_of_local_files(tmp_path):
 
 
 def test_a_glob_in_an_archive_names_the_archive(tmp_path):
+    """Matches are URLs that can be read."""
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for name in ("a/1.csv", "a/2.csv", "a/3.jpg"):
@@ -819,6 +819,7 @@ def errors():
     ("scheme", "error", "expected"), errors(), ids=[f"{s} {e!r:.40}" for s, e, _ in errors()]
 )
 def test_outages_are_never_bad_data_nor_bad_data_outages(scheme, error, expected):
+    """Each library's error means missing, forbidden, transient or lasting."""
     path = f"{scheme}://bucket/1.jpg"
     assert meaning(error, path) is expected
     may_be_dead = expected in (Meaning.TRANSIENT, Meaning.UNTRUSTED)
@@ -900,6 +901,7 @@ def test_listings_agree_with_look_ups(tmp_path):
     [(19, 1, False), (20, 1, True), (39, 2, False), (40, 2, True), (0, 0, True)],
 )
 def test_a_page_must_save_twenty_look_ups(wanted, pages, worth):
+    """A listing is worth its pages only then."""
     assert worth_listing(wanted, pages) is worth
 
 

@@ -143,8 +143,7 @@ def comparable(tree):
 def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp_path):
     """`recordgen convert gs://… s3://…`: the same bytes, and no other files."""
     there, back = new_store(source), new_store(target)
-    local = fill(there, tmp_path / "data", 12)
-    recordgen.convert(local, tmp_path / "out", shard_mb=0.002)
+    recordgen.convert(fill(there, tmp_path / "data", 12), tmp_path / "out", shard_mb=0.002)
     words = ["convert", f"{there.url}/labels.csv", f"{back.url}/sets/out", "--shard-mb", "0.002"]
     assert main([*words, "--quiet"]) == 0
     assert comparable(back.tree("sets/out")) == comparable(tree_bytes(tmp_path / "out"))
@@ -155,8 +154,7 @@ def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp
 @GS
 def test_parts_meet_in_a_bucket(store, tmp_path):
     """Plan, workers and a commit that is interrupted once, with only the bucket in common."""
-    local = fill(store, tmp_path / "data", 12)
-    recordgen.convert(local, tmp_path / "out", shard_mb=0.002)
+    recordgen.convert(fill(store, tmp_path / "data", 12), tmp_path / "out", shard_mb=0.002)
     output = f"{store.url}/sets/out"
     parts.plan(f"{store.url}/labels.csv", output, 2, shard_mb=0.002)
     for part in (1, 0, 1):
@@ -375,8 +373,7 @@ def test_many_are_fetched_at_once(store, tmp_path):
     """20 to 64 requests are concurrent: the first images wait for 20 requests."""
     fill(store, tmp_path / "data", 80)
     store.proxy.gathered = 20
-    result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
-    assert result.dataset.examples == 80
+    assert recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out").dataset.examples == 80
     assert 20 <= store.proxy.busiest <= 64
 
 

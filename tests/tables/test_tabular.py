@@ -127,17 +127,12 @@ COLUMNS = [
     (["NA", "?"], "bytes"),
     (["NA", "x", "1"], "bytes"),
     (["NA", "007"], "bytes"),
-    (["1", "5%"], "bytes"),
     (["1", '"0,5"'], "bytes"),
-    (["2026-11-21", "1"], "bytes"),
     (["true", "false"], "bytes"),
     (["", ""], "bytes"),
     (["1.5", "2.5", "100000000000000000000"], "float32"),
     (["1.5", "-0"], "float32"),
     (["1", "-0"], "bytes"),
-    (["1", "007", "1.5"], "bytes"),
-    (["1", "", "2"], "int64"),
-    (["x", "1"], "bytes"),
 ]
 
 
@@ -248,7 +243,6 @@ HEADERS = [
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),
     ("M,0.455,15\nF,0.53,7\n", "'0.455'"),
     ("id,2019,2020\na,1,2\n", "'2019'"),
-    ("country,2019,2020\nChad,4,2.5\nPeru,5,NA\n", "'2019'"),
     ("p,x,s\ne,x,s\np,x,y\n", "'p'"),
     ("x,y,x\nx,y,z\n", "'x'"),
     ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01'"),
@@ -332,14 +326,12 @@ def test_the_split_is_told_by_its_words(tmp_path):
         "split,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
     )
     assert table.split == "split"
-    means = columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path)
-    assert means.split is None
+    assert columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path).split is None
     with pytest.raises(NotUnderstoodError) as caught:
         columns_of("fold,a\n" + "train,1\nval,2\n" * 20, tmp_path=tmp_path)
     assert caught.value.options == {"columns": "split=fold"}
     # Without a word that Vertex AI publishes, a column of another name may well be a feature.
-    feature = columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path)
-    assert feature.split is None
+    assert columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split is None
     assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
     with pytest.raises(UsageError, match="'a' and 'b' "):
         columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
@@ -348,6 +340,7 @@ def test_the_split_is_told_by_its_words(tmp_path):
 
 
 def test_a_stray_word_is_no_split(tmp_path):
+    """A single word of a split among notes makes no split column."""
     for name, split in (("note", None), ("ML use", "ML use")):
         text = f"age,{name}\n1,\n2,test\n3,\n"
         table = columns_of(text, tmp_path=tmp_path)
@@ -372,12 +365,8 @@ def test_a_column_named_like_a_target_is_no_input_in_silence(tmp_path):
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
     ({}, ["0", "1", "2"], "classification"),
-    ({}, [str(number) for number in range(10)], "classification"),
-    ({}, [str(number) for number in range(11)], "classification"),
     ({}, [str(number) for number in range(20)], "classification"),
     ({}, [str(number) for number in range(21)], "regression"),
-    ({}, [str(number) for number in range(40)], "regression"),
-    ({}, [str(number) for number in range(41)], "regression"),
     ({}, ["0.5", "1"], "regression"),
     ({"columns": "target:class=y"}, [str(number) for number in range(21)], "classification"),
     ({"columns": "target:number=y"}, ["0", "1"], "regression"),
@@ -393,6 +382,7 @@ PREDICTIONS = [
 
 @pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
 def test_what_a_target_asks_for(options, values, result, tmp_path):
+    """Its values decide between classes and numbers; near the border the doubt is kept."""
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
     options = {"columns": "target=y", **options}
     if result in ("classification", "regression"):
@@ -414,9 +404,9 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
 
 
 def test_a_schema_gives_the_types(tmp_path):
+    """Columns that the schema lacks or the file lacks are named."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
-    path = schema(tmp_path, zip="BYTES", n="FLOAT")
-    table = columns_of(text, tmp_path=tmp_path, schema=path)
+    table = columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="BYTES", n="FLOAT"))
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
     with pytest.raises(UsageError, match="'ml_use', 'n', 'x'"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))
@@ -433,6 +423,7 @@ def test_a_schema_gives_the_types(tmp_path):
 
 
 def test_one_limit_for_all_rows(tmp_path):
+    """A row of a file or a frame beyond 262,144 bytes is a reject."""
     kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
     long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
     source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
@@ -465,6 +456,7 @@ TABLE = Table(
 @given(st.lists(ROW, min_size=1, max_size=8))
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
 def test_examples_are_what_each_row_by_itself_would_be(rows):
+    """Columns of rows give the bytes that single rows give."""
     lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(

@@ -18,7 +18,7 @@ from recordgen.subjects import details
 from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
-from tests.conftest import encoded, exif_of, stored_examples
+from tests.conftest import encoded, error_of, exif_of, stored_examples
 from tests.settings import payload_settings
 
 SIZE = (4, 6)
@@ -82,9 +82,7 @@ UNDRAWN = [
 @pytest.mark.parametrize("odd", UNDRAWN)
 def test_an_outline_without_a_place_is_refused(odd):
     """It rejects the row."""
-    with pytest.raises(PayloadError) as caught:
-        paint([(1, odd)], 0, SIZE, Limits())
-    assert caught.value.code == "bad_annotation"
+    assert error_of(PayloadError, paint, [(1, odd)], 0, SIZE, Limits()).code == "bad_annotation"
 
 
 # what is drawn, the side of the image, limits: in truth, each takes far less than a second
@@ -100,9 +98,8 @@ SLOW = [
 @pytest.mark.parametrize(("slow", "side", "limits"), SLOW)
 def test_drawing_takes_the_time_of_an_image(slow, side, limits):
     """Its estimate, which does not depend on the machine, is refused before anything is drawn."""
-    with pytest.raises(PayloadError) as caught:
-        paint([(1, slow)], 0, (side, side), Limits(**limits))
-    assert caught.value.code == "too_slow"
+    error = error_of(PayloadError, paint, [(1, slow)], 0, (side, side), Limits(**limits))
+    assert error.code == "too_slow"
     quick = Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)]))
     assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
     short = Details(polygons=Polygons.of([(0, 0, 0, 0.01) * 1000]))

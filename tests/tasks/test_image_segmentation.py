@@ -23,7 +23,7 @@ from recordgen.payloads.reencoding import CheckedImage
 from recordgen.subjects.masks import seen_through
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
-from tests.conftest import encoded, exif_of, stored_examples
+from tests.conftest import encoded, error_of, exif_of, stored_examples
 from tests.settings import payload_settings
 
 MASK = "image/segmentation/class/encoded"
@@ -39,13 +39,10 @@ VERTEX = {
 
 def test_masks_are_looked_at_within_the_limits_of_images():
     """A mask that announces too many pixels is refused before it is decoded."""
-    header = struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
-    chunk = b"IHDR" + header
+    chunk = b"IHDR" + struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
     data += struct.pack(">I", zlib.crc32(chunk))
-    with pytest.raises(PayloadError) as caught:
-        gray_levels(data)
-    assert caught.value.code == "too_many_pixels"
+    assert error_of(PayloadError, gray_levels, data).code == "too_many_pixels"
 
 
 def palette(numbers, colours=((0, 0, 0), RED, GREEN)):
@@ -188,9 +185,7 @@ BAD = {
 def test_an_unusable_mask_is_refused(case):
     """The code says why."""
     data, colours, code = BAD[case]
-    with pytest.raises(PayloadError) as caught:
-        stored(data, colours)
-    assert caught.value.code == code
+    assert error_of(PayloadError, stored, data, colours).code == code
 
 
 def corners(height, width):
@@ -256,8 +251,7 @@ VIEWS = [
 @pytest.mark.parametrize(("view", "size", "seen"), VIEWS)
 def test_views(view, size, seen):
     """Pixels beyond the mask are ignored; others are the nearest."""
-    mask = np.array([[0, 1], [2, 3]], np.uint8)
-    assert seen_through(mask, view, size).tolist() == seen
+    assert seen_through(np.array([[0, 1], [2, 3]], np.uint8), view, size).tolist() == seen
 
 
 @pytest.fixture
@@ -324,9 +318,8 @@ def test_append_keeps_numbers_and_verifies_masks(folder, output):
     convert(str(folder / "more.csv"), output, append=True)
     assert read_dataset(output).labels == ("0", "1", "2", "3", "4")
     (folder / "again.csv").write_text("TRAIN,0.png,new_mask.png\n")
-    with pytest.raises(TooManyRejectsError) as caught:
-        convert(str(folder / "again.csv"), output, append=True)
-    assert [reject.code for reject in caught.value.rejects] == ["conflicting_labels"]
+    error = error_of(TooManyRejectsError, convert, str(folder / "again.csv"), output, append=True)
+    assert [reject.code for reject in error.rejects] == ["conflicting_labels"]
 
 
 def records_of(output):
@@ -351,18 +344,18 @@ def agree(image, mask):
     return (np.abs(level - mask.astype(float) * 100) < 50)[counts].mean()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"resize": "fit"},
-        {"resize": "center_crop"},
-        {"augment": "photo", "seed": 2},
-        {"augment": {"flip": True, "crop": 0.5}, "seed": 3},
-        {"augment": {"flip": True, "crop": 0.5}, "cache": "memory", "seed": 3, "epochs": 2},
-        {"augment": "photo", "cache": "memory", "seed": 2, "epochs": 2},
-    ],
-)
+MOVES = [
+    {},
+    {"resize": "fit"},
+    {"resize": "center_crop"},
+    {"augment": "photo", "seed": 2},
+    {"augment": {"flip": True, "crop": 0.5}, "seed": 3},
+    {"augment": {"flip": True, "crop": 0.5}, "cache": "memory", "seed": 3, "epochs": 2},
+    {"augment": "photo", "cache": "memory", "seed": 2, "epochs": 2},
+]
+
+
+@pytest.mark.parametrize("options", MOVES)
 def test_load_moves_masks_with_their_images(output, options):
     """Every way of resizing and every change moves both; a missing mask is ignored."""
     pairs = pairs_of_load(output, **options)

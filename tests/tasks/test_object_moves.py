@@ -81,13 +81,14 @@ def rendered(polygons, height, width):
     return coco_masks.decode(runs) > 0
 
 
-@pytest.mark.parametrize(
-    ("orientation", "way"),
-    [
-        *((orientation, "center_crop") for orientation in range(1, 9)),
-        *((orientation, way) for orientation in (1, 6) for way in WAYS if way != "center_crop"),
-    ],
-)
+# orientation, way
+TURNS = [
+    *((orientation, "center_crop") for orientation in range(1, 9)),
+    *((orientation, way) for orientation in (1, 6) for way in WAYS if way != "center_crop"),
+]
+
+
+@pytest.mark.parametrize(("orientation", "way"), TURNS)
 def test_shapes_lie_where_the_stored_pixels_are(orientation, way, tmp_path):
     """Turned, then stretched, padded or cropped: 96 % of shape and pixels are the same.
 

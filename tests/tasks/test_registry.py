@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import recordgen
 from pipelines.samples import sample_of
-from recordgen import cli, tasks
+from recordgen import tasks
 from recordgen.core.task.annotation import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
@@ -129,21 +129,21 @@ def test_a_task_that_is_installed_later_is_found_after_a_refresh(install):
     assert found["mine"] is found["mine"]
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        # target of the entry point, what the message names
-        ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
-        ("1 / 0", "ZeroDivisionError: "),
-        ("x = 1", "'Mine'"),
-        ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
-        (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
-        (
-            "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
-            "Mine .* kind, noun, expected, features, reading, make, csv_parser",
-        ),
-    ],
-)
+# target of the entry point, what the message names
+BROKEN_TASKS = [
+    ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
+    ("1 / 0", "ZeroDivisionError: "),
+    ("x = 1", "'Mine'"),
+    ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
+    (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
+    (
+        "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
+        "Mine .* kind, noun, expected, features, reading, make, csv_parser",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), BROKEN_TASKS)
 def test_a_broken_task_names_its_package(install, code, message):
     """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
@@ -154,13 +154,14 @@ def test_a_broken_task_names_its_package(install, code, message):
     assert found["tabular"] is TASKS["tabular"]
 
 
-@pytest.mark.parametrize(
-    ("name", "packages"),
-    [
-        ("mine", "one-task 2.1 and two-task 2.1"),
-        ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
-    ],
-)
+# name, packages
+NAMESAKES = [
+    ("mine", "one-task 2.1 and two-task 2.1"),
+    ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
+]
+
+
+@pytest.mark.parametrize(("name", "packages"), NAMESAKES)
 def test_two_packages_with_one_name(install, name, packages):
     """Neither is used, and the message names both."""
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
@@ -185,17 +186,15 @@ def test_no_such_task(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, capsys):
+def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, stdout_of):
     """Pairs of texts with a score: converted by the command, read, learnt, measured."""
     assert "text_similarity" in TASK_CHOICES
     output = str(tmp_path / "out")
-    assert cli.main(["convert", PAIRS, output, "--task", "text_similarity"]) == 0
-    shown = capsys.readouterr().out
+    shown = stdout_of("convert", PAIRS, output, "--task", "text_similarity")
     assert "57 read, 57 examples" in shown
     assert 'train | ["The waiter reads a book.", ' in shown
 
-    data = recordgen.load(output, batch_size=8)
-    texts, scores = next(iter(data["train"]))
+    texts, scores = next(iter(recordgen.load(output, batch_size=8)["train"]))
     assert (texts["first"].dtype, texts["second"].shape) == (tf.string, (8,))
     assert set(np.unique(scores)) <= {0.0, 0.5, 1.0}
     fed = recordgen.input_fn(output, task="text_similarity", split="eval", batch_size=100)

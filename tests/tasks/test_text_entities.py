@@ -90,8 +90,7 @@ def tagged(draw):
     text = draw(st.sampled_from(["", " ", "\t"])) + " ".join(words)
     tokens, spans, at = tokenize(text), [], 0
     while at < len(tokens):
-        length = draw(st.integers(1, 3))
-        last = min(at + length, len(tokens)) - 1
+        last = min(at + draw(st.integers(1, 3)), len(tokens)) - 1
         if draw(st.booleans()):
             label = draw(st.sampled_from(["city", "person"]))
             spans.append(Span(tokens[at].start, tokens[last].end, label))
@@ -342,9 +341,8 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
 
 
-def test_append_and_resume(iob, tmp_path):
+def test_append_and_resume(iob, tmp_path, out):
     """Known rows are skipped, also as JSON; more spans are rejected; tags keep their numbers."""
-    out = tmp_path / "out"
     recordgen.convert(str(iob), out, **TASK)
     assert recordgen.convert(str(iob), out, **TASK, resume=True).unchanged
     lines = [

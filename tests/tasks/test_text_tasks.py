@@ -106,17 +106,18 @@ def test_sentiments_are_their_own_numbers():
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "line"),
-    [
-        ("text_classification", "a.jsonl", '{"textGcsUri": "URI"}'),
-        ("text_entities", "a.jsonl", '{"textGcsUri": "URI"}'),
-        ("text_classification", "a.csv", "TRAIN,URI.txt,a"),
-        ("image_classification", "a.csv", "TRAIN,URI,a"),
-        ("image_classification", "a.jsonl", '{"imageGcsUri": "URI"}'),
-        ("video_classification", "a.csv", "TRAIN,URI,a,0,1"),
-    ],
-)
+# task, name, line
+TEXTS_OF_OTHERS = [
+    ("text_classification", "a.jsonl", '{"textGcsUri": "URI"}'),
+    ("text_entities", "a.jsonl", '{"textGcsUri": "URI"}'),
+    ("text_classification", "a.csv", "TRAIN,URI.txt,a"),
+    ("image_classification", "a.csv", "TRAIN,URI,a"),
+    ("image_classification", "a.jsonl", '{"imageGcsUri": "URI"}'),
+    ("video_classification", "a.csv", "TRAIN,URI,a,0,1"),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "line"), TEXTS_OF_OTHERS)
 def test_rows_cannot_name_a_text_of_others(task, name, line, tmp_path):
     """The address under which texts are known inside is none in a row."""
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")

@@ -72,8 +72,7 @@ LINES = [
 @pytest.mark.parametrize(("line", "split", "annotation"), LINES)
 def test_lines(line, split, annotation, make_csv):
     """Each published form of a line is a row; equivalent forms have equal annotations."""
-    source = make_csv([line])
-    [row] = read(source)
+    [row] = read(make_csv([line]))
     assert isinstance(row, Row)
     assert (row.split, row.annotation) == (split, annotation)
     assert row.uri == next(field for field in line.split(",") if field.endswith(".mp4"))
@@ -208,17 +207,14 @@ def test_common_parent_does_not_place(address, folder, below):
     assert placing_name(Row("a", 1, None, address, None), VideoClassification(), folder) == below
 
 
-def test_appending(make_csv, tmp_path):
+def test_appending(make_csv, out):
     """Known segments are skipped; new segments of a video get the split of its others."""
-    output = tmp_path / "out"
     old = ["TEST,1.mp4,x,0,1", "TEST,1.mp4,,,", "TRAIN,2.mp4,x", "TRAIN,1.mp4,x,0.1,0.3"]
-    recordgen.convert(make_csv(old), output, task=TASK, max_reject_fraction=0.9)
+    recordgen.convert(make_csv(old), out, task=TASK, max_reject_fraction=0.9)
     new = ["1.mp4,x,0,1", "1.mp4", "1.mp4,y,5,6", "TRAIN,1.mp4,y,7,8", "2.mp4,a"]
-    result = recordgen.convert(
-        make_csv(new, "new.csv"), output, append=True, max_reject_fraction=0.9
-    )
+    result = recordgen.convert(make_csv(new, "new.csv"), out, append=True, max_reject_fraction=0.9)
     assert result.dataset.rows.existing == 2
-    found = [(split, Path(uri).name, *rest) for split, uri, *rest in segments(output)]
+    found = [(split, Path(uri).name, *rest) for split, uri, *rest in segments(out)]
     assert found == [
         ("test", "1.mp4", "", "0", "inf"),
         ("test", "1.mp4", "x", "0", "1"),

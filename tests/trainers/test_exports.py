@@ -74,6 +74,7 @@ def test_boxes_in_datasets(tmp_path):
 
 
 def test_class_folders_in_datasets(photos, copies):
+    """Hugging Face's datasets reads exported class folders split by split."""
     found = datasets.load_dataset(
         "imagefolder", data_dir=str(copies / "folder"), cache_dir=str(copies / "cache")
     )

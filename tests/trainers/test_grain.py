@@ -18,6 +18,7 @@ def shuffled(numbers):
 
 @pytest.mark.parametrize("threads", [0, 1, 4])
 def test_each_example_once(numbers, threads):
+    """Grain sees each example once, in the same order each time."""
     options = grain.ReadOptions(num_threads=threads)
     found = seen(shuffled(numbers).batch(32).to_iter_dataset(options))
     assert sorted(found) == list(range(1000))

@@ -17,6 +17,7 @@ def seen(loader):
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_workers_read_each_example_once(numbers, context):
+    """Workers of a loader see each example once, shuffled."""
     source = recordgen.source(numbers)
     source[0]  # its files are open before the fork
     loader = DataLoader(source, 32, shuffle=True, num_workers=2, multiprocessing_context=context)

@@ -91,11 +91,11 @@ def model(saved):
 
 
 def test_a_bad_image_costs_its_own_answer(model):
+    """The other answers of the request are those without it."""
     assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
     expected = model.run("serving_default", image_bytes=GOOD)
     assert expected["error"].tolist() == [b""] * len(GOOD)
-    images = [GOOD[0], *BAD.values(), *GOOD[1:]]
-    answer = model.run("serving_default", image_bytes=images)
+    answer = model.run("serving_default", image_bytes=[GOOD[0], *BAD.values(), *GOOD[1:]])
     is_good = answer.pop("error") == b""
     assert is_good.tolist() == [True, *[False] * len(BAD), *[True] * (len(GOOD) - 1)]
     for name, values in answer.items():
@@ -111,6 +111,7 @@ def test_a_bad_image_costs_its_own_answer(model):
 
 
 def test_a_request_of_bad_images_only(model):
+    """Each has its reason, and none has a score."""
     answer = model.run("serving_default", image_bytes=list(BAD.values()))
     reasons = dict(zip(BAD, answer["error"].tolist(), strict=True))
     assert all(reasons.values())

@@ -42,6 +42,7 @@ def laid(boxes):
 @settings(max_examples=50)
 @given(st.lists(BOXES, min_size=1, max_size=3))
 def test_decoding_encoded_boxes_gives_the_boxes(images):
+    """Boxes far enough apart survive encoding and decoding."""
     rows = [sorted(laid(boxes)) for boxes in images]
     most = max(1, *map(len, rows))
     padded = np.full((len(rows), most, 5), -1, np.float32)
@@ -58,19 +59,18 @@ def test_decoding_encoded_boxes_gives_the_boxes(images):
         np.testing.assert_allclose(back, np.reshape(boxes, (-1, 5)), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("image_size", "grid"),
-    [
-        # height and width in pixels, rows and columns
-        ((64, 64), (16, 16)),
-        ((65, 3), (17, 1)),
-    ],
-)
+# height and width in pixels, rows and columns
+GRIDS = [((64, 64), (16, 16)), ((65, 3), (17, 1))]
+
+
+@pytest.mark.parametrize(("image_size", "grid"), GRIDS)
 def test_the_grid_covers_the_image(image_size, grid):
+    """A part of a cell at the border is a cell."""
     assert grid_size(image_size) == grid
 
 
 def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
+    """Of boxes that cover a cell, the one with the nearest centre has it."""
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
     cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     labels = cells[0, ..., 1].numpy()
@@ -81,6 +81,7 @@ def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
 
 
 def test_of_two_boxes_in_one_cell_one_is_left():
+    """Two centres in one cell leave one box."""
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
     cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     _, _, scores = decoded(cells, 2, (64, 64), 2)

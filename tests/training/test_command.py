@@ -11,6 +11,7 @@ from tests.preloaded import WITH_TENSORFLOW
 
 
 def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
+    """Variables of a custom job name the folders of all files."""
     dataset = str(tmp_path / "dataset")
     recordgen.convert(write_digits(str(tmp_path / "data"), 60), dataset)
     for name in ("MODEL_DIR", "CHECKPOINT_DIR", "TENSORBOARD_LOG_DIR"):
@@ -30,12 +31,14 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
 
 
 def test_without_a_job_the_model_needs_a_folder(tmp_path, caplog):
+    """Outside a job, --model-dir is required."""
     assert main([str(tmp_path)]) == 2
     assert "--model-dir" in caplog.text
 
 
 @pytest.mark.parametrize("name", TRAINING_OPTIONS)
 def test_every_setting_is_a_flag_in_both_spellings(name):
+    """Each setting is a flag with underscores and with hyphens."""
     kind = TRAINING_OPTIONS[name].kind
     choice = next(iter(TRAINING_OPTIONS[name].choices or ()), kind("1"))
     words = [str(choice)] * len(TRAINING_OPTIONS[name].metavar.split() or [1])

@@ -110,6 +110,7 @@ def classifier(frame, tmp_path_factory):
 
 @pytest.mark.slow
 def test_all_columns_together_classify_better_than_any(classifier):
+    """The score is that of the served labels."""
     output, model, logged = classifier
     found = evaluation_of(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -167,6 +168,7 @@ def test_columns_by_name_get_the_answers_of_examples(classifier):
 
 @pytest.mark.slow
 def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
+    """Answers, truth and score have the unit of the column."""
     ignored = dict.fromkeys(("left", "right", "verdict"), "ignored")  # pictures cost most
     changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
@@ -190,6 +192,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
 
 
 def test_a_list_of_any_length_is_summarised():
+    """Its number, mean and ends are inputs of the model; an empty list is zeros."""
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert to_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
 
@@ -212,7 +215,6 @@ def test_rows_that_teach_nothing_are_an_error_before_training(
     frame, tmp_path, use, changes, settings, error, message
 ):
     """A table needs a target of several classes, another column, a split, and no image model."""
-    some = frame[frame["use"] == use][:20]
-    output = converted(some, tmp_path, {**SCHEMA, **changes})
+    output = converted(frame[frame["use"] == use][:20], tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
         trained(output, tmp_path, **settings)

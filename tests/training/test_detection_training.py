@@ -46,6 +46,7 @@ def test_truth_has_all_boxes_of_the_import_file(dataset):
 
 
 def test_a_right_answer_has_almost_no_loss_and_each_wrong_part_adds():
+    """Each kind of mistake adds to the loss."""
     wanted = np.zeros((1, 3, 3, 6), np.float32)
     wanted[..., 1] = -1
     wanted[0, 1, 1] = (1, 2, 0.1, 0.2, 0.3, 0.4)

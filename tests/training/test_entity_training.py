@@ -18,11 +18,13 @@ from recordgen.tasks.texts.training import build_tagger
 )
 @settings(max_examples=50)
 def test_a_request_is_cut_into_tokens_as_records_are(text):
+    """In every script."""
     expected = [text[start:end] for start, end in tokenize(text)]
     assert [token.decode() for token in split_tokens(tf.constant([text]))[0].numpy()] == expected
 
 
 def test_masks_of_the_tagger_have_the_dtype_of_its_layers():
+    """Mixed precision trains, and scores are float32."""
     lookup, policy = keras.layers.StringLookup(vocabulary=["in"]), keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:

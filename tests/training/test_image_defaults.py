@@ -15,44 +15,46 @@ from recordgen.training.config import DRAWING, PHOTO
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.model import movement
 
+# height and width of the images, those in training of small_cnn and of MobileNetV2
+SIZES = [
+    ([(32, 32)] * 3, (32, 32), (96, 96)),
+    ([(28, 28)], (32, 32), (96, 96)),
+    ([(8, 8)], (32, 32), (96, 96)),
+    ([(375, 500), (500, 375), (20, 20)], (96, 96), (224, 224)),
+    ([(48, 200)], (48, 96), (96, 192)),
+    ([(61, 67)], (64, 64), (96, 96)),
+    ([], (96, 96), (96, 96)),
+]
 
-@pytest.mark.parametrize(
-    ("sizes", "small", "large"),
-    [
-        # height and width of the images, those in training of small_cnn and of MobileNetV2
-        ([(32, 32)] * 3, (32, 32), (96, 96)),
-        ([(28, 28)], (32, 32), (96, 96)),
-        ([(8, 8)], (32, 32), (96, 96)),
-        ([(375, 500), (500, 375), (20, 20)], (96, 96), (224, 224)),
-        ([(48, 200)], (48, 96), (96, 192)),
-        ([(61, 67)], (64, 64), (96, 96)),
-        ([], (96, 96), (96, 96)),
-    ],
-)
+
+@pytest.mark.parametrize(("sizes", "small", "large"), SIZES)
 def test_the_images_decide_about_the_size(sizes, small, large):
+    """The size is that of most images, within what the model takes."""
     assert size_of("small_cnn", sizes) == small
     assert size_of("MobileNetV2", sizes) == large
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (["cat", "dog"], True),
-        (["CAT", "ice cream", "jack-o'-lantern"], True),
-        (["n02085620-Chihuahua"], True),
-        (["cat", "7"], False),
-        (["class_3"], False),
-        (["A", "B"], False),
-        (["letter b"], False),
-        (["seven"], False),
-        (["turnLeft"], False),
-        (["turn_right"], False),
-        (["Speed limit 50"], False),
-        (["left-handed"], False),
-        (["bright", "eastern"], True),
-    ],
-)
+# labels, expected
+LABELS = [
+    (["cat", "dog"], True),
+    (["CAT", "ice cream", "jack-o'-lantern"], True),
+    (["n02085620-Chihuahua"], True),
+    (["cat", "7"], False),
+    (["class_3"], False),
+    (["A", "B"], False),
+    (["letter b"], False),
+    (["seven"], False),
+    (["turnLeft"], False),
+    (["turn_right"], False),
+    (["Speed limit 50"], False),
+    (["left-handed"], False),
+    (["bright", "eastern"], True),
+]
+
+
+@pytest.mark.parametrize(("labels", "expected"), LABELS)
 def test_labels_of_digits_letters_and_sides_forbid_mirroring(labels, expected):
+    """Mirroring would change what such labels mean."""
     assert keep_when_mirrored(labels) is expected
 
 
@@ -89,6 +91,7 @@ def test_a_batch_is_at_most_the_split(examples, given, expected):
 
 @pytest.mark.parametrize("task", ["image_classification", "object_detection"])
 def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
+    """Size and changes of images follow from the dataset, except for digits."""
     with caplog.at_level("INFO", "recordgen.training"):
         mild = trainer_of(made("cat", "dog", task=task))
     assert mild.config.image_size == (40, 64)
@@ -104,19 +107,19 @@ def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     assert not (digits.training["augment"] or {}).get("flip")
 
 
-@pytest.mark.parametrize(
-    ("settings", "resize", "flip", "moved"),
-    [
-        # settings; how the images are resized, mirrored, and moved by a layer
-        ({}, "stretch", True, tf.keras.layers.RandomTranslation),
-        ({"augment": "none"}, "stretch", None, None),
-        ({"augment": PHOTO}, "random_crop", True, None),
-        ({"augment": DRAWING}, "stretch", None, tf.keras.Sequential),
-        ({"augmentation": 0.0}, "stretch", True, None),
-    ],
-    ids=str,
-)
+# settings; how the images are resized, mirrored, and moved by a layer
+AUGMENTS = [
+    ({}, "stretch", True, tf.keras.layers.RandomTranslation),
+    ({"augment": "none"}, "stretch", None, None),
+    ({"augment": PHOTO}, "random_crop", True, None),
+    ({"augment": DRAWING}, "stretch", None, tf.keras.Sequential),
+    ({"augmentation": 0.0}, "stretch", True, None),
+]
+
+
+@pytest.mark.parametrize(("settings", "resize", "flip", "moved"), AUGMENTS, ids=str)
 def test_augment_decides_about_the_changes(made, settings, resize, flip, moved):
+    """Each word says how images are resized, mirrored and moved."""
     trainer = trainer_of(made("cat", "dog"), **settings)
     assert trainer.training["resize"] == resize
     assert (trainer.training["augment"] or {}).get("flip") == flip

@@ -39,6 +39,7 @@ def model(dataset, tmp_path_factory):
 
 
 def test_the_model_names_its_labels(dataset, model):
+    """A model carries the labels of its dataset, with the same digest."""
     text = Path(dataset, LABELS_FILE).read_text()
     assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
     found = read_dataset(dataset)
@@ -47,6 +48,7 @@ def test_the_model_names_its_labels(dataset, model):
 
 
 def test_a_model_of_several_spans_knows_all_labels(dataset, tmp_path):
+    """Spans with different labels train one model that knows them all."""
     other = converted(tmp_path, "cat", "dog")
     spans = [other, dataset]
     model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
@@ -80,6 +82,7 @@ def test_other_numbers(model, tmp_path):
 
 
 def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
+    """Examples of labels the model lacks count as wrong and as unknown."""
     out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
     artifacts = {"dataset": [Artifact("1", out)], "model": [Artifact("2", model)]}
     found = evaluate(StepInput({}, artifacts, {}, frozenset(), ""))
@@ -93,17 +96,20 @@ def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
 
 
 def test_datasets_without_a_common_label_are_refused(model, tmp_path):
+    """An evaluation without common labels is an error with both lists."""
     out = converted(tmp_path, "dog", "eel")
     with pytest.raises(DataError, match=r"'ape', 'bee', 'cat'.*'dog', 'eel'"):
         evaluation_of(model, out, read_dataset(out), "eval")
 
 
 def test_a_model_that_does_not_say_what_it_knows(dataset, tmp_path):
+    """A model without its labels is an error."""
     with pytest.raises(SourceError, match=r"labels\.txt"):
         evaluation_of(str(tmp_path), dataset, read_dataset(dataset), "eval")
 
 
 def test_labels_that_do_not_match_their_digest_are_refused(dataset):
+    """Labels changed without their digest are refused."""
     values = read_dataset(dataset).to_json()
     with pytest.raises(ValueError, match="labels_digest"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

@@ -63,6 +63,7 @@ def test_the_area_is_that_of_scikit_learn_and_keras(base_rate, seed):
 
 
 def test_a_label_of_all_or_no_examples_has_no_area():
+    """It is left out of the mean."""
     truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
     scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
     counts = counted_labels(truth, scores)
@@ -98,17 +99,17 @@ def precisions(*images):
     return counted_boxes(*images).by_label()
 
 
-@pytest.mark.parametrize(
-    ("is_there", "is_found", "expected"),
-    [
-        # (box, class); (box, class, score); AP by class
-        ([(HERE, 0)], [(NEARLY_HERE, 0, 0.3)], {0: 1}),
-        ([(HERE, 0)], [(HARDLY_HERE, 0, 0.9)], {0: 0}),
-        ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
-        ([(HERE, 0)], [], {0: 0}),
-        ([], [(HERE, 0, 0.9)], {}),
-    ],
-)
+# (box, class); (box, class, score); AP by class
+MATCHES = [
+    ([(HERE, 0)], [(NEARLY_HERE, 0, 0.3)], {0: 1}),
+    ([(HERE, 0)], [(HARDLY_HERE, 0, 0.9)], {0: 0}),
+    ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
+    ([(HERE, 0)], [], {0: 0}),
+    ([], [(HERE, 0, 0.9)], {}),
+]
+
+
+@pytest.mark.parametrize(("is_there", "is_found", "expected"), MATCHES)
 def test_boxes_match_from_half_of_their_union_on(is_there, is_found, expected):
     """A box of another class, or that hardly overlaps, is no match; pycocotools tests the rest."""
     assert precisions((true(*is_there), found(*is_found))) == pytest.approx(expected)
@@ -116,6 +117,7 @@ def test_boxes_match_from_half_of_their_union_on(is_there, is_found, expected):
 
 @pytest.mark.parametrize(("order", "expected"), [((0, 1), 51 / 101), ((1, 0), 1)])
 def test_of_equally_overlapped_boxes_the_last_is_matched(order, expected):
+    """As pycocotools chooses."""
     # The first found box overlaps both true boxes by two thirds, the second only the small one.
     large, small = ((2 / 8, 1 / 8, 5 / 8, 4 / 8), (2 / 8, 2 / 8, 4 / 8, 4 / 8))
     there = [((large, small)[number], 0) for number in order]
@@ -126,12 +128,14 @@ def test_of_equally_overlapped_boxes_the_last_is_matched(order, expected):
 
 
 def test_padding_is_no_box():
+    """Rows of -1 are neither true nor found."""
     padded = np.vstack([true((HERE, 0)), np.full((2, 5), -1, np.float32)])
     answers = np.vstack([np.full((2, 6), -1, np.float32), found((HERE, 0, 0.1))])
     assert precisions((padded, answers)) == {0: 1}
 
 
 def test_boxes_without_area_overlap_nothing():
+    """They divide by no zero."""
     boxes = np.array([(0.2, 0.2, 0.2, 0.5), HERE], np.float32)
     np.testing.assert_allclose(overlaps_of(boxes, boxes), [[0, 0], [0, 1]])
 
@@ -160,36 +164,22 @@ def arrays(images, random):
 
 def of_coco(images):
     """Return the AP by class of COCO's own evaluation, at an overlap of half."""
-    truth, answers = COCO(), []
-    annotations = [
-        {
-            "id": number,
-            "image_id": image,
-            "category_id": int(label),
-            "bbox": [x1, y1, x2 - x1, y2 - y1],
-            "area": (x2 - x1) * (y2 - y1),
-            "iscrowd": int(is_crowd),
-        }
-        for number, (image, (x1, y1, x2, y2, label), is_crowd) in enumerate(
-            (
-                (image, (*row[:4], CROWD - row[4] if row[4] <= CROWD else row[4]), row[4] <= CROWD)
-                for image, (there, _) in enumerate(images)
-                for row in there.tolist()
-            ),
-            start=1,  # 0 means no box
-        )
-    ]
+    truth, annotations, answers = COCO(), [], []
+    for image, (there, seen) in enumerate(images):
+        for x1, y1, x2, y2, label in there.tolist():
+            width, height, is_crowd = x2 - x1, y2 - y1, label <= CROWD
+            box = {"bbox": [x1, y1, width, height], "area": width * height}
+            box |= {"category_id": int(CROWD - label if is_crowd else label)}
+            number = len(annotations) + 1  # 0 means no box
+            annotations.append({"id": number, "image_id": image, "iscrowd": int(is_crowd), **box})
+        for x1, y1, x2, y2, label, score in seen.tolist():
+            answers.append([image, x1, y1, x2 - x1, y2 - y1, score, label])
     labels = sorted({item["category_id"] for item in annotations})
     truth.dataset = {
         "images": [{"id": image} for image in range(len(images))],
         "annotations": annotations,
         "categories": [{"id": label} for label in labels],
     }
-    for image, (_, seen) in enumerate(images):
-        answers += [
-            [image, x1, y1, x2 - x1, y2 - y1, score, label]
-            for x1, y1, x2, y2, label, score in seen.tolist()
-        ]
     with redirect_stdout(io.StringIO()):  # it prints its progress
         truth.createIndex()
         evaluation = COCOeval(truth, truth.loadRes(np.reshape(answers, (-1, 7))), "bbox")
@@ -209,6 +199,7 @@ def has_boxes(images):
 @settings(max_examples=25)
 @given(IMAGES.filter(has_boxes), st.integers(0, 9))
 def test_any_boxes_and_merged_counts_agree_with_pycocotools(images, seed):
+    """Average precision by class, at an overlap of half."""
     images = list(arrays(images, np.random.default_rng(seed)))
     expected = of_coco(images)
     assert precisions(*images) == pytest.approx(expected)
@@ -237,6 +228,7 @@ def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
 
 
 def test_overlaps_of_matched_boxes_add_up():
+    """Merged counts have the sum of both."""
     matches = counted_boxes(
         (true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))
     )
@@ -248,6 +240,7 @@ def test_overlaps_of_matched_boxes_add_up():
 
 
 def test_of_equal_scores_the_first_box_comes_first():
+    """In an image and across images, as pycocotools sorts."""
     boxes = [(THERE, 0, 0.5)] * 39
     assert precisions((true((HERE, 0)), found((HERE, 0, 0.5), *boxes))) == {0: 1}
     assert precisions((true((HERE, 0)), found(*boxes, (HERE, 0, 0.5)))) == pytest.approx(
@@ -365,6 +358,7 @@ TAGS = [
 
 
 def test_an_entity_never_reaches_into_the_next_text():
+    """Tags of a batch give the entities of each text."""
     expected = [(row, *entity) for row, (_, found) in enumerate(TAGS) for entity in found]
     assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
 
@@ -394,6 +388,7 @@ def rows_in_parts(truth, scores, parts):
 
 
 def test_accuracy_and_cross_entropy_equal_scikit_learns():
+    """Also in batches and merged parts, some of them empty."""
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
@@ -411,6 +406,7 @@ def test_accuracy_and_cross_entropy_equal_scikit_learns():
 
 
 def test_r2_and_squared_error_equal_scikit_learns():
+    """Also for numbers far from zero, in any parts."""
     random = np.random.default_rng(1)
     truth = random.normal(1e6, 1, 100).astype(np.float32)
     scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
@@ -427,6 +423,7 @@ def test_r2_and_squared_error_equal_scikit_learns():
 
 
 def test_two_scores_are_classes_and_one_is_a_number():
+    """Rounding beyond 1 costs no loss."""
     counts = counted_table(np.array([1, 0]), np.array([[0.25, 0.75], [0.0, 1.0]], np.float32))
     assert (counts.examples, counts.score()) == (2, 0.5)
     assert counts.loss() == pytest.approx(-(math.log(0.75) + math.log(1e-7)) / 2)
@@ -438,6 +435,7 @@ def test_two_scores_are_classes_and_one_is_a_number():
 
 
 def test_without_rows_or_with_equal_targets_there_is_no_score():
+    """It is NaN, and a constant answer scores 0."""
     for classes in (0, 2):
         empty = TableAccumulator(classes)
         empty.merge(TableAccumulator(classes))

@@ -123,6 +123,7 @@ def images(batches):
 
 @pytest.mark.slow
 def test_two_workers_train_as_one_also_after_a_kill(examples, tmp_path):
+    """They see each example once, and resume with the same weights."""
     _, workers = train(examples, tmp_path / "whole", 2)
     for first in (0, 5):  # two epochs of five steps
         epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
@@ -163,6 +164,7 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
 
 
 def test_each_device_gets_half_of_a_batch(examples, tmp_path):
+    """Both copies of the weights stay equal."""
     _, [worker] = train(examples, tmp_path, 0)
     assert [len(batch) for batch in worker["seen"]] == [12] * 10
     assert len(set(images(worker["seen"][:5]))) == 60
@@ -171,18 +173,19 @@ def test_each_device_gets_half_of_a_batch(examples, tmp_path):
     CppModel(tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    ("tf_config", "message"),
-    [
-        # TF_CONFIG, the error
-        ("{", r"TF_CONFIG.*JSON"),
-        (
-            {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
-            r"worker 0, worker 1 \(got evaluator 0\)",
-        ),
-    ],
-)
+# TF_CONFIG, the error
+CLUSTERS = [
+    ("{", r"TF_CONFIG.*JSON"),
+    (
+        {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
+        r"worker 0, worker 1 \(got evaluator 0\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tf_config", "message"), CLUSTERS)
 def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_config, message):
+    """The error names TF_CONFIG's fault."""
     text = tf_config if isinstance(tf_config, str) else json.dumps(tf_config)
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match=message):
@@ -190,6 +193,8 @@ def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_conf
 
 
 def test_a_process_may_end_before_another_has_left(monkeypatch):
+    """Only leaving ignores that the other one is gone."""
+
     def closed(replicas, values):
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
@@ -213,15 +218,13 @@ def test_a_batch_of_a_small_split_is_divisible_by_the_devices(examples, batch_si
     assert replicas.divisible(examples) == batch_size
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        # settings, the error
-        ({"batch_size": 32}, "32"),
-        ({"batch_size": 33, "accumulate": 2}, "accumulate"),
-    ],
-)
+# settings, the error
+BATCHES = [({"batch_size": 32}, "32"), ({"batch_size": 33, "accumulate": 2}, "accumulate")]
+
+
+@pytest.mark.parametrize(("settings", "message"), BATCHES)
 def test_a_batch_must_be_divisible_by_the_devices(settings, message):
+    """So must the steps that gradients add up."""
     replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
     with pytest.raises(UsageError, match=message):
         replicas.check(TrainingConfig(**settings))

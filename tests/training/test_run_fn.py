@@ -27,6 +27,7 @@ def trained(examples, tmp_path_factory):
 
 @pytest.mark.slow
 def test_an_unlabelled_record_has_weight_0(trained):
+    """The truth has number, weight and unknown labels of each record."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
         b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
@@ -43,6 +44,7 @@ def test_an_unlabelled_record_has_weight_0(trained):
 
 @pytest.mark.slow
 def test_the_model_names_digest_and_import_file_of_its_dataset(trained, examples):
+    """Its lineage leads back to them."""
     found = find_lineage(trained / "model")
     dataset = read_dataset(examples)
     assert (found.dataset.digest, found.dataset.rows) == (dataset.digest, 75)
@@ -53,12 +55,15 @@ def test_the_model_names_digest_and_import_file_of_its_dataset(trained, examples
 
 @pytest.mark.slow
 def test_training_and_validation_leave_logs(trained):
+    """TensorBoard finds both."""
     found = {path.parent.name for path in trained.glob("logs/*/events.out.tfevents.*")}
     assert {"train", "validation"} <= found
 
 
 @pytest.mark.slow
 def test_a_seed_decides_the_weights(fn_args):
+    """Another seed gives other weights."""
+
     def train(name, seed):
         config = TrainingConfig.from_custom_config({**FAST, "epochs": 1, "seed": seed})
         return fit(fn_args(name, eval_files=[]), config)[0].models.saved.get_weights()
@@ -67,49 +72,55 @@ def test_a_seed_decides_the_weights(fn_args):
     assert not np.allclose(train("a", 1)[0], train("b", 2)[0], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("per_pass", "epochs", "train_steps", "expected"),
-    [
-        # steps per pass, requested epochs, requested total of steps → steps per epoch, epochs
-        (100, 5, None, (100, 5)),
-        (100, 5, 0, (100, 5)),
-        (100, 5, 250, (84, 3)),
-        (100, 5, 100, (100, 1)),
-        (100, 5, 7, (7, 1)),
-    ],
-)
+# steps per pass, requested epochs, requested total of steps → steps per epoch, epochs
+STEPS = [
+    (100, 5, None, (100, 5)),
+    (100, 5, 0, (100, 5)),
+    (100, 5, 250, (84, 3)),
+    (100, 5, 100, (100, 1)),
+    (100, 5, 7, (7, 1)),
+]
+
+
+@pytest.mark.parametrize(("per_pass", "epochs", "train_steps", "expected"), STEPS)
 def test_train_steps_override_epochs(per_pass, epochs, train_steps, expected):
+    """The total of steps is divided into whole passes."""
     assert plan_epochs(per_pass, epochs, train_steps) == expected
 
 
 def test_an_artifacts_uri_and_split_follow_from_any_path():
+    """Several spans are one split; different splits are an error."""
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
-    spans = ["a/Split-train/*", "b/Split-train/*"]
-    assert examples_root(spans) == (("a", "b"), "train")
+    assert examples_root(["a/Split-train/*", "b/Split-train/*"]) == (("a", "b"), "train")
     with pytest.raises(UsageError):
         examples_root(["a/Split-train/*", "b/Split-eval/*"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        # the mistake, the error, its message
-        (
-            dict(custom_config={"model": "Resnet"}),
-            UsageError,
-            r"keras\.applications: .*VGG16",
-        ),
-        (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
-        (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
-        (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
-    ],
-)
+# the mistake, the error, its message
+MISTAKES = [
+    (dict(custom_config={"model": "Resnet"}), UsageError, r"keras\.applications: .*VGG16"),
+    (dict(custom_config={"epoch": 1}), UsageError, "epoch"),
+    (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
+    (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
+    (dict(custom_config={"patience": 1, **FAST}, eval_files=[]), UsageError, "patience"),
+    (
+        dict(custom_config={"model": "VGG16", "weights": "/nowhere/w.h5", "image_size": [32, 32]}),
+        SourceError,
+        r"weights.*/nowhere",
+    ),
+    (dict(custom_config={"model": "InceptionV3", "image_size": [32, 32]}), UsageError, "model"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), MISTAKES)
 def test_a_mistake_is_reported_before_training(fn_args, changes, error, message):
+    """The error names the setting or the file."""
     with pytest.raises(error, match=message):
         run_fn(fn_args(**changes))
 
 
 def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
+    """There is nothing to learn."""
     source = next(Path(examples).parent.parent.glob("colours*"), None)
     assert source is not None
     (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
@@ -119,6 +130,7 @@ def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
 
 
 def test_a_damaged_record_is_named(fn_args, damaged_shard):
+    """The error has the shard and the number of the record."""
     changed = fn_args(train_files=[str(damaged_shard)], custom_config=FAST)
     with pytest.raises(RecordError, match=rf"{damaged_shard}: record \d+: "):
         run_fn(changed)
@@ -126,6 +138,7 @@ def test_a_damaged_record_is_named(fn_args, damaged_shard):
 
 @pytest.mark.slow
 def test_a_backbone_takes_0_to_1_and_returns_probabilities():
+    """They add up to 1 and depend on the image."""
     config = TrainingConfig(model="MobileNetV2", image_size=(32, 40), dropout=0)
     model = build_model(config, classes=3, activation="softmax")
     images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
@@ -136,16 +149,11 @@ def test_a_backbone_takes_0_to_1_and_returns_probabilities():
     assert not np.allclose(scores[0], scores[1])
 
 
-def test_a_size_that_keras_refuses_is_a_usage_error():
-    config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
-    with pytest.raises(UsageError, match="model"):
-        build_model(config, classes=3, activation="softmax")
-
-
 @pytest.mark.slow
 def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     trained, fn_args, examples, tmp_path
 ):
+    """Scores move with the names of labels, and another architecture is an error."""
     rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
     folder = Path(read_dataset(examples).source[0]).parent
     (folder / "renamed.csv").write_text(rows)

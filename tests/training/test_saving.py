@@ -115,6 +115,7 @@ def test_onnx_gives_the_same_scores(own_model, saved, tmp_path):
 
 
 def test_save_refuses_what_is_no_dataset(own_model, tmp_path):
+    """No folder of a model is left."""
     with pytest.raises(SourceError):
         save(own_model, str(tmp_path / "model"), str(tmp_path))
     assert not (tmp_path / "model").exists()

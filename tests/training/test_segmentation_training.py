@@ -40,8 +40,7 @@ def test_pixels_without_a_class_do_not_count():
 @pytest.mark.parametrize("size", [(17, 31), (5, 64)])
 def test_masks_have_the_size_of_their_images(size):
     """The network takes sides that cannot be halved."""
-    config = TrainingConfig(image_size=size)
-    assert build_unet(config, 3).output_shape == (None, *size, 3)
+    assert build_unet(TrainingConfig(image_size=size), 3).output_shape == (None, *size, 3)
 
 
 def test_masks_follow_their_images(tmp_path):

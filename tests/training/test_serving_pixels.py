@@ -46,6 +46,7 @@ def dataset(images, tmp_path_factory):
 
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
+    """Training, serving and evaluating decode images alike."""
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
     inputs = keras.Input((SIDE, SIDE, 3))
@@ -59,8 +60,7 @@ def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
 
     answer = saved.run("serving_default", image_bytes=list(images.values()))
     served = np.zeros((COUNT, COUNT), np.float32)
-    places = answer["labels"].astype(int)
-    np.put_along_axis(served, places, answer["scores"], axis=1)
+    np.put_along_axis(served, answer["labels"].astype(int), answer["scores"], axis=1)
     np.testing.assert_array_equal(served, seen)
 
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{dataset}/Split-train/*"))

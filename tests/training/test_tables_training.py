@@ -51,6 +51,7 @@ def source(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
+    """The step's score is that of the log, and unknown words get an answer."""
     caplog.set_level("INFO")
     output = str(tmp_path / "out")
     recordgen.convert(source, output, task="tabular", columns="split=fold,target=cls,weight=w")
@@ -106,20 +107,21 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     assert scores[0].tolist() == scores[1].tolist() != scores[2].tolist()
 
 
-@pytest.mark.parametrize(
-    ("texts", "kind"),
-    [
-        ([f"A-{number}" for number in range(50)], ROW_NAME),
-        ([f"customer {number}" for number in range(50)], ROW_NAME),
-        ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
-        (["red", "blue"] * 50, TEXT),
-        ([f"the {number} is red" for number in range(50)], TEXT),
-        (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
-        (["2024-03-14", ""] * 50, DATE),
-        (["2024-03-14", "soon"] * 50, TEXT),
-        ([""] * 50, TEXT),
-    ],
-)
+# texts, kind
+TEXT_COLUMNS = [
+    ([f"A-{number}" for number in range(50)], ROW_NAME),
+    ([f"customer {number}" for number in range(50)], ROW_NAME),
+    ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
+    (["red", "blue"] * 50, TEXT),
+    ([f"the {number} is red" for number in range(50)], TEXT),
+    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
+    (["2024-03-14", ""] * 50, DATE),
+    (["2024-03-14", "soon"] * 50, TEXT),
+    ([""] * 50, TEXT),
+]
+
+
+@pytest.mark.parametrize(("texts", "kind"), TEXT_COLUMNS)
 def test_texts_of_a_column_are_told_apart(texts, kind):
     """Names differ and are short; sentences, repeated words and few texts stay texts."""
     assert kind_of_texts(tf.constant(texts)) == kind
@@ -152,6 +154,7 @@ def test_few_rows_are_read_more_often(given, epochs, tmp_path):
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
+    """Columns with a gap in any part are remembered as such."""
     from recordgen.training.moments import Moments
 
     moments = Moments.of(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
@@ -175,6 +178,7 @@ def test_each_network_learns_for_itself(are_classes):
 
 
 def test_tfma_says_the_same():
+    """Parts of the rows have the score and the loss of our own measures."""
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

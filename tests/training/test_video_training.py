@@ -40,21 +40,23 @@ def gif(grays, hundredths):
 @given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
 @settings(max_examples=25)
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
+    """Delays of any length add up."""
     grays = [20 * number for number in range(len(hundredths))]
     ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("unsaid", "expected"),
-    [
-        # the number of delays removed from the file, the ends of frames
-        (0, [0.1, 0.6, 1.0]),  # the first delay, 0.01 s, is near-zero
-        (1, [0.1, 0.2, 0.3]),  # the delays cannot be matched with frames
-        (3, [0.1, 0.2, 0.3]),
-    ],
-)
+# the number of delays removed from the file, the ends of frames
+DELAYS = [
+    (0, [0.1, 0.6, 1.0]),  # the first delay, 0.01 s, is near-zero
+    (1, [0.1, 0.2, 0.3]),  # the delays cannot be matched with frames
+    (3, [0.1, 0.2, 0.3]),
+]
+
+
+@pytest.mark.parametrize(("unsaid", "expected"), DELAYS)
 def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
+    """So do all frames if delays are missing."""
     video = gif([0, 100, 200], [1, 50, 40])
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
@@ -63,27 +65,29 @@ def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        # for frames that end at 1, 1.5 and 4 s: start, end, four chosen frames
-        (0, 4, [0, 2, 2, 2]),
-        (0, 1, [0, 0, 0, 0]),
-        (0.5, 2.5, [0, 1, 2, 2]),
-        (1, math.inf, [1, 2, 2, 2]),
-        (3, 9, [2, 2, 2, 2]),
-        (7, 9, [2, 2, 2, 2]),
-        (7, math.inf, [2, 2, 2, 2]),
-        (-3, -2, [0, 0, 0, 0]),
-    ],
-)
+# for frames that end at 1, 1.5 and 4 s: start, end, four chosen frames
+SEGMENTS = [
+    (0, 4, [0, 2, 2, 2]),
+    (0, 1, [0, 0, 0, 0]),
+    (0.5, 2.5, [0, 1, 2, 2]),
+    (1, math.inf, [1, 2, 2, 2]),
+    (3, 9, [2, 2, 2, 2]),
+    (7, 9, [2, 2, 2, 2]),
+    (7, math.inf, [2, 2, 2, 2]),
+    (-3, -2, [0, 0, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "expected"), SEGMENTS)
 def test_frames_lie_evenly_over_the_segment(start, end, expected):
+    """A segment beyond the video shows its nearest frame."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
     assert frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
 def test_only_frames_of_the_segment_are_seen():
+    """In their order, resized."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
     seen = segment_frames(
         video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
@@ -94,6 +98,7 @@ def test_only_frames_of_the_segment_are_seen():
 
 
 def test_frames_shrink_as_images_do():
+    """Fine patterns become their mean."""
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
@@ -147,17 +152,18 @@ def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        # a video, its content, the error
-        ("1.gif", b"\0\0\0\x18ftyp", r"/1.*'train'"),
-        ("1", b"", r"/1.*'train'"),
-        ("2.gif", None, "/2"),
-        ("https://h/1.gif", None, r"/h.*/1\.gif"),
-    ],
-)
+# a video, its content, the error
+UNDECODABLE = [
+    ("1.gif", b"\0\0\0\x18ftyp", r"/1.*'train'"),
+    ("1", b"", r"/1.*'train'"),
+    ("2.gif", None, "/2"),
+    ("https://h/1.gif", None, r"/h.*/1\.gif"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), UNDECODABLE)
 def test_undecodable_videos_are_named_before_training(tmp_path, name, content, message):
+    """With the split, or without the parameters of a URL."""
     (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
     if content is not None:
@@ -173,6 +179,7 @@ def test_undecodable_videos_are_named_before_training(tmp_path, name, content, m
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
+    """Videos of splits that are not read do not matter."""
     lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
     (tmp_path / "a.csv").write_text(lines)
     for number in range(2):

@@ -84,6 +84,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("task", "files", "added"), TEXTS, ids=[case[0] for case in TEXTS])
 def test_texts_get_the_scores_of_the_first_model_by_label(task, files, added, tmp_path):
+    """Although words and labels have other numbers."""
     first = converted(tmp_path / "old", task, files)
     old_trainer, old = saved(first, tmp_path / "model")
     grown = {name: added[name] + content for name, content in files.items()}
@@ -123,6 +124,7 @@ LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc red", "empty"
 
 @pytest.mark.parametrize(("y", "added"), [("{1}", "aha"), ("{0}.5", "900.5")])
 def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
+    """Although scales, gaps, words and labels have changed."""
     output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + rows(y, **FIRST)})
     old_trainer, old = saved(output, tmp_path / "model")
     more = f"{HEADER}{rows(y, **LATER)}TRAIN,950,1,1,zinc,{added}\n"
@@ -140,8 +142,7 @@ def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
 def test_equal_numbers_get_the_deviation_of_new_ones():
     """A scale stays; a column without one is measured from the number that it always had."""
     before = Scale(np.array([7.0, 1.0]), np.array([0.0, 4.0]))
-    now = Scale(np.array([10.0, 3.0]), np.array([4.0, 9.0]))
-    mean, deviation = before.kept(now)
+    mean, deviation = before.kept(Scale(np.array([10.0, 3.0]), np.array([4.0, 9.0])))
     assert (mean.tolist(), deviation.tolist()) == ([7, 1], [5, 4])
 
 
@@ -166,6 +167,7 @@ def a_table(tmp_path_factory):
 
 @pytest.mark.parametrize(("columns", "named"), COLUMNS)
 def test_a_warm_start_names_each_column_that_does_not_fit(a_table, columns, named, tmp_path):
+    """Missing, additional and moved columns are an error before training."""
     write_model_labels(str(tmp_path), ["hi", "lo"])
     write_inputs(str(tmp_path), {"columns": columns} if columns else {})
     files = [f"{a_table}/Split-train/*"]
@@ -181,6 +183,7 @@ def test_a_warm_start_names_each_column_that_does_not_fit(a_table, columns, name
 
 
 def test_a_warm_start_without_words_is_refused(a_table):
+    """The vocabularies of both models must be comparable."""
     trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
     text = keras.Input((), dtype="string")
     for vectors, message in (

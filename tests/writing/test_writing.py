@@ -26,7 +26,7 @@ from recordgen.errors import (
 )
 from recordgen.features import RAW_DTYPES, FeatureSpec
 from recordgen.writing.api import ShardedWriter
-from tests.conftest import run_python, tree_bytes
+from tests.conftest import error_of, run_python, tree_bytes
 
 BESIDE = ["croissant.json", "dataset.json", "records.npy"]  # files of a dataset beside its shards
 TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
@@ -66,14 +66,12 @@ def read_back(output, split="train"):
 # given value, dtype and shape, read value
 VALUES = [
     (0, "int64", (), 0),
-    (-5, "int64", (), -5),
     (True, "int64", (), 1),
     (np.uint8(200), "int64", (), 200),
     (np.bool_(False), "int64", (), 0),
     (np.array(7, np.int16), "int64", (), 7),
     (0.1, "float32", (), np.float32(0.1)),
     (float("inf"), "float32", (), np.float32("inf")),
-    (np.float64(2.5), "float32", (), 2.5),
     (np.float16(0.5), "float32", (), 0.5),
     (b"", "bytes", (), b""),
     (b"\x00\xff", "bytes", (), b"\x00\xff"),
@@ -222,11 +220,9 @@ ERRORS = [
     ([{"x": {"a": 1}}], "value of type dict"),
     ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex"),
     ([{"x": 1}, {"x": object()}], "record 1: feature 'x': cannot store a value of type object"),
-    ([{"x": {1}}], "type set"),
     ([{"x": Tensor()}], "of type Tensor"),
     ([{"x": Series()}], "of type Series"),
     ([{"x": datetime.date(2026, 1, 1)}], "of type date"),
-    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64"),
     ([{"x": np.datetime64("2026-01-01")}], "of type datetime64"),
     ([{"x": np.array([1, "a"], object)}], "array of object"),
     ([{"x": np.array(["2026"], "M8[D]")}], "array of datetime64[D]"),
@@ -234,7 +230,6 @@ ERRORS = [
     ([{"x": np.ma.masked_array([1])}], "masked array"),
     ([{"x": [1, "a"]}], "list of int, str"),
     ([{"x": [1, None]}], "list of NoneType, int"),
-    ([{"x": [{"a": 1}]}], "list of dict"),
     ([{"x": [np.zeros(1, "u1"), np.zeros(1, "i1")]}], "of ndarray of int8, ndarray of uint8;"),
     ([{"x": [[1], [2, 3]]}], "(got rows of the shapes (1,), (2,))"),
     ([{"x": [[], []]}], "of one length"),
@@ -243,7 +238,6 @@ ERRORS = [
     ([{"x": np.uint64(2**63)}], "does not fit in int64"),
     ([{"x": [-(2**63) - 1]}], "-9223372036854775809 in a list does not fit in int64"),
     ([{"x": 1e39}], "1e+39 does not fit in float32; give np.array([value])"),
-    ([{"x": [0.5, 1e39]}], "float32"),
     ([{"x": [0.5, 10**400]}], "float32"),
     ([{"x": "\ud800"}], "UTF-8"),
     ([{"\ud800": 1}], "record 0: the feature name '\\ud800'"),
@@ -257,7 +251,7 @@ ERRORS = [
 
 
 U1_2x2, U1_2x3 = np.zeros((2, 2), "u1"), np.zeros((2, 3), "u1")
-F4_2x2, F4_2x3 = np.zeros((2, 2), "f4"), np.zeros((2, 3), "f4")
+F4_2x2 = np.zeros((2, 2), "f4")
 F8_2, F8_3 = np.zeros(2), np.zeros(3)
 NO_KEY = object()
 
@@ -266,21 +260,16 @@ MISFITS = [
     ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar"),
     ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar"),
     (["a", 1], 1, "bytes scalar as in record 0", "int64 scalar"),
-    (["a", float("nan")], 1, "bytes scalar as in record 0", "float32 scalar"),
     ([[0.5], F8_2], 1, "float32 list of 1 as in record 0", "float64 array of shape (2,)"),
     ([U1_2x2, U1_2x3], 1, "uint8 array of shape (2, 2) as in record 0",
      "uint8 array of shape (2, 3)"),
-    ([F4_2x2, F4_2x3], 1, "float32 array of shape (2, 2) as in record 0",
-     "float32 array of shape (2, 3)"),
     ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
      "float64 array of shape (3,)"),
     ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2"),
-    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar"),
     ([1, []], 1, "int64 scalar as in record 0", "[]"),
     ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key"),
     ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key"),
     ([F8_2, None], 1, "float64 array of shape (2,) as in record 0", "None"),
-    ([F8_2, NO_KEY], 1, "float64 array of shape (2,) as in record 0", "no such key"),
     ([None, F4_2x2], 0, "float32 array of shape (2, 2) as in record 1", "None"),
 ]  # fmt: skip
 
@@ -289,19 +278,16 @@ MISFITS = [
 def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got):
     """It names the records that differ, and nothing is left."""
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
-    with pytest.raises(DataError) as caught:
-        recordgen.write(given_, tmp_path / "out")
+    error = error_of(DataError, recordgen.write, given_, tmp_path / "out")
     start = f"record {record}: feature 'x' must be {expected} (got {got}); "
-    assert str(caught.value).startswith(start)
+    assert str(error).startswith(start)
     assert tree_bytes(tmp_path) == {}
 
 
 @pytest.mark.parametrize(("examples", "words"), ERRORS)
 def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
     """Nothing is left."""
-    with pytest.raises(DataError) as caught:
-        recordgen.write(examples, tmp_path / "out")
-    assert words in str(caught.value)
+    assert words in str(error_of(DataError, recordgen.write, examples, tmp_path / "out"))
     assert tree_bytes(tmp_path) == {}
 
 
@@ -330,9 +316,8 @@ WRONG = [
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
 def test_a_wrong_argument_is_an_error_before_anything_is_written(tmp_path, arguments, words):
     """It is named."""
-    with pytest.raises(UsageError) as caught:
-        recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
-    assert words in str(caught.value)
+    given_ = {"examples": [{"x": 1}], "output": tmp_path / "out", **arguments}
+    assert words in str(error_of(UsageError, recordgen.write, **given_))
     assert not (tmp_path / "out").exists()
 
 
@@ -421,9 +406,8 @@ def test_arrays_may_be_reused(tmp_path):
         assert set(values["raw"]) == set(values["floats"]) == {n}
 
 
-def test_splits_are_added_and_replaced(tmp_path):
+def test_splits_are_added_and_replaced(out):
     """One at a time, without changes of the others."""
-    out = tmp_path / "out"
     recordgen.write(examples(20), out)
     train = tree_bytes(out / "Split-train")
     recordgen.write(examples(5), out, split="zoo")
@@ -447,9 +431,8 @@ def test_splits_are_added_and_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
-def test_other_files_stay(splits, tmp_path):
+def test_other_files_stay(splits, out):
     """Only shards and files of the old dataset go."""
-    out = tmp_path / "out"
     for split in splits:
         recordgen.write(examples(9), out, split=split)
     for name in ("Split-train/notes.txt", "report.html"):
@@ -474,30 +457,26 @@ UNLIKE = [
 
 
 @pytest.mark.parametrize(("first", "second", "words"), UNLIKE)
-def test_splits_have_the_same_features(tmp_path, first, second, words):
+def test_splits_have_the_same_features(out, first, second, words):
     """A split of others is refused, and changes nothing."""
-    out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
-    with pytest.raises(DataError) as caught:
-        recordgen.write(second, out, split="eval")
-    assert words in str(caught.value)
-    assert f"{out}, split 'train'" in str(caught.value)
+    error = error_of(DataError, recordgen.write, second, out, split="eval")
+    assert words in str(error)
+    assert f"{out}, split 'train'" in str(error)
     assert tree_bytes(out) == before
 
 
-def test_a_split_may_be_less_varied(tmp_path):
+def test_a_split_may_be_less_varied(out):
     """The features of the dataset stay those of both."""
-    out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
     assert found == {"x": INTS, "y": INTS, "z": TEXTS}
     read_back(out, "eval")
 
 
-def test_other_outputs_are_not_touched(tmp_path):
+def test_other_outputs_are_not_touched(tmp_path, out):
     """Nor are folders that are no split of ours."""
-    out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
     with pytest.raises(UsageError, match=r"compression .*none"):
         recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
@@ -520,17 +499,14 @@ def test_other_outputs_are_not_touched(tmp_path):
     ("error", "compression"),
     [(KeyboardInterrupt(), "none"), (ValueError("mine"), "gzip"), (DataError("theirs"), "none")],
 )
-def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
+def test_an_interrupted_run_leaves_what_was_there(tmp_path, out, error, compression):
     """The caller gets its own error."""
 
     def failing():
         yield from examples(200)
         raise error
 
-    out = tmp_path / "out"
-    with pytest.raises(type(error)) as caught:
-        recordgen.write(failing(), out, compression=compression)
-    assert caught.value is error
+    assert error_of(type(error), recordgen.write, failing(), out, compression=compression) is error
     assert tree_bytes(tmp_path) == {}
 
     recordgen.write(examples(10), out, compression=compression)

@@ -6,7 +6,7 @@ import recordgen
 from recordgen.core.dataset.vocabulary import LabelForms, check_labels
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.label_fields import separated
-from tests.conftest import stored_examples
+from tests.conftest import error_of, stored_examples
 
 ONE = LabelForms(several="text_multi_label", is_alone=True)
 SEVERAL = LabelForms(several="text_multi_label", is_several=True)
@@ -66,22 +66,21 @@ def test_a_label_that_is_no_name_stops(labels, options):
     counts = dict.fromkeys(labels, 1)
     task = {"task": "text_multi_label"} if options else {}
     for forms, expected in ((ONE, {**task, **options}), (SEVERAL, options), (PARTS, {})):
-        with pytest.raises(NotUnderstoodError) as caught:
-            check_labels(counts, forms)
-        assert caught.value.options == expected
-        assert any(repr(label) in caught.value.shown for label in labels)
+        error = error_of(NotUnderstoodError, check_labels, counts, forms)
+        assert error.options == expected
+        assert any(repr(label) in error.shown for label in labels)
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
-        numbers((17, 42, 20, 51, 84, 33, 29, 60, 71, 12, 13), 1),  # ages
-        numbers(range(0, 200, 5), 9),  # scores
-        {"TRAIN": 5, "Test": 2},
-        {f"a dog on beach {number}": 1 for number in range(10)},  # captions
-        {f"id_{number}": 1 for number in range(100)},
-    ],
-)
+DOUBTFUL_LABELS = [
+    numbers((17, 42, 20, 51, 84, 33, 29, 60, 71, 12, 13), 1),  # ages
+    numbers(range(0, 200, 5), 9),  # scores
+    {"TRAIN": 5, "Test": 2},
+    {f"a dog on beach {number}": 1 for number in range(10)},  # captions
+    {f"id_{number}": 1 for number in range(100)},
+]
+
+
+@pytest.mark.parametrize("counts", DOUBTFUL_LABELS)
 def test_labels_that_may_be_amounts_texts_or_splits_stop(counts):
     """They do if a label is all that a row says; boxes of a class may have any number."""
     with pytest.raises(NotUnderstoodError):
@@ -102,10 +101,10 @@ def test_the_options_of_a_refusal_read_the_rows(beam_args, tmp_path):
     """The run stops before anything is written, and the proposed options give the labels."""
     path, out = tmp_path / "a.csv", tmp_path / "out"
     path.write_text("text,label\n" + "".join(f"t {n},\"['b', 'a']\"\n" for n in range(9)))
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.convert(path, out, task="text_classification", beam_args=beam_args)
+    options = {"task": "text_classification", "beam_args": beam_args}
+    error = error_of(NotUnderstoodError, recordgen.convert, path, out, **options)
     assert not any(out.iterdir())
-    dataset = recordgen.convert(path, out, **caught.value.options).dataset
+    dataset = recordgen.convert(path, out, **error.options).dataset
     assert (dataset.task, dataset.labels) == ("text_multi_label", ("a", "b"))
     assert len(list(stored_examples(out))) == 9
 

@@ -81,6 +81,7 @@ TRIED = 11  # changes that are no error in read_dataset: one in so many goes to 
 
 
 def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys):
+    """Whatever stands in a field, commands refuse the file or write nothing outside of it."""
     values = json.loads((output / "dataset.json").read_text())
     copied = tmp_path / "out"
     shutil.copytree(output, copied)
@@ -141,6 +142,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("path", "wrong", "words"), ERRORS, ids=range(len(ERRORS)))
 def test_an_error_names_the_file_and_the_field(output, tmp_path, path, wrong, words):
+    """Each wrong value is refused by the version of the format."""
     values = json.loads((output / "dataset.json").read_text())
     (tmp_path / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
     with pytest.raises(SourceError, match=rf"dataset\.json: .*recordgen/1 .*{words}"):

@@ -103,6 +103,7 @@ WORDS = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_words_name_splits_at_every_door(door, tmp_path):
+    """Files, folders and fields know the same words."""
     for split, words in WORDS.items():
         for word in words:
             (tmp_path / word).mkdir()
@@ -113,6 +114,7 @@ def test_words_name_splits_at_every_door(door, tmp_path):
 
 @pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
 def test_a_near_miss_is_named(door, tmp_path):
+    """A misspelt word is a reject with the word that it is close to."""
     row = door("TRIAN", tmp_path)
     assert isinstance(row, Reject)
     assert row.code == "unknown_ml_use"
@@ -125,18 +127,21 @@ NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST"), ("cat", None), ("trees", 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
 def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
+    """Other words are only quoted."""
     hint = f"; .*{meant}" if meant else ""
     with pytest.raises(ValueError, match=rf"TRAIN, VALIDATION, TEST, .*\(got {word!r}{hint}.?\)"):
         parse_ml_use(word)
 
 
 def test_the_innermost_folder_names_the_split():
+    """A name that only contains a word does not count."""
     words = {"images/val2017/1.jpg": "val", "data/test/train/1.jpg": "train"}
     words |= {"2017/1.jpg": None, "trainX/1.jpg": None, "train": None}
     assert {path: word_in_folders(path) for path in words} == words
 
 
 def test_a_split_is_found_under_its_own_name_first():
+    """Other words for it count after its own name."""
     assert find_split("out", "validation", ["train", "eval"]) == "eval"
     assert find_split("out", "val", ["eval", "val"]) == "val"
     with pytest.raises(SplitNotFoundError, match=r"out: .*'test'.*train, eval"):
@@ -158,6 +163,7 @@ SHARES = [
 
 @pytest.mark.parametrize(("weights", "splits"), SHARES)
 def test_each_split_owns_its_share(weights, splits):
+    """Each split owns the keys from its start up to the start of the next."""
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64
@@ -166,6 +172,7 @@ def test_each_split_owns_its_share(weights, splits):
 
 
 def test_splits_of_any_name_have_their_weights():
+    """Shares of the hashes follow from the weights."""
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
     assert chosen(fractions, (3 << 62) - 1) == "day"
@@ -180,6 +187,7 @@ def test_each_split_needs_one_weight(names, weights):
 
 
 def test_train_eval_and_test_come_first():
+    """Other names follow in their order."""
     names = ["test", "a", "zebra", "eval", "b", "train"]
     assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
@@ -214,6 +222,7 @@ EVAL_FROM = [
 
 @pytest.mark.parametrize(("text", "option"), EVAL_FROM)
 def test_every_spelling_of_eval_from_is_recorded_alike(text, option):
+    """dataset.json has one spelling."""
     assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
 
 
@@ -222,11 +231,13 @@ NO_SHARES = ("train", "10", "train:", ":10", "train:0", "train:100", "train:nan"
 
 @pytest.mark.parametrize("text", [*NO_SHARES, "val:5", "eval:5", "unassigned:5"])
 def test_a_wrong_eval_from_is_an_error_with_its_value(text):
+    """The message shows a right one."""
     with pytest.raises(UsageError, match=re.escape(f"train:10 (got {text!r})")):
         ConvertOptions(eval_from=text)
 
 
 def test_shares_grow_and_go_by_the_lower_bits():
+    """A larger share holds the smaller one, and is independent of the splits."""
     hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
     few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
     assert (len(few), len(many)) == (103, 512)

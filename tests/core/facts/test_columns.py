@@ -29,6 +29,7 @@ def facts_of(*uris):
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 7), st.integers(1, 60))
 def test_row_groups_are_all_rows_in_order_within_the_limits(sizes, rows, text_bytes):
+    """No group has more rows or text than allowed, unless one row has."""
     whole = facts_of(*("x" * size for size in sizes))
     groups = list(columns.row_groups(whole, rows, text_bytes))
     assert pa.concat_tables(groups)["line"].to_pylist() == whole["line"].to_pylist()
@@ -69,6 +70,7 @@ def test_how_parts_were_read_does_not_change_the_file():
 
 
 def test_one_large_part_at_a_time_is_in_memory():
+    """A part is freed before the next one is made."""
     known = []
 
     def parts():

@@ -1,17 +1,13 @@
 """Steps that run in several processes of one machine."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import fsspec
 import pytest
@@ -23,7 +19,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, error_of, noise
 from tests.settings import conversion
 
 
@@ -32,10 +28,10 @@ class Told(Step):
 
     processes = 2
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.staging = Staging(str(folder))
 
-    def process(self, element: str) -> Iterator[Any]:
+    def process(self, element):
         if element == "fail":
             raise StorageError("gs://b/1.jpg: forbidden")
         if element == "fill the memory":
@@ -50,11 +46,12 @@ class Told(Step):
         yield element, os.getpid(), threads_here(6)
 
 
-def _told(folder: Path, *elements: str) -> list[Any]:
+def _told(folder, *elements):
     return list(in_processes(Told(folder), elements, 2))
 
 
-def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path) -> None:
+def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path):
+    """Two processes divide elements and threads, and outputs come in the order of elements."""
     elements = [str(number) for number in range(40)]
     said, processes, threads = zip(*_told(tmp_path, *elements), strict=True)
     assert list(said) == elements
@@ -63,26 +60,23 @@ def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path
     assert threads_here(6) == 6
 
 
-@pytest.mark.parametrize(
-    ("element", "error", "fact"),
-    [
-        ("fail", StorageError, "gs://b/1.jpg: forbidden"),
-        ("fill the memory", RunnerError, OUT_OF_MEMORY),
-        ("die", MemoryError, "killed"),
-        ("exit", RunnerError, "7"),
-    ],
-)
-def test_an_error_keeps_its_type(
-    tmp_path: Path, element: str, error: type[Exception], fact: str
-) -> None:
-    with pytest.raises(error) as caught:
-        _told(tmp_path, "1", element, *"234567")
-    assert fact in str(caught.value)
+# element, error, fact
+ERRORS = [
+    ("fail", StorageError, "gs://b/1.jpg: forbidden"),
+    ("fill the memory", RunnerError, OUT_OF_MEMORY),
+    ("die", MemoryError, "killed"),
+    ("exit", RunnerError, "7"),
+]
 
 
-def test_logs_reach_the_launcher_and_prints_harm_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize(("element", "error", "fact"), ERRORS)
+def test_an_error_keeps_its_type(tmp_path, element, error, fact):
+    """Errors of a step, too little memory, and the death of its process reach the launcher."""
+    assert fact in str(error_of(error, _told, tmp_path, "1", element, *"234567"))
+
+
+def test_logs_reach_the_launcher_and_prints_harm_nothing(tmp_path, caplog):
+    """Log records of a step appear in the launcher; prints of libraries mix with no result."""
     with caplog.at_level(logging.INFO, "recordgen"):
         assert len(_told(tmp_path, "log", "1")) == 2
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
@@ -90,12 +84,14 @@ def test_logs_reach_the_launcher_and_prints_harm_nothing(
     ]
 
 
-def test_few_elements_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def processes(count: int) -> set[int]:
-        seen: set[int] = set()
+def test_few_elements_stay_in_this_process(tmp_path, monkeypatch):
+    """Processes start only for enough elements, and only where Python can be started."""
+
+    def processes(count):
+        seen = set()
 
         class Last(Step):
-            def process(self, element: Any) -> Iterator[Any]:
+            def process(self, element):
                 seen.add(element[1])
                 yield from ()
 
@@ -115,7 +111,8 @@ def test_few_elements_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.M
     ("threads", "memory_gb", "processes"),
     [(2, 64, 1), (7, 64, 1), (8, 64, 2), (64, 64, 16), (64, 4, 8), (64, 0.25, 1)],
 )
-def test_processes_fit_into_the_memory(threads: int, memory_gb: float, processes: int) -> None:
+def test_processes_fit_into_the_memory(threads, memory_gb, processes):
+    """Threads and memory both bound the number of processes."""
     assert processes_for(threads, int(memory_gb * 1e9)) == processes
 
 
@@ -123,7 +120,7 @@ def test_processes_fit_into_the_memory(threads: int, memory_gb: float, processes
 
 
 @pytest.fixture(scope="module")
-def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def labels(tmp_path_factory):
     """An import file of 24 images, 270 kB."""
     folder = tmp_path_factory.mktemp("images")
     for number in range(24):
@@ -143,7 +140,8 @@ print(len(result.dataset.splits["train"].shards), len(result.rejects), result.da
 """
 
 
-def test_a_script_without_a_guard_converts_in_processes(labels: Path, tmp_path: Path) -> None:
+def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
+    """A program without ``if __name__`` gets the same dataset from several processes."""
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     said = []
@@ -156,7 +154,8 @@ def test_a_script_without_a_guard_converts_in_processes(labels: Path, tmp_path: 
     assert said[0][1] == "1"
 
 
-def test_processes_end_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
+def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
+    """No process of a step is left."""
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -181,7 +180,7 @@ def test_processes_end_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def _is_running(process: int) -> bool:
+def _is_running(process):
     try:
         return Path(f"/proc/{process}/stat").read_text().split(")")[-1].split()[0] != "Z"
     except OSError:
@@ -198,9 +197,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("name", "frozen", "is_python"), PROGRAMS)
-def test_what_is_no_python_is_not_started(
-    name: str, frozen: bool, is_python: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_python_is_not_started(name, frozen, is_python, tmp_path, monkeypatch):
     """uWSGI, frozen programs and programs that embed Python do all work themselves."""
     program = tmp_path / name
     if name:
@@ -210,14 +207,14 @@ def test_what_is_no_python_is_not_started(
     assert has_python() == is_python
 
 
-def test_files_that_only_one_process_has_are_read_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_only_one_process_has_are_read_by_it(monkeypatch):
     """Files in the memory of this process are not there in others."""
     monkeypatch.setattr(graph, "default_threads", lambda: 64)
     memory = fsspec.filesystem("memory")
     # Other tests may have left files and file systems.
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.store", {})
     monkeypatch.setattr(sys.modules["fsspec.registry"], "registry", {})
-    flow: Any = SimpleNamespace(through=lambda _, step: step.processes)
+    flow = SimpleNamespace(through=lambda _, step: step.processes)
     processes = graph.compare_shards(flow, conversion(), "", Staging(""))
     memory.pipe("/private/1.txt", b"1")
     assert graph.compare_shards(flow, conversion(), "", Staging("")) == 1 < processes

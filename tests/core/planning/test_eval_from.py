@@ -1,7 +1,5 @@
 """eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
-import json
-
 import pytest
 
 import recordgen
@@ -35,37 +33,39 @@ def test_parts_of_a_video_stay_together(make_csv, tmp_path):
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
 
 
-def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
-    output = tmp_path / "out"
+def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path, out):
+    """Rows that name TRAIN stay in eval if an earlier run has moved their example there."""
     lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
     source = make_csv(lines)
-    old = convert(source, output, eval_from="train:25")
-    assert recordgen.convert(source, output, resume=True, eval_from="train:25", **VIDEOS).unchanged
+    old = convert(source, out, eval_from="train:25")
+    assert recordgen.convert(source, out, resume=True, eval_from="train:25", **VIDEOS).unchanged
     new = [*lines, *(f"{('TRAIN', '')[n % 2]},{n}.mp4,x,1,2" for n in range(100))]
     # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
     options = {"eval_from": "train:25", "split": "100"}
     with pytest.raises(UsageError, match=r"split .*'train:100'"):
-        recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
+        recordgen.convert(make_csv(later, "later/b.csv"), out, append=True, **options)
     lines = [line for line in later if line.startswith("TRAIN")]
     result = recordgen.convert(
-        make_csv(lines, "later/b.csv"), output, append=True, eval_from="train:25"
+        make_csv(lines, "later/b.csv"), out, append=True, eval_from="train:25"
     )
     assert (result.dataset.rows.existing, result.rejects) == (80, ())
-    found = split_of_each(output, "video/source_id")
+    found = split_of_each(out, "video/source_id")
     assert {uri: found[uri] for uri in old} == old
     assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
     with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
         recordgen.convert(
-            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
+            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), out, append=True, eval_from="train:25"
         )
 
 
-def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
+def test_train_and_test_without_eval_suggest_the_option(
+    make_csv, tmp_path, stdout_of, json_of, capsys
+):
+    """Splits that are all named get none, others a share of eval."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
-    assert main(["check", named, "--task=video_classification"]) == 0
-    assert "eval_from=train:10" in capsys.readouterr().out
+    assert "eval_from=train:10" in stdout_of("check", named, "--task=video_classification")
     # As CIFAR lost its splits: some rows name test, and others are assigned to test, too.
     open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
     assert main(["convert", open_, str(tmp_path / "o"), "--task=video_classification"]) == 0
@@ -77,6 +77,5 @@ def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, caps
     assert "split=100" in warning
     assert warning in capsys.readouterr().out
     few = make_csv(["TRAIN,1.mp4,x", "TEST,2.mp4,x"], "c.csv")
-    command = ["check", few, "-q", "--json", "--eval-from=train:0.001", "--task", VIDEOS["task"]]
-    assert main(command) == 0
-    assert "eval_from=train:0.001" in json.loads(capsys.readouterr().out)["warnings"][-1]
+    command = ["check", few, "-q", "--eval-from=train:0.001", "--task", VIDEOS["task"]]
+    assert "eval_from=train:0.001" in json_of(*command)["warnings"][-1]

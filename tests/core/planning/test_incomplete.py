@@ -96,6 +96,7 @@ BAD_ROWS = [
 
 @pytest.mark.parametrize(("task", "lines", "codes"), BAD_ROWS)
 def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
+    """The rejects of the other rows name the bad one."""
     name = "a.jsonl" if lines[0].startswith("{") else "a.csv"
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
@@ -106,14 +107,15 @@ def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
         assert any(place in item.message for place in bad) == (item.code == "incomplete")
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
-        ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
-        ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
-    ],
-)
+# name, lines
+UNKNOWN_IMAGES = [
+    ("a.csv", [f"a\udce9.png,cat,{GOOD}", f"b.png,cat,{GOOD}"]),
+    ("a.jsonl", [json.dumps({"boundingBoxAnnotations": BOXES}), '{"imageGcsUri": "b.png"}']),
+    ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
+]
+
+
+@pytest.mark.parametrize(("name", "lines"), UNKNOWN_IMAGES)
 def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
     """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
     found = checked(tmp_path, name, lines, "object_detection")
@@ -124,6 +126,7 @@ def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
 
 
 def test_the_same_name_in_another_folder_is_another_image(tmp_path):
+    """A bad row rejects rows of its own folder's image alone."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     checked(
@@ -138,6 +141,7 @@ def test_the_same_name_in_another_folder_is_another_image(tmp_path):
 
 
 def test_only_tasks_whose_rows_add_up_lose_examples():
+    """A rejected row of boxes costs its image; one of a label only itself."""
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}
@@ -147,6 +151,7 @@ def test_only_tasks_whose_rows_add_up_lose_examples():
 
 
 def test_a_reject_goes_to_the_bucket_of_the_other_rows():
+    """A reject goes to the bucket of its image, however its uri is spelled."""
     place, uris = placing(3), [f"{n}.jpg" for n in range(20)]
     # No row has the first uri; the other spellings have the rows' place.
     rejects = [Reject("a.csv", 1, uri, "", "") for uri in ("x\ny", *(f"./{uri}" for uri in uris))]

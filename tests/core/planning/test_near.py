@@ -67,6 +67,7 @@ def near(folder):
 
 
 def test_no_near_pair_straddles(folder, near):
+    """Pictures that look alike share a split, which equal contents alone do not ensure."""
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
@@ -78,6 +79,7 @@ def test_no_near_pair_straddles(folder, near):
 
 
 def test_neither_order_nor_workers_decide(folder, near):
+    """Turned images in another order, on several workers, fall into the same splits."""
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
     given = {"group_by": "near", "lint": "-ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
@@ -139,6 +141,7 @@ MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12
 
 @given(MEMBERS, st.integers(1, 3))
 def test_the_smallest_digest_decides(members, buckets):
+    """All members of a group get the hash of its smallest digest."""
     first = {}
     for digest, number in sorted(members, reverse=True):
         first[number] = digest
@@ -147,10 +150,10 @@ def test_the_smallest_digest_decides(members, buckets):
 
 
 def test_copies_share_a_hash_and_unread_rows_keep_their_own():
+    """Equal pictures share a split; rows without a picture go by their own key."""
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
-    rows = [blank, None, blank, other]
-    table = facts_of_members(rows)
+    table = facts_of_members([blank, None, blank, other])
     for name, column in looks_of((nothing, None, nothing, nothing)).items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
     [(_, found)] = decide({0: table}, split_settings(group_by="near"), alike)
@@ -168,6 +171,7 @@ def rows_csv(folder, rows):
 
 
 def test_rows_that_name_a_split_keep_it(folder, tmp_path):
+    """Others like them follow; a broken picture stays by itself."""
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
     given = {"group_by": "near", "max_reject_fraction": 0.2}
@@ -192,6 +196,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
 def test_a_task_without_near_duplicates_is_refused(task, more, words):
+    """Only pictures can look alike."""
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, group_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'

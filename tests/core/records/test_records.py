@@ -123,6 +123,7 @@ def test_lengths_at_the_limits_of_their_bytes(limit):
 
 
 def test_arrays_and_features_without_values():
+    """They have the bytes that TensorFlow gives them."""
     empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
     data = b"".join(serialize_example(empty))
     found = tf.train.Example.FromString(data)

@@ -59,6 +59,7 @@ print(main(["convert", source, output, "--append"]))
 
 
 def test_a_dataset_that_would_run_code(tmp_path):
+    """Each command refuses the file, and nothing is unpickled."""
     (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
     source, output = tmp_path / "a.csv", tmp_path / "out"
     source.write_text("TRAIN,a.png,cat\n")
@@ -73,6 +74,7 @@ def test_a_dataset_that_would_run_code(tmp_path):
 
 
 def test_an_arrow_stream_that_would_run_code(tmp_path):
+    """It is an error, and nothing is unpickled."""
     path = tmp_path / "stream"
     path.write_bytes(to_stream(with_pickle(TABLE, tmp_path / "ran")))
     code = (
@@ -105,6 +107,7 @@ def to_stream(table):
 
 @pytest.mark.once
 def test_streams_are_read_one_after_the_other():
+    """One file may hold streams of several schemas, or none."""
     others = pa.table({"more": [1.5]})
     assert list(read_streams(to_stream(TABLE) + to_stream(others))) == [TABLE, others]
     assert list(read_streams(b"")) == []
@@ -137,6 +140,7 @@ def typed(request):
 
 @pytest.mark.once
 def test_extension_types_are_refused(typed):
+    """In streams and files, by the name of the column."""
     with pytest.raises(ValueError, match=r"name.*my\.type"):
         list(read_streams(to_stream(typed)))
     with pytest.raises(ValueError, match=r"name.*my\.type"):
@@ -164,12 +168,14 @@ MISFITS = [
 @pytest.mark.once
 @pytest.mark.parametrize("table", MISFITS, ids=range(len(MISFITS)))
 def test_a_table_of_another_schema_is_a_value_error(table):
+    """Other columns and types are refused."""
     with pytest.raises(ValueError, match="Parquet"):
         read_parquet(io.BytesIO(to_bytes(table)), SCHEMA)
 
 
 @pytest.mark.once
 def test_a_damaged_file_is_a_value_error():
+    """Wherever a file is cut or changed, it is read or refused, and no other error comes."""
     whole = to_bytes(TABLE)
     cut = [whole[:end] for end in range(0, len(whole), 7)]
     changed = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(len(whole))]

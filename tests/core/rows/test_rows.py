@@ -24,6 +24,7 @@ from tests.planned import planned
 
 
 def test_a_reject_names_its_row():
+    """Code, place and uri are those of the row."""
     row = Row("a.csv", 7, "train", "b.jpg", "cat")
     assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
@@ -34,6 +35,7 @@ def test_a_reject_names_its_row():
 
 
 def test_rejects_and_findings_as_lines():
+    """They are lines of JSON in UTF-8."""
     items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
     assert list(to_lines(items)) == [
         '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
@@ -42,12 +44,14 @@ def test_rejects_and_findings_as_lines():
 
 
 def test_lines_of_a_table_get_a_split():
+    """Only lines without one get it."""
     rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
     assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
     assert rows.with_split(None) == rows
 
 
 def test_changes_name_their_row():
+    """A finding has the file, line and uri of the row behind it."""
     adjusted = Adjustments()
     one, bad, last = (
         Row("a", 1, None, "x", None),
@@ -74,6 +78,7 @@ def test_changes_name_their_row():
 
 @pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
 def test_texts_have_uris(text):
+    """The address is the hash of the text, also of broken surrogates."""
     data = text.encode("utf-8", "surrogateescape")
     uri = content_uri(text)
     assert uri == f"sha256://{hashlib.sha256(data).hexdigest()}"
@@ -126,6 +131,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("seed", "name", "place"), PLACES)
 def test_places_never_change(seed, name, place):
+    """A name has one place, whatever was asked before."""
     find = placing(seed)
     find("another")
     assert find(name) == place

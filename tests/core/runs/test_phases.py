@@ -35,6 +35,7 @@ def test_a_long_phase_is_told():
 
 
 def test_the_shards_have_a_progress_of_their_own():
+    """The phase of the shards is measured and not reported."""
     recorder = Recorder()
     with Phases(recorder, poll_seconds=0.001) as measured, measured.during(SHARDS):
         assert not recorder.is_told.wait(0.05)
@@ -43,6 +44,7 @@ def test_the_shards_have_a_progress_of_their_own():
 
 
 def test_results_have_the_seconds_of_each_phase(make_images, make_csv, tmp_path):
+    """A conversion has a phase for its commit, a check has none."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
     found = recordgen.convert(source, tmp_path / "out", check="header", progress=None)
     assert list(found.phases) == [SHARDS, CHECKS, COMMIT]

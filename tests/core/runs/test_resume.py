@@ -20,7 +20,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import cli, errors, storage
+from recordgen import storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
@@ -28,6 +28,14 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards import ShardTask
+from recordgen.errors import (
+    OutputBusyError,
+    OutputExistsError,
+    RunnerError,
+    SourceError,
+    StorageError,
+    TooManyRejectsError,
+)
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
@@ -131,10 +139,10 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
         if death.is_finished:
             assert without_staging(output) == whole
         else:
-            with pytest.raises(errors.SourceError, match=str(output)):
+            with pytest.raises(SourceError, match=str(output)):
                 read_dataset(str(output))
         if death.is_finished and again is convert:
-            with pytest.raises(errors.OutputExistsError, match="resume=True"):
+            with pytest.raises(OutputExistsError, match="resume=True"):
                 again(source, output)
             continue
         before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
@@ -177,15 +185,14 @@ TWICE = [
 
 
 @pytest.mark.parametrize(("first", "death", "kept"), TWICE)
-def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, tmp_path):
+def test_killed_again_while_going_on(first, death, kept, source, left_by, whole, out):
     """Each run keeps what all runs before it have finished."""
-    output = tmp_path / "out"
-    left_by(DEATHS[first], output)
-    killed(death, source, output, resume=True)
-    killed(death, source, output, resume=True)
-    result = resume(source, output, beam_args=["--direct_num_workers=2"])
+    left_by(DEATHS[first], out)
+    killed(death, source, out, resume=True)
+    killed(death, source, out, resume=True)
+    result = resume(source, out, beam_args=["--direct_num_workers=2"])
     assert result.kept_shards == (kept or shards_of(result))
-    assert tree_bytes(output) == whole
+    assert tree_bytes(out) == whole
 
 
 def test_files_of_the_user_stay(source, finished, tmp_path):
@@ -198,21 +205,20 @@ def test_files_of_the_user_stay(source, finished, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(errors.TooManyRejectsError):
+        with pytest.raises(TooManyRejectsError):
             again(str(bad), output)
         assert (output / "labels.txt").exists() == (again is resume)
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
-def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_by, tmp_path):
+def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_by, out):
     """A run writes nothing to the output before its commit, so such files are somebody else's."""
-    output = tmp_path / "out"
-    left_by(WHEN_ALL_IS_WRITTEN, output)
-    (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
+    left_by(WHEN_ALL_IS_WRITTEN, out)
+    (out / name).mkdir() if name.startswith("Split") else (out / name).write_text("mine")
     for again in (resume, convert):
-        with pytest.raises(errors.OutputExistsError, match=name):
-            again(source, output)
-        assert (output / name).exists()
+        with pytest.raises(OutputExistsError, match=name):
+            again(source, out)
+        assert (out / name).exists()
 
 
 def test_after_an_append_that_died(make_images, make_csv, tmp_path):
@@ -225,9 +231,7 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(
-            errors.OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"
-        ):
+        with pytest.raises(OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"):
             again(second, output)
         assert again(second, output, append=True).dataset.examples == 40
         assert not (output / STAGING).exists()
@@ -268,8 +272,7 @@ def _relabel(label):
 
 def _name_split(images, source):
     """Name the split of a row, which was assigned before."""
-    dataset = recordgen.plan(str(source), **SMALL)
-    assert dataset.rows
+    assert recordgen.plan(str(source), **SMALL).rows
     lines = source.read_text().splitlines()
     source.write_text("".join(f"{line}\n" for line in lines[1:]) + f"TRAIN,{lines[0]}\n")
 
@@ -372,20 +375,21 @@ DAMAGES = [
     ("compression", "damages"),
     [("none", DAMAGES[:4]), ("none", DAMAGES[4:]), ("gzip", DAMAGES[:3])],
 )
-def test_damaged_shards_are_written_again(compression, damages, source, left_by, whole, tmp_path):
+def test_damaged_shards_are_written_again(
+    compression, damages, source, left_by, whole, tmp_path, out
+):
     """A damaged shard or result is not kept."""
-    output = tmp_path / "out"
-    left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
-    [left] = output.glob(f"{STAGING}/*")
+    left_by(WHEN_ALL_IS_WRITTEN, out, compression=compression)
+    [left] = out.glob(f"{STAGING}/*")
     shards = sorted(left.glob("Split-train/*"))
     for number, damage in enumerate(damages):
         damage(shards[number], left / f"results/train-{number:05d}.result")
-    result = resume(source, output, compression=compression)
+    result = resume(source, out, compression=compression)
     assert result.kept_shards == shards_of(result) - len(damages)
     if compression == "gzip":
         convert(source, tmp_path / "gzip", compression="gzip")
         whole = tree_bytes(tmp_path / "gzip")
-    assert tree_bytes(output) == whole
+    assert tree_bytes(out) == whole
 
 
 def test_rejects_of_kept_shards(changeable, tmp_path):
@@ -411,21 +415,20 @@ def test_rejects_of_kept_shards(changeable, tmp_path):
     assert tree_bytes(output) == tree_bytes(expected)
 
 
-def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path):
+def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path, out):
     """All shards of the failed run are kept."""
     images, source = changeable
     images[3].write_bytes(b"no image")
-    output = tmp_path / "out"
-    with pytest.raises(errors.TooManyRejectsError):
-        convert(source, output)
-    assert os.listdir(output) == ["rejects.jsonl"]
-    with pytest.raises(errors.TooManyRejectsError):
-        resume(source, output)
-    result = resume(source, output, max_reject_fraction=0.5)
+    with pytest.raises(TooManyRejectsError):
+        convert(source, out)
+    assert os.listdir(out) == ["rejects.jsonl"]
+    with pytest.raises(TooManyRejectsError):
+        resume(source, out)
+    result = resume(source, out, max_reject_fraction=0.5)
     assert result.kept_shards == shards_of(result)
     expected = convert(source, tmp_path / "expected", max_reject_fraction=0.5)
     assert result.dataset == expected.dataset
-    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+    assert tree_bytes(out) == tree_bytes(tmp_path / "expected")
 
 
 def test_payloads_without_a_version_are_not_known():
@@ -457,64 +460,57 @@ REFUSED = {
 }
 
 
-def test_another_finished_dataset_is_refused(changeable, tmp_path):
+def test_another_finished_dataset_is_refused(changeable, out):
     """The error names what differs."""
     images, source = changeable
-    output = tmp_path / "out"
-    convert(source, output, max_reject_fraction=0.5)
-    before = tree_bytes(output)
+    convert(source, out, max_reject_fraction=0.5)
+    before = tree_bytes(out)
     for change, fields in REFUSED.items():
         more = CHANGES[change].make(images, Path(source)) or {}
-        with pytest.raises(errors.OutputExistsError, match=fields):
-            resume(source, output, max_reject_fraction=0.5, **more)
-        assert tree_bytes(output) == before
+        with pytest.raises(OutputExistsError, match=fields):
+            resume(source, out, max_reject_fraction=0.5, **more)
+        assert tree_bytes(out) == before
 
 
-def test_a_damaged_finished_dataset_is_refused(source, finished, tmp_path):
+def test_a_damaged_finished_dataset_is_refused(source, finished, out):
     """Resume reads the shards of a finished dataset."""
-    output = tmp_path / "out"
-    shutil.copytree(finished, output)
-    shard = next(output.glob("Split-train/*"))
-    _flip_byte(shard, None)
-    with pytest.raises(errors.OutputExistsError, match="splits"):
-        resume(source, output)
+    shutil.copytree(finished, out)
+    _flip_byte(next(out.glob("Split-train/*")), None)
+    with pytest.raises(OutputExistsError, match="splits"):
+        resume(source, out)
 
 
 # --- two runs at once ----------------------------------------------------------------------------
 
 
-def test_two_runs_on_one_output(source, tmp_path):
+def test_two_runs_on_one_output(source, out):
     """The second one is refused, and touches nothing."""
-    output = tmp_path / "out"
-    with commit.open_run(str(output), overwrite=False):
-        before = tree_bytes(output)
+    with commit.open_run(str(out), overwrite=False):
+        before = tree_bytes(out)
         for more in ({}, {"overwrite": True}, {"resume": True}):
-            with pytest.raises(errors.OutputBusyError, match=f"process {os.getpid()} on "):
-                convert(source, output, **more)
-        with pytest.raises(errors.OutputBusyError, match=f"{output}: .*process {os.getpid()} "):
-            recordgen.write([{"x": 1}], output)
-        assert tree_bytes(output) == before
-    convert(source, output)
+            with pytest.raises(OutputBusyError, match=f"process {os.getpid()} on "):
+                convert(source, out, **more)
+        with pytest.raises(OutputBusyError, match=f"{out}: .*process {os.getpid()} "):
+            recordgen.write([{"x": 1}], out)
+        assert tree_bytes(out) == before
+    convert(source, out)
 
 
-def test_a_run_in_another_process(slow_source, tmp_path, caplog):
+def test_a_run_in_another_process(slow_source, out, caplog):
     """It is refused until that process is dead."""
-    output = tmp_path / "out"
-    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
+    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(out), "-q"]
     environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
     process = subprocess.Popen([*command, "--shard-mb=1"], env=environment)
-    while not any(output.glob(f"{STAGING}/*/run.json")):
+    while not any(out.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
-    with pytest.raises(
-        errors.OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"
-    ):
-        recordgen.convert(slow_source, output)
+    with pytest.raises(OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"):
+        recordgen.convert(slow_source, out)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
         time.sleep(0.01)
     # A zombie: its exit code has not been read yet.
-    with commit.open_run(str(output), overwrite=False, resume=True):
+    with commit.open_run(str(out), overwrite=False, resume=True):
         pass
     assert "heartbeat" not in caplog.text
     process.wait()
@@ -523,15 +519,16 @@ def test_a_run_in_another_process(slow_source, tmp_path, caplog):
 HERE = lease.this_process()
 
 
-@pytest.mark.parametrize(
-    ("holder", "dead"),
-    [
-        (HERE, False),
-        (replace(HERE, started="1"), True),  # another process has the number now
-        (replace(HERE, pid=2**22 + 1), True),
-        (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
-    ],
-)
+# holder, dead
+HOLDERS = [
+    (HERE, False),
+    (replace(HERE, started="1"), True),  # another process has the number now
+    (replace(HERE, pid=2**22 + 1), True),
+    (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
+]
+
+
+@pytest.mark.parametrize(("holder", "dead"), HOLDERS)
 def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, monkeypatch):
     """By number and start, without waiting."""
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
@@ -578,9 +575,8 @@ def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
     assert watched(watch_seconds=0.5) is None
 
 
-def test_an_output_that_is_removed_meanwhile(source, tmp_path):
+def test_an_output_that_is_removed_meanwhile(source, out):
     """The run fails and leaves no dataset."""
-    output = tmp_path / "out"
 
     class Removing:
         """Removes the output while shards are written."""
@@ -588,19 +584,16 @@ def test_an_output_that_is_removed_meanwhile(source, tmp_path):
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            shutil.rmtree(output, ignore_errors=True)
+            shutil.rmtree(out, ignore_errors=True)
 
-    with pytest.raises(errors.RunnerError, match=f"^{output}: "):
-        convert(source, output, progress=Removing())
-    assert not (output / "dataset.json").exists()
+    with pytest.raises(RunnerError, match=f"^{out}: "):
+        convert(source, out, progress=Removing())
+    assert not (out / "dataset.json").exists()
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_run_that_was_taken_for_dead_does_not_commit(
-    resume, source, whole, tmp_path, monkeypatch
-):
+def test_a_run_that_was_taken_for_dead_does_not_commit(resume, source, whole, out, monkeypatch):
     """Nor does it disturb the next run."""
-    output = tmp_path / "out"
 
     class Stalled:
         """Takes over its own run, as another machine would."""
@@ -608,20 +601,20 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
         def planning(self): ...
         def finished(self): ...
         def writing(self, snapshot):
-            for path in output.glob(f"{STAGING}/*/run.json"):
+            for path in out.glob(f"{STAGING}/*/run.json"):
                 holder = lease.read_holder(str(path))
                 if holder is not None:
                     lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
                     # the next looks are 20 and 40 s later
                     monkeypatch.setattr(time, "monotonic", count(0, 20).__next__)
-                    with commit.open_run(str(output), overwrite=False, resume=resume):
+                    with commit.open_run(str(out), overwrite=False, resume=resume):
                         monkeypatch.undo()
 
-    with pytest.raises(errors.RunnerError):
-        convert(source, output, progress=Stalled())
-    assert not (output / "dataset.json").exists()
-    convert(source, output)
-    assert tree_bytes(output) == whole
+    with pytest.raises(RunnerError):
+        convert(source, out, progress=Stalled())
+    assert not (out / "dataset.json").exists()
+    convert(source, out)
+    assert tree_bytes(out) == whole
 
 
 # --- other storage, and the command --------------------------------------------------------------
@@ -646,10 +639,10 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         move(path, target)
 
     monkeypatch.setattr(memory, "mv", fail)
-    with pytest.raises(errors.StorageError, match="503"):
+    with pytest.raises(StorageError, match="503"):
         recordgen.convert(source, bucket, **SMALL)
     monkeypatch.undo()
-    with pytest.raises(errors.SourceError, match=bucket):
+    with pytest.raises(SourceError, match=bucket):
         read_dataset(bucket)
     result = recordgen.convert(source, bucket, resume=True, **SMALL)
     assert result.kept_shards == shards_of(result)
@@ -660,21 +653,17 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         assert storage.read_bytes(f"{bucket}/{name}") == data
 
 
-def test_the_command(source, left_by, tmp_path, capsys, caplog):
+def test_the_command(source, left_by, out, stdout_of, json_of, caplog):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
-    output = tmp_path / "out"
-    command = ["convert", source, str(output), "--shard-mb=0.005", "--seed=3", "--resume"]
-    left_by(DEATHS["after five shards"], output)
-    assert cli.main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    command = ["convert", source, str(out), "--shard-mb=0.005", "--seed=3", "--resume"]
+    left_by(DEATHS["after five shards"], out)
+    lines = stdout_of(*command).splitlines()
     [line] = [line for line in lines if line.startswith("Resumed")]
-    dataset = read_dataset(str(output))
+    dataset = read_dataset(str(out))
     shards = sum(len(split.shards) for split in dataset.splits.values())
     assert f" 5 of {shards} shards" in line
-    assert cli.main([*command, "--json", "-q"]) == 0
-    again = json.loads(capsys.readouterr().out)
+    again = json_of(*command, "-q")
     assert (again["kept_shards"], again["unchanged"]) == (None, True)
-    assert cli.main([*command, "-q", "--seed=1"]) == 2
-    assert capsys.readouterr().out == ""
+    assert stdout_of(*command, "-q", "--seed=1", code=2) == ""
     assert "(seed is 3 there and 1 here)" in caplog.text
     assert "--append or --overwrite" in caplog.text

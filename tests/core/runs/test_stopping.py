@@ -21,16 +21,20 @@ with stopping.stopping():
 NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
+# before, by, seconds, holds, stdout, code
+SIGNALS = [
+    ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
+    (NO_CTRL_C, "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
+    ("", "SIGTERM", 1, 60, "interrupted by SIGTERM\n", 143),  # on a loaded machine, too
+    ("", "SIGINT", 1, 60, "interrupted by SIGINT\n", 130),
+    ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),
+    ("signal.signal(signal.SIGTERM, lambda *_: print('mine'))", "SIGTERM", 60, 0, "mine\n", 0),
+]
+
+
 @pytest.mark.parametrize(
     ("before", "by", "seconds", "holds", "stdout", "code"),
-    [
-        ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
-        (NO_CTRL_C, "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
-        ("", "SIGTERM", 1, 60, "interrupted by SIGTERM\n", 143),  # on a loaded machine, too
-        ("", "SIGINT", 1, 60, "interrupted by SIGINT\n", 130),
-        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),
-        ("signal.signal(signal.SIGTERM, lambda *_: print('mine'))", "SIGTERM", 60, 0, "mine\n", 0),
-    ],
+    SIGNALS,
     ids=["first", "no-ctrl-c", "held", "held-at-ctrl-c", "ignored", "handled"],
 )
 def test_sigterm_ends_as_ctrl_c_does(before, by, seconds, holds, stdout, code):
@@ -49,6 +53,7 @@ with contextlib.suppress(BaseException):
 
 
 def test_ctrl_c_while_the_command_loads(tmp_path):
+    """The exit code is that of an interrupt, and nothing is printed."""
     (tmp_path / "argparse.py").write_text(LOADING)
     done = run_python("-m", "recordgen", "--version", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
@@ -74,6 +79,7 @@ sys.exit(cli.main(["convert", *sys.argv[1:]]))
 
 
 def test_a_swallowed_signal_stops_before_the_commit(tmp_path):
+    """A library that catches the signal does not let the run finish."""
     (tmp_path / "a.csv").write_text("TRAIN,one text,a\nTRAIN,two texts,b\n")
     done = run_python("-c", SWALLOWED, str(tmp_path / "a.csv"), str(tmp_path / "out"))
     assert done.returncode == 143, done

@@ -27,8 +27,7 @@ def test_the_scale_follows_the_numbers(numbers, ticks, is_log):
     """Few whole numbers have a bar each, wide ranges are logarithmic, outliers are clipped."""
     found = histogram("n", {"train": np.array(numbers, float)})
     assert found is not None
-    texts = [text for _, text in found.ticks]
-    assert texts == ticks
+    assert [text for _, text in found.ticks] == ticks
     assert found.is_log == is_log
     assert max(found.series[0].heights) == 1
 
@@ -59,8 +58,7 @@ def test_nothing_known_is_nothing_drawn():
 
 def test_frequent_values_come_first():
     """By their number in all splits, each with its share of each split."""
-    values = {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]}
-    found = top_values("v", values)
+    found = top_values("v", {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]})
     assert found is not None
     assert found.values[:3] == [("b", [0.5, 1 / 9]), ("c", [0.25, 1 / 9]), ("a", [0.25, 0])]
     assert (len(found.values), found.others) == (8, 2)

@@ -425,17 +425,16 @@ def test_rejects_are_bounded(tmp_path):
     assert len(html) < 60_000
 
 
-def test_written_examples(tmp_path):
+def test_written_examples(out):
     """A dataset from Python shows its features; writing another split removes the outdated page."""
-    output = tmp_path / "out"
-    write([{"text": "<b>", "x": [1, 2]}], output)
-    assert not (output / REPORT_FILE).exists()
-    assert main(["report", str(output)]) == 0
-    page = self_contained((output / REPORT_FILE).read_text())
+    write([{"text": "<b>", "x": [1, 2]}], out)
+    assert not (out / REPORT_FILE).exists()
+    assert main(["report", str(out)]) == 0
+    page = self_contained((out / REPORT_FILE).read_text())
     assert page.table("shape")[1:] == [["text", "bytes", "scalar"], ["x", "int64", "2"]]
     assert page.images == []
-    write([{"text": "c", "x": [1, 2]}], output, split="eval")
-    assert not (output / REPORT_FILE).exists()
+    write([{"text": "c", "x": [1, 2]}], out, split="eval")
+    assert not (out / REPORT_FILE).exists()
 
 
 # sources as dataset.json has them → the name on the page
@@ -522,8 +521,7 @@ def test_thumbnails(mode, kind, size, small, small_kind):
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "secret place"
     more = {} if kind == "GIF" else {"exif": exif.tobytes()}
-    data = encoded(Image.new(mode, size), kind, **more)
-    thumbnail = to_thumbnail(data, 128)
+    thumbnail = to_thumbnail(encoded(Image.new(mode, size), kind, **more), 128)
     shown = Image.open(io.BytesIO(thumbnail.data))
     assert (shown.size, thumbnail.format, shown.format) == (small, small_kind, small_kind.upper())
     assert (thumbnail.width, thumbnail.height) == size
@@ -567,14 +565,12 @@ def test_reading_is_bounded(tmp_path):
     assert len(read(shards([10_000_000] * 500, label=True))) == 2
 
 
-def test_the_command(output, tmp_path, capsys):
+def test_the_command(output, tmp_path, stdout_of, json_of):
     """`recordgen report` prints the path of the page, as `recordgen export report` does."""
     output, page = str(output), output / REPORT_FILE
     target = str(tmp_path / "pages" / "a.html")
-    assert main(["report", output, "--output", target, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"written": [target]}
-    assert main(["export", "report", output, "--output", target]) == 0
-    assert capsys.readouterr().out == f"wrote {target}\n"
+    assert json_of("report", output, "--output", target) == {"written": [target]}
+    assert stdout_of("export", "report", output, "--output", target) == f"wrote {target}\n"
     assert Path(target).read_bytes() == page.read_bytes()
     assert main(["report", str(tmp_path)]) == 1
     assert main(["report", output, "--", "--runner=x"]) == 2
