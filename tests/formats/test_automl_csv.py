@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.csv_records import Record, Records, read_records
+from recordgen.formats.csv_records import Record, Records, each_record, read_blocks
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
 from recordgen.formats.lines import bounded_lines, mark_of
@@ -142,7 +142,7 @@ def test_any_bytes_give_one_item_per_record(data):
         is_other = b"\0" in data or mark_of(data)[0] or of_file(data) is not None
         assert is_other or set(data) & set(b',;\t\r{"')
         return
-    records = list(read_records(bounded_lines(io.BytesIO(data), "f.csv"), "f.csv"))
+    records = list(each_record(read_blocks(bounded_lines(io.BytesIO(data), "f.csv"), "f.csv")))
     names = records[0].fields if records and isinstance(records[0], Record) else []
     if LineParser(ImageClassification(), Adjustments()).is_header(names):
         records = [item for item in records if isinstance(item, Reject) or item.fields != names]

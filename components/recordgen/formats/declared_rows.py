@@ -17,7 +17,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
-from recordgen.formats.header import NOTHING_GIVEN, Given, too_many_fields
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
@@ -25,7 +25,7 @@ from recordgen.formats.objects import StoredFile
 from recordgen.formats.pictures import in_addresses
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import REPEATED_HEADER, Reject
+from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tasks import Declared, task_for
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                yield too_many_fields(count, len(fields)).reject(source, item.line)
+                message = (
+                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
+                    f"field that holds a comma"
+                )
+                yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
                 values = (fields[at] for at in columns)
                 record = dict(zip(schema.columns, values, strict=True))

@@ -311,8 +311,8 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
 
 
 def too_many_fields(expected: int, got: int) -> AnnotationError:
-    """Return the error about a line with more fields than the first line, or fewer."""
-    message = f"expected {expected} fields as in the first line (got {got})"
+    """Return the error about a line with more fields than the header, or fewer."""
+    message = f"expected {expected} fields as in the header (got {got})"
     message += "; quote a field that holds a comma"
     return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from recordgen import storage
-from recordgen.core import allowance
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
+from recordgen.formats.listing import open_path
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
@@ -171,12 +170,7 @@ def open_lines(path: str, encoding: str) -> Iterator[Iterator[bytes]]:
             has another format, such as a workbook or COCO's annotations.
         StorageError: storage failed.
     """
-    try:
-        file = storage.open_read(path)
-        allowance.grow_by(file)
-    except OSError as exc:
-        raise SourceError(f"{path}: cannot read this import file: {exc.strerror or exc}") from exc
-    with file:
+    with open_path(path) as file:
         yield bounded_lines(file, path, encoding)
 
 

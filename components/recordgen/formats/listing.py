@@ -241,12 +241,7 @@ class Listing:
             place = storage.local_path(path)
             if os.path.exists(place) and not os.path.isfile(place):  # a pipe would block
                 raise SourceError(f"{path}: this is no regular file; remove it from the folder")
-        try:
-            file = storage.open_read(path)
-            allowance.grow_by(file)
-        except OSError as exc:
-            raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
-        return file
+        return open_path(path)
 
     def check_ranges(self, name: str) -> None:
         """Check that parts of a file can be read one by one. Raises: SourceError."""
@@ -292,6 +287,16 @@ class Listing:
         if split:
             same = [each for each in same if not _is_of_another(each, split)]
         return same[0] if len(same) == 1 else same
+
+
+def open_path(path: str) -> IO[bytes]:
+    """Open a file of a source for reading. Raises: SourceError: it is unreadable; StorageError."""
+    try:
+        file = storage.open_read(path)
+        allowance.grow_by(file)
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    return file
 
 
 @lru_cache
