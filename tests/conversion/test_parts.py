@@ -138,8 +138,8 @@ def test_the_command_does_what_the_functions_do(source, whole, tmp_path, json_of
 WORK = ["within the fourth shard", "between shard and result", "after five shards"]
 # Points of a part, which has fewer shards than a whole run.
 IN_PART = {name: DEATHS[name]._replace(call=2) for name in WORK} | {
-    "before it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=False),
-    "after it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=True),
+    "before it is finished": Death("recordgen.core.runs.lease.finish_part", 1, after=False),
+    "after it is finished": Death("recordgen.core.runs.lease.finish_part", 1, after=True),
 }
 
 
@@ -157,8 +157,8 @@ def test_a_worker_that_dies_is_started_again(point, planned, whole):
 
 PLAN_DIES = {
     "while planning": DEATHS["while planning"],
-    "before it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=False),
-    "when it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=True),
+    "before it is a plan": Death("recordgen.core.runs.lease.write_planned", 1, after=False),
+    "when it is a plan": Death("recordgen.core.runs.lease.write_planned", 1, after=True),
 }
 
 
