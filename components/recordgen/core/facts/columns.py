@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -82,8 +82,8 @@ _WITHOUT_SHARD = pa.schema([field for field in LINTED if field.name in WITH_ROWS
 GROUP_ROWS = 1 << 18
 GROUP_BYTES = 16 << 20
 
-# Texts of the annotations in a part of a shard's facts.
-_PART_BYTES = 4 << 20
+# Parts of a shard's annotations that become one table of facts.
+_PARTS_AT_ONCE = 8
 
 # Rows of a chunk of an empty column.
 _EMPTY_ROWS = 1 << 16
@@ -141,7 +141,6 @@ def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Column
     records = 0
     for part in parts:
         made = whole(part, _WITHOUT_SHARD)
-        del part
         if made["content"].null_count:
             made = made.filter(made["content"].is_valid())
         count = len(made)
@@ -150,7 +149,6 @@ def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Column
         numbers = np.arange(records, records + count, dtype=np.int32)
         records += count
         yield made.add_column(2, "record", pa.array(numbers))
-        del made
 
 
 def renumbered(parts: Iterable[Columns], rows: Columns) -> Iterator[Columns]:
@@ -460,23 +458,13 @@ def with_facts(
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
-    own = pa.chunked_array(builder.annotations or [pa.nulls(len(rows), pa.string())])
-    start = 0
-    for texts in _of_size(noted, own):
+    start, unknown = 0, [pa.nulls(len(rows), pa.string())]
+    noted = (pa.array(part, pa.string()) for part in noted if part is not None)
+    some = list(islice(noted, _PARTS_AT_ONCE)) or builder.annotations or unknown
+    while some:
+        texts = pa.chunked_array(some)
         part = found.slice(start, len(texts))
+        part = part.add_column(len(SHARED_COLUMNS) - 1, SHARED_COLUMNS[-1], texts)
+        yield part.cast(WITH_ROWS)
         start += len(texts)
-        yield part.add_column(len(SHARED_COLUMNS) - 1, SHARED_COLUMNS[-1], texts).cast(WITH_ROWS)
-
-
-def _of_size(parts: Iterable[Any], default: Any) -> Iterator[Any]:
-    """Yield texts in parts that are worth a table; the default if there are none."""
-    waiting: list[Any] = []
-    for part in parts:
-        if part is None:
-            yield default
-            return
-        waiting.append(pa.array(part, pa.string()))
-        if sum(each.nbytes for each in waiting) > _PART_BYTES:
-            yield pa.chunked_array(waiting)
-            waiting = []
-    yield pa.chunked_array(waiting, pa.string())
+        some = list(islice(noted, _PARTS_AT_ONCE))
