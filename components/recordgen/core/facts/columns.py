@@ -120,17 +120,8 @@ def empty_column(rows: int, kind: Any) -> Any:
 
 def facts_of(values: Mapping[str, Any]) -> Columns:
     """Return the facts of a shard, given the values of some columns."""
-    kinds = {name: WITH_ROWS.field(name).type for name in values}
-    return whole(
-        pa.table(
-            {
-                name: pa.array(values[name]).dictionary_encode()
-                if kind == _TEXT
-                else pa.array(values[name], kind)
-                for name, kind in kinds.items()
-            }
-        )
-    )
+    kinds = {field.name: field.type for field in WITH_ROWS}
+    return whole(pa.table({name: pa.array(each, kinds[name]) for name, each in values.items()}))
 
 
 def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Columns]:
@@ -161,30 +152,6 @@ def renumbered(parts: Iterable[Columns], rows: Columns) -> Iterator[Columns]:
         yield facts.cast(WITH_ROWS)
 
 
-class _Pieces(io.RawIOBase):
-    """Collects what is written until it is taken."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._position = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        self._position += len(data)
-        return len(data)
-
-    def taken(self) -> bytes:
-        """Return what was written since the last call."""
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
-
-
 def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
     """Return a column of texts of one size, without nulls, as bytes: uint8 [rows, size]."""
     size = column.type.byte_width
@@ -201,24 +168,27 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
 
     Nothing refers to a part when the next one is requested: a part may be large.
     """
-    out = _Pieces()
-    repeated = [
-        name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
-    ]
-    with parquet.ParquetWriter(
-        out, _EXAMPLES, compression="zstd", use_dictionary=repeated
-    ) as writer:
+    out, repeated = io.BytesIO(), [field.name for field in _EXAMPLES if field.type == _TEXT]
+
+    def taken() -> bytes:
+        """Return what was written since the last call; Arrow counts the bytes before."""
+        found = out.getvalue()
+        out.seek(0)
+        out.truncate()
+        return found
+
+    with parquet.ParquetWriter(out, _EXAMPLES, compression="zstd", use_dictionary=repeated) as file:
 
         def encoded(group: Columns) -> bytes:
             for name in repeated:
                 at = group.schema.get_field_index(name)
                 group = group.set_column(at, name, _in_row_order(group[name].combine_chunks()))
-            writer.write_table(group.cast(_EXAMPLES))
-            return out.taken()
+            file.write_table(group.cast(_EXAMPLES))
+            return taken()
 
         groups = map(row_groups, _gathered(parts, group_rows), repeat(group_rows))
         yield from map(encoded, chain.from_iterable(groups))
-    yield out.taken()
+    yield taken()
 
 
 def _in_row_order(texts: Any) -> Any:

@@ -315,9 +315,7 @@ class Staging:
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
-        data, path = self.read_left(name, start, length), self.path("between", name)
-        [columns] = _unpacked(data, path)
-        return columns
+        return next(_unpacked(self.read_left(name, start, length), self.path("between", name)))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
@@ -500,9 +498,12 @@ def _without_key(line: bytes) -> bytes:
 
 def _unpacked(data: bytes | IO[bytes], path: str) -> Iterator[Columns]:
     with decoding(path):
+        columns = None
         for columns in read_streams(data):
             _ = columns.column_names  # Arrow decodes them when they are asked for
             yield columns
+        if columns is None:
+            raise ValueError("it has no columns")
 
 
 # Errors of code that decodes a value which somebody changed.
