@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -288,8 +288,9 @@ class Move:
 Measured: TypeAlias = tuple[bool, Sequence[Sequence[float]], Sequence[Details]]
 
 
-def measured(pictures: Sequence[Picture]) -> Iterator[Measured]:
-    """Yield the objects of each picture.
+@np.errstate(all="ignore")  # numbers that are not finite are refused later
+def measured(pictures: Sequence[Picture]) -> Sequence[Measured]:
+    """Return the objects of each picture.
 
     An area that is missing is that of the box. There are none if they are all those of the boxes,
     or if the size of the picture is unknown.
@@ -313,9 +314,9 @@ def measured(pictures: Sequence[Picture]) -> Iterator[Measured]:
     details = as_stored([each.details for each in objects], areas, sizes)
     are_inside = ~any_in_picture(~((shares >= 0) & (shares <= 1)).all(1))
     shares[are_inside] = _all_as_float32(shares[are_inside])
-    for start, end in pairwise(accumulate(counts, initial=0)):
-        part = slice(start, end)
-        yield bool(are_inside[part].all()), shares[part].tolist(), details[part]
+    parts = [slice(*each) for each in pairwise(accumulate(counts, initial=0))]
+    corners = shares.tolist()
+    return [(bool(are_inside[each].all()), corners[each], details[each]) for each in parts]
 
 
 def _all_as_float32(values: Array) -> Array:
@@ -380,9 +381,9 @@ def _inside(outlines: Sequence[Polygons], sides: npt.NDArray[Any]) -> Sequence[P
     is_odd = np.bincount(owners, (inside != shares).any(1), len(sizes)) > 0
     is_odd |= [min(mine, default=_TRIANGLE) < _TRIANGLE for mine in sizes]
     found = Polygons.split(sizes, rounded(inside))
+    exact = Polygons.split(sizes, shares) if is_odd.any() else ()
     for at in np.flatnonzero(is_odd):
-        parts = map(_cut, Polygons((sizes[at]), shares[owners == at].tobytes()).arrays())
-        kept = [part for part in parts if len(part) >= _TRIANGLE]
+        kept = [part for part in map(_cut, exact[at].arrays()) if len(part) >= _TRIANGLE]
         points = np.concatenate([np.zeros((0, 2)), *kept])
         found[at] = Polygons(tuple(map(len, kept)), rounded(points).tobytes())
     return found

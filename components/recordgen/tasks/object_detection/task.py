@@ -257,7 +257,7 @@ class ObjectDetection(ImageTask):
     def together(self, items: Iterable[Any]) -> Iterator[Any]:
         items = iter(items)
         while some := list(islice(items, _PICTURES_AT_ONCE)):
-            found = measured([item for item in some if isinstance(item, Picture)])
+            found = iter(measured([item for item in some if isinstance(item, Picture)]))
             for item in some:
                 is_picture = isinstance(item, Picture)
                 yield replace(item, measured=next(found)) if is_picture else item
@@ -269,7 +269,7 @@ class ObjectDetection(ImageTask):
                 box = shown(picture.objects[labels.index(label)].corners)
                 raise bad_annotation(f"a box needs a label (got the box {box} without)")
             check_label(label)
-        are_inside, corners, details = picture.measured or next(measured([picture]))
+        are_inside, corners, details = picture.measured or measured([picture])[0]
         for value in () if are_inside else chain.from_iterable(corners):
             parse_number(value, "a coordinate")
         boxes = (Box(label, *each) for label, each in zip(labels, corners, strict=True))
