@@ -13,7 +13,9 @@ from recordgen.exports.inspection import inspect
 from recordgen.subjects.details import Details, Mask, Polygons
 from recordgen.subjects.masks import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.subjects.objects import details_in, features_of
+from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, without_size
+from recordgen.tasks.object_detection.stored_boxes import measured
 from tests.conftest import stored_examples
 from tests.formats.conftest import make_pictures  # noqa: F401
 
@@ -178,3 +180,17 @@ def test_other_writers_keypoints_may_lack_a_visibility():
     """Then they are visible."""
     values = {"image/object/keypoint/x": [0.5], "image/object/keypoint/y": [0.25]}
     assert details_in(values, 1) == [Details(keypoints=(0.5, 0.25, 2.0))]
+
+
+def test_pictures_are_measured_together_as_alone():
+    """Corners are those that records have."""
+    sides, random = np.array([700, 9, 700, 9]), np.random.default_rng(0)
+    places = [random.random((count, 4)).round(random.integers(1, 12)) for count in range(40)]
+    pictures = [
+        Picture(1, "a.jpg", size=(700, 9), objects=[Marked("x", tuple(it)) for it in each * sides])
+        for each in places
+    ]
+    found = measured(pictures)
+    assert found == [measured([picture])[0] for picture in pictures]
+    stored = [[Box("x", *it).stored[1:] for it in each * sides / sides] for each in places]
+    assert [[*map(tuple, corners)] for _, corners, _ in found] == stored

@@ -3,6 +3,7 @@
 import io
 import weakref
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -36,6 +37,19 @@ def test_row_groups_are_all_rows_in_order_within_the_limits(sizes, rows, text_by
     for group in groups:
         assert len(group) <= rows
         assert len(group) <= 1 or group["uri"].nbytes <= text_bytes
+
+
+def test_facts_of_a_shard_come_in_parts(monkeypatch):
+    """Each has the facts of some rows, and the records of a shard are numbered through."""
+    monkeypatch.setattr(columns, "_PARTS_AT_ONCE", 2)
+    rows = pa.table({"source": ["a"] * 5, "line": pa.array(range(5)), "uri": list("abcde")})
+    rows = rows.set_column(0, "source", rows["source"].dictionary_encode())
+    builder = columns.FactsBuilder.of(np.arange(5, dtype=np.uint64), [1])
+    parts = list(columns.with_facts(rows, builder, [["v", "w"], ["x"], ["y", "z"]], (), 0))
+    assert [part["annotation"].to_pylist() for part in parts] == [["v", "w", "x"], ["y", "z"]]
+    found = pa.concat_tables(columns.of_shard("train", "f", parts))
+    assert found["record"].to_pylist() == [0, 1, 2, 3]
+    assert found["uri"].to_pylist() == list("acde")
 
 
 def test_texts_of_all_examples_have_64_bit_offsets():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -82,8 +82,8 @@ _WITHOUT_SHARD = pa.schema([field for field in LINTED if field.name in WITH_ROWS
 GROUP_ROWS = 1 << 18
 GROUP_BYTES = 16 << 20
 
-# Texts of the annotations in a part of a shard's facts.
-_PART_BYTES = 4 << 20
+# Parts of a shard's annotations that become one table of facts.
+_PARTS_AT_ONCE = 8
 
 # Rows of a chunk of an empty column.
 _EMPTY_ROWS = 1 << 16
@@ -120,17 +120,8 @@ def empty_column(rows: int, kind: Any) -> Any:
 
 def facts_of(values: Mapping[str, Any]) -> Columns:
     """Return the facts of a shard, given the values of some columns."""
-    kinds = {name: WITH_ROWS.field(name).type for name in values}
-    return whole(
-        pa.table(
-            {
-                name: pa.array(values[name]).dictionary_encode()
-                if kind == _TEXT
-                else pa.array(values[name], kind)
-                for name, kind in kinds.items()
-            }
-        )
-    )
+    kinds = {field.name: field.type for field in WITH_ROWS}
+    return whole(pa.table({name: pa.array(each, kinds[name]) for name, each in values.items()}))
 
 
 def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Columns]:
@@ -141,7 +132,6 @@ def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Column
     records = 0
     for part in parts:
         made = whole(part, _WITHOUT_SHARD)
-        del part
         if made["content"].null_count:
             made = made.filter(made["content"].is_valid())
         count = len(made)
@@ -150,7 +140,6 @@ def of_shard(split: str, file: str, parts: Iterable[Columns]) -> Iterator[Column
         numbers = np.arange(records, records + count, dtype=np.int32)
         records += count
         yield made.add_column(2, "record", pa.array(numbers))
-        del made
 
 
 def renumbered(parts: Iterable[Columns], rows: Columns) -> Iterator[Columns]:
@@ -161,30 +150,6 @@ def renumbered(parts: Iterable[Columns], rows: Columns) -> Iterator[Columns]:
             facts = facts.set_column(at, name, rows[name].slice(start, len(facts)))
         start += len(facts)
         yield facts.cast(WITH_ROWS)
-
-
-class _Pieces(io.RawIOBase):
-    """Collects what is written until it is taken."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._position = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        self._position += len(data)
-        return len(data)
-
-    def taken(self) -> bytes:
-        """Return what was written since the last call."""
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
 
 
 def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
@@ -203,24 +168,27 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
 
     Nothing refers to a part when the next one is requested: a part may be large.
     """
-    out = _Pieces()
-    repeated = [
-        name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
-    ]
-    with parquet.ParquetWriter(
-        out, _EXAMPLES, compression="zstd", use_dictionary=repeated
-    ) as writer:
+    out, repeated = io.BytesIO(), [field.name for field in _EXAMPLES if field.type == _TEXT]
+
+    def taken() -> bytes:
+        """Return what was written since the last call; Arrow counts the bytes before."""
+        found = out.getvalue()
+        out.seek(0)
+        out.truncate()
+        return found
+
+    with parquet.ParquetWriter(out, _EXAMPLES, compression="zstd", use_dictionary=repeated) as file:
 
         def encoded(group: Columns) -> bytes:
             for name in repeated:
                 at = group.schema.get_field_index(name)
                 group = group.set_column(at, name, _in_row_order(group[name].combine_chunks()))
-            writer.write_table(group.cast(_EXAMPLES))
-            return out.taken()
+            file.write_table(group.cast(_EXAMPLES))
+            return taken()
 
         groups = map(row_groups, _gathered(parts, group_rows), repeat(group_rows))
         yield from map(encoded, chain.from_iterable(groups))
-    yield out.taken()
+    yield taken()
 
 
 def _in_row_order(texts: Any) -> Any:
@@ -460,23 +428,13 @@ def with_facts(
     taken = pa.array(places, mask=places < 0)
     found = found.append_column("row", texts.take(taken))
     found = found.append_column("is_sampled", pa.array(is_sampled).take(taken))
-    own = pa.chunked_array(builder.annotations or [pa.nulls(len(rows), pa.string())])
-    start = 0
-    for texts in _of_size(noted, own):
+    start, unknown = 0, [pa.nulls(len(rows), pa.string())]
+    noted = (pa.array(part, pa.string()) for part in noted if part is not None)
+    some = list(islice(noted, _PARTS_AT_ONCE)) or builder.annotations or unknown
+    while some:
+        texts = pa.chunked_array(some)
         part = found.slice(start, len(texts))
+        part = part.add_column(len(SHARED_COLUMNS) - 1, SHARED_COLUMNS[-1], texts)
+        yield part.cast(WITH_ROWS)
         start += len(texts)
-        yield part.add_column(len(SHARED_COLUMNS) - 1, SHARED_COLUMNS[-1], texts).cast(WITH_ROWS)
-
-
-def _of_size(parts: Iterable[Any], default: Any) -> Iterator[Any]:
-    """Yield texts in parts that are worth a table; the default if there are none."""
-    waiting: list[Any] = []
-    for part in parts:
-        if part is None:
-            yield default
-            return
-        waiting.append(pa.array(part, pa.string()))
-        if sum(each.nbytes for each in waiting) > _PART_BYTES:
-            yield pa.chunked_array(waiting)
-            waiting = []
-    yield pa.chunked_array(waiting, pa.string())
+        some = list(islice(noted, _PARTS_AT_ONCE))

@@ -5,11 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+from typing import Any
 
 _EXPONENT = r"[eE](-[0-9]+|\+?0*([0-9]|[12][0-9]|3[0-7]))"
 
@@ -55,9 +51,6 @@ FORMS: Mapping[str, str] = {
 
 _FLOAT32 = struct.Struct("<f")
 
-# Most shares of images need fewer decimals. From the number on, float32 has no fractions.
-_DECIMALS, _SPARSE = 10, 1 << 23
-
 
 def is_marker(text: str) -> bool:
     """Return whether a text, without blanks around it, means a missing value among numbers."""
@@ -73,26 +66,6 @@ def as_float32(value: float) -> float:
     """
     _FLOAT32.pack(value)
     return float(str(_float32()(value)))
-
-
-def all_as_float32(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return :func:`as_float32` of each number.
-
-    The fewest decimals that have the same float32 are those to which it is rounded: of so few, no
-    other number is as near.
-    """
-    import numpy as np
-
-    singles = values.astype(np.float32)
-    exact = singles.astype(np.float64)
-    found = np.full_like(exact, np.nan)
-    for digits in range(_DECIMALS):
-        rounded = exact.round(digits)  # without an error: the product has less than 53 bits
-        is_first = np.isnan(found) & (rounded.astype(np.float32) == singles)
-        np.copyto(found, rounded, where=is_first)
-    is_left = (np.isnan(found) | (np.abs(exact) >= _SPARSE)) & ~np.isnan(exact)
-    found[is_left] = list(map(as_float32, values[is_left]))
-    return found
 
 
 def is_exact(value: int) -> bool:

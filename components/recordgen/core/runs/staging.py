@@ -315,9 +315,7 @@ class Staging:
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
-        data, path = self.read_left(name, start, length), self.path("between", name)
-        [columns] = _unpacked(data, path)
-        return columns
+        return next(_unpacked(self.read_left(name, start, length), self.path("between", name)))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
@@ -338,14 +336,14 @@ class Staging:
         """Write the result of a shard, the lengths of its records, and the facts of its rows."""
         size = len(result.lengths).to_bytes(_SIZE_BYTES, "little")
         head = b"".join((result.to_json().encode(), b"\n", size, result.lengths))
-        path, parts = self.path(_result_name(result.split, index)), map(_packed, result.facts)
+        path = self.path(_result_name(result.split, index))
+        parts = map(packed, map(without_empty, result.facts))
         content, more = head + next(parts), next(parts, None)
         if more is None:
             self._write(path, content)
-            return
-        with storage.replacing(path) as file:
-            for piece in chain((content, more), parts):
-                file.write(piece)
+        else:
+            with storage.replacing(path) as file:
+                file.writelines(chain((content, more), parts))
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
@@ -356,10 +354,9 @@ class Staging:
             if found.fingerprint != fingerprint:
                 return None
             lengths, parts = self._read_facts(name)
-            facts = list(map(whole, parts))
+            found = replace(found, lengths=lengths, facts=list(map(whole, parts)))
         except (OSError, RunnerError, StorageError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        found = replace(found, facts=facts, lengths=lengths)
         return found if len(lengths) == 4 * found.shard.examples else None
 
     def shard_facts(self, file: str) -> Iterator[Columns]:
@@ -499,15 +496,14 @@ def _without_key(line: bytes) -> bytes:
     return line[line.index(b"\t") + 1 :]
 
 
-def _packed(facts: Columns) -> bytes:
-    return packed(without_empty(facts))
-
-
 def _unpacked(data: bytes | IO[bytes], path: str) -> Iterator[Columns]:
     with decoding(path):
+        columns = None
         for columns in read_streams(data):
             _ = columns.column_names  # Arrow decodes them when they are asked for
             yield columns
+        if columns is None:
+            raise ValueError("it has no columns")
 
 
 # Errors of code that decodes a value which somebody changed.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.image_settings import Limits
 from recordgen.core.records.example import FeatureValue
-from recordgen.core.records.numbers import all_as_float32
+from recordgen.core.records.numbers import as_float32
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import (
@@ -55,6 +55,9 @@ _WHOLE = (0.0, 0.0, 1.0, 1.0)
 # Documents round areas of boxes; coordinates are float32 in records.
 _ROUNDED = 1e-3
 _OUTSIDE = 1e-6
+
+# Most shares of images need fewer decimals. From the number on, float32 has no fractions.
+_DECIMALS, _SPARSE = 9, 1 << 23
 
 # Points of the smallest polygon.
 _TRIANGLE = 3
@@ -280,24 +283,14 @@ class Move:
         return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
 
 
-class Measured(NamedTuple):
-    """The objects of a picture, in shares of it and with the precision of records.
-
-    Attributes:
-        are_finite: whether all numbers of its boxes are.
-        are_inside: whether all boxes are inside the picture; otherwise they are not rounded.
-        corners: xmin, ymin, xmax and ymax of each box.
-        details: what else is known of each, see :func:`as_stored`.
-    """
-
-    are_finite: bool
-    are_inside: bool
-    corners: Sequence[Sequence[float]]
-    details: Sequence[Details]
+#: The objects of a picture in shares of it: whether all boxes are inside, and rounded as records
+#: round them; xmin, ymin, xmax and ymax of each box; and what else is known of it.
+Measured: TypeAlias = tuple[bool, Sequence[Sequence[float]], Sequence[Details]]
 
 
-def measured(pictures: Sequence[Picture]) -> Iterator[Measured]:
-    """Yield the objects of each picture.
+@np.errstate(all="ignore")  # numbers that are not finite are refused later
+def measured(pictures: Sequence[Picture]) -> Sequence[Measured]:
+    """Return the objects of each picture.
 
     An area that is missing is that of the box. There are none if they are all those of the boxes,
     or if the size of the picture is unknown.
@@ -319,13 +312,27 @@ def measured(pictures: Sequence[Picture]) -> Iterator[Measured]:
     areas = np.where(np.isnan(given), own, given)
     areas[~any_in_picture(is_other & (pixels > 1))] = np.nan
     details = as_stored([each.details for each in objects], areas, sizes)
-    are_finite = ~any_in_picture(~np.isfinite(places).all(1))
     are_inside = ~any_in_picture(~((shares >= 0) & (shares <= 1)).all(1))
-    shares[are_inside] = all_as_float32(shares[are_inside])
-    for start, end in pairwise(accumulate(counts, initial=0)):
-        part = slice(start, end)
-        flags = bool(are_finite[part].all()), bool(are_inside[part].all())
-        yield Measured(*flags, shares[part].tolist(), details[part])
+    shares[are_inside] = _all_as_float32(shares[are_inside])
+    parts = [slice(*each) for each in pairwise(accumulate(counts, initial=0))]
+    corners = shares.tolist()
+    return [(bool(are_inside[each].all()), corners[each], details[each]) for each in parts]
+
+
+def _all_as_float32(values: Array) -> Array:
+    """Return :func:`recordgen.core.records.numbers.as_float32` of each number.
+
+    The fewest decimals that have the same float32 are those to which it is rounded: no other number
+    of so few is as near.
+    """
+    singles = values.astype(np.float32)
+    found = np.full_like(values, np.nan)
+    for digits in range(_DECIMALS, -1, -1):
+        rounded = singles.astype(np.float64).round(digits)  # exact: the product has < 53 bits
+        np.copyto(found, rounded, where=rounded.astype(np.float32) == singles)
+    is_left = np.isnan(found) | (np.abs(singles) >= _SPARSE)
+    found[is_left] = list(map(as_float32, values[is_left]))
+    return found
 
 
 def as_stored(
@@ -341,18 +348,14 @@ def as_stored(
         sides: width and height of the picture of each, [n, 2], in the unit of the details.
     """
     outlines = _inside([details.polygons for details in found], sides)
+    numbers = _all_as_float32(areas).tolist()
     return [
-        Details(
-            details.flags,
-            None if math.isnan(area) else area,
-            polygons,
-            details.mask,
-            _keypoints_inside(details.keypoints, size) if details.keypoints else (),
-            details.digest,
+        details._replace(
+            area=None if math.isnan(area) else area,
+            polygons=polygons,
+            keypoints=_keypoints_inside(details.keypoints, size) if details.keypoints else (),
         )
-        for details, area, polygons, size in zip(
-            found, all_as_float32(areas).tolist(), outlines, sides, strict=True
-        )
+        for details, area, polygons, size in zip(found, numbers, outlines, sides, strict=True)
     ]
 
 
@@ -378,9 +381,9 @@ def _inside(outlines: Sequence[Polygons], sides: npt.NDArray[Any]) -> Sequence[P
     is_odd = np.bincount(owners, (inside != shares).any(1), len(sizes)) > 0
     is_odd |= [min(mine, default=_TRIANGLE) < _TRIANGLE for mine in sizes]
     found = Polygons.split(sizes, rounded(inside))
+    exact = Polygons.split(sizes, shares) if is_odd.any() else ()
     for at in np.flatnonzero(is_odd):
-        parts = map(_cut, Polygons((sizes[at]), shares[owners == at].tobytes()).arrays())
-        kept = [part for part in parts if len(part) >= _TRIANGLE]
+        kept = [part for part in map(_cut, exact[at].arrays()) if len(part) >= _TRIANGLE]
         points = np.concatenate([np.zeros((0, 2)), *kept])
         found[at] = Polygons(tuple(map(len, kept)), rounded(points).tobytes())
     return found
@@ -388,8 +391,6 @@ def _inside(outlines: Sequence[Polygons], sides: npt.NDArray[Any]) -> Sequence[P
 
 def _cut(points: Array) -> Array:
     """Return the part of a polygon in 0..1 (Sutherland and Hodgman, 1974)."""
-    if points.min() >= 0 and points.max() <= 1:
-        return points
     corners = points.tolist()
     for axis in (0, 1):
         for edge, sign in ((0.0, 1), (1.0, -1)):

@@ -256,7 +256,7 @@ class ObjectDetection(ImageTask):
     def together(self, items: Iterable[Any]) -> Iterator[Any]:
         items = iter(items)
         while some := list(islice(items, _PICTURES_AT_ONCE)):
-            found = measured([item for item in some if isinstance(item, Picture)])
+            found = iter(measured([item for item in some if isinstance(item, Picture)]))
             for item in some:
                 is_picture = isinstance(item, Picture)
                 yield replace(item, measured=next(found)) if is_picture else item
@@ -265,15 +265,15 @@ class ObjectDetection(ImageTask):
         labels = [each.label for each in picture.objects]
         for label in dict.fromkeys(labels):
             if not label:
-                corners = picture.objects[labels.index(label)].corners
-                raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
+                box = shown(picture.objects[labels.index(label)].corners)
+                raise bad_annotation(f"a box needs a label (got the box {box} without)")
             check_label(label)
-        found = picture.measured or next(measured([picture]))
-        for value in () if found.are_finite else chain.from_iterable(found.corners):
+        are_inside, corners, details = picture.measured or measured([picture])[0]
+        for value in () if are_inside else chain.from_iterable(corners):
             parse_number(value, "a coordinate")
-        boxes = (Box(label, *each) for label, each in zip(labels, found.corners, strict=True))
-        pairs = zip(boxes, found.details, strict=True)
-        usable = usable_boxes(pairs, self.bad_boxes, adjusted, found.are_inside)
+        boxes = (Box(label, *each) for label, each in zip(labels, corners, strict=True))
+        pairs = zip(boxes, details, strict=True)
+        usable = usable_boxes(pairs, self.bad_boxes, adjusted, are_inside)
         size = None if picture.size is None else ImageSize(*picture.size)
         return RowContent(check_uri(picture.uri), Boxes.of(usable, size).to_json())
 
