@@ -21,7 +21,9 @@ class Line(NamedTuple):
         where: file and line.
         fields: stripped, without empty fields at the end.
         has_ml_use: the line begins with ML_USE, which may be empty.
-        kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
+        place: the index of the path or text.
+        subject: the path or text.
+        kind: of the path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
         annotation: the fields after the path or text.
         labels: the filled fields of the annotation.
         is_quoted: the path or text is in quotes.
@@ -30,6 +32,8 @@ class Line(NamedTuple):
     where: str
     fields: Sequence[str]
     has_ml_use: bool
+    place: int
+    subject: str
     kind: str
     annotation: Sequence[str]
     labels: Sequence[str]
@@ -50,17 +54,8 @@ class Line(NamedTuple):
             at, kind = 1, kind_of(second)
         annotation = fields[at + 1 :]
         labels = list(filter(None, separated(annotation, separator)))
-        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
-
-    @property
-    def place(self) -> int:
-        """The index of the path or text."""
-        return max(0, len(self.fields) - len(self.annotation) - 1)
-
-    @property
-    def subject(self) -> str:
-        """The path or text."""
-        return (*self.fields, "")[self.place]
+        subject = second if at else first
+        return cls(where, fields, has_ml_use, at, subject, kind, annotation, labels, is_quoted)
 
 
 @dataclass(frozen=True)

@@ -193,13 +193,15 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     if is_header or given.settles_header:
         return is_header, False
     kinds = kinds_in(first)
+    if kinds - {"text"}:
+        return False, False
     others = [row for row in rows[1:] if without_padding(row) != without_padding(first)]
     if kinds == {"text"} and (names_payloads(first) or _is_above_numbers(first, others)):
         return False, True
+    if kinds or any(it and it in row[at : at + 1] for row in others for at, it in enumerate(first)):
+        return False, False
     begin, *subjects = (Line.of("", row).subject for row in (first, *(others or rows[1:])))
-    recurs = any(it and it in row[at : at + 1] for row in others for at, it in enumerate(first))
-    is_row = bool(kinds) or recurs or is_like(begin, subjects)
-    return False, not is_row and len(rows) > 1
+    return False, not is_like(begin, subjects) and len(rows) > 1
 
 
 def _is_above_numbers(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
