@@ -196,10 +196,7 @@ OPEN = [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])]
 BROKEN = [
     ('"open,a\n"b",c\nd,e', [(1, BAD), (2, ["b", "c"]), (3, ["d", "e"])]),
     ('TRAIN,"open\nmore\nend",a\nTRAIN,x,y', OPEN),
-    (
-        'TRAIN,"one "two" three\nmore\nend",a\nb,c',
-        LOST,
-    ),
+    ('TRAIN,"one "two" three\nmore\nend",a\nb,c', LOST),
     ('TRAIN,"open\nmore\ntrain,b,c', [(1, BAD), (2, BAD), (3, ["train", "b", "c"])]),
     ('"open.jpg,a\nsee b.jpg,c\nb.jpg,c', [(1, BAD), (2, BAD), (3, ["b.jpg", "c"])]),
     ('n,m,s\n1,2,"a\n3,b\n4,5,c', [(1, [*"nms"]), (2, BAD), (3, BAD), (4, [*"45c"])]),

@@ -113,7 +113,7 @@ def test_files_are_named(name, data, format_, tmp_path):
     path.write_bytes(data)
     message = refusal(path)
     assert message.startswith(str(path))
-    assert format_ in message.split(";")[0]
+    assert format_ in message.partition(": this looks like ")[2].split(";")[0]
 
 
 TIMES = "start_time,end_time,time_of_day,delay,outcome"

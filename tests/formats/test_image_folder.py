@@ -12,7 +12,7 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
-from recordgen.formats.folder_names import layout_of_pairs
+from recordgen.formats.folder_names import layout_of_classes, layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -135,7 +135,6 @@ STOPS = {
     "masks as JPEG": (["images/a.jpg", "masks/a.jpg"], "", False),
     "masks as GIF": (["images/a.jpg", "masks/a.gif"], "", False),
     "labels in names beside a sample of predictions": ([f"train/{c}.{n}.jpg" for c in ("cat", "dog") for n in "123"] + ["test1/7.jpg", "sampleSubmission.csv"], "", True),
-    "parts of classes": ([f"{at}/{c}/{at}{c}{n}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], "", True),
     "numbered parts": ([f"{at}/person{c}/{at}{c}{n}.jpg" for at in ("run", "walk") for c in "12" for n in "12"], "", False),
     "a folder for each file": ([f"patient{n}/study1/view.jpg" for n in range(6)], "", False),
     "masks of two splits": ([f"{s}_images/{s}{n}.jpg" for s in ("train", "val") for n in "12"] + [f"TrainVal_parsing/{s}_segmentations/{s}{n}.png" for s in ("train", "val") for n in "12"], "", True),
@@ -165,6 +164,19 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     root = folder(tmp_path, *(f"{stem}{end}" for stem in stems for end in (".jpg", suffix)))
     [layout] = re.findall("layout[ =]'(.+?)'", str(refusal(read, root)))
     assert len(Reading(root, layout=layout).rows) == len(stems)
+
+
+def test_a_table_is_proposed_where_folders_are_not_understood(tmp_path):
+    files = {"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b""}
+    root = write_files(tmp_path, {**files, "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"})
+    assert refusal(Reading, root).source == f"{root}/Train.csv"
+
+
+def test_inner_folders_that_recur_are_classes():
+    names = [
+        f"{at}/{c}/{n}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"
+    ]
+    assert layout_of_classes(names) == "{folder}/{label}/{name}.jpg"
 
 
 def test_pages_of_a_tiff_are_no_rows(tmp_path):
