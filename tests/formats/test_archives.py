@@ -300,6 +300,8 @@ def link(kind):
 
 LINK = {"external_attr": 0o120777 << 16}
 
+TWICE = [*GOOD, ("cat/9.jpg", b"1"), ("./cat/9.jpg", b"2")]
+
 # the archive, its members, what is changed in it, what the message names
 REFUSED = {
     "name outside": (zip_of, entry("../x.jpg"), bytes, "unpack it"),
@@ -318,10 +320,7 @@ REFUSED = {
     "cut off by a byte": (zip_of, GOOD, cut(1), "damaged"),
     "without its end": (zip_of, GOOD, cut(30), "damaged"),
     "without most of its list": (zip_of, GOOD, cut(500), "damaged"),
-    "two files of one name": (
-        *(tar_of, [*GOOD, ("cat/9.jpg", b"1"), ("./cat/9.jpg", b"2")], bytes),
-        r"cat/9\.jpg",
-    ),
+    "two files of one name": (tar_of, TWICE, bytes, r"cat/9\.jpg"),
     "a link": (tar_of, [link(tarfile.SYMTYPE)], bytes, "link"),
     "a hard link": (tar_of, [link(tarfile.LNKTYPE)], bytes, "link"),
 }

@@ -377,7 +377,6 @@ def test_tables(kind, tmp_path):
     "document",
     [
         '{"train": [["a b", "x"]], "val": [["c d", "y"]]}',
-        '[["a b", "x"]]',
         '["a", "b"]',
         '{"text": {"0": "a"}, "label": {"1": "x"}}',  # columns with other rows
         '{\n"text": "a",\n"label": "x"\n}',
@@ -478,6 +477,15 @@ def test_a_table_of_json_lines(tmp_path):
     assert (dataset.task, dataset.labels) == ("tabular", ("no", "yes"))
     [reject] = map(json.loads, (tmp_path / "out/rejects.jsonl").read_text().splitlines())
     assert (reject["line"], reject["code"]) == (10, "bad_line")
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "table", "records", "values"])
+def test_every_form_of_json_that_pandas_writes(orient, tmp_path):
+    """Lists of values have numbers as names."""
+    frame = pd.DataFrame({"text": ["a b", "c d"], "label": ["x", "y"]})
+    frame.to_json(tmp_path / "a.json", orient=orient)
+    columns = "text=1,label=2" if orient == "values" else "text=text,label=label"
+    assert read(tmp_path / "a.json", columns=columns) == ["a b 'x'", "c d 'y'"]
 
 
 def test_images_in_arrow(tmp_path):

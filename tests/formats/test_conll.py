@@ -184,3 +184,10 @@ def test_tags_of_any_scheme_become_the_same_spans_again(tags):
     spans, _ = spans_of(tokens, tags)
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
     assert [tag != "O" for tag in tags] == [tag != "O" for tag in tags_of(tokens, spans)]
+
+
+def test_the_format_alone_says_the_task(tmp_path):
+    """Lines without tags are no images."""
+    (tmp_path / "a.tsv").write_text("Good\tpraise\n" * 3)
+    found = recordgen.check(tmp_path / "a.tsv", format="conll", max_reject_fraction=1)
+    assert found.dataset.task == "text_entities"

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Folders that the option layout describes: splits, labels, masks and files of labels."""
 
 import string
@@ -18,57 +19,22 @@ TRAIN, EVAL, TEST = "train", "eval", "test"
 
 # public data set, one of each form; its layout; files → split and label, or second file
 PUBLIC = {
-    "imagenette": ("{split}/{label}/{name}.JPEG", {
-        "train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
-    "tiny_imagenet": ("{split}/{label}/images/{name}.JPEG", {
-        "train/n01/images/n01_0.JPEG": (TRAIN, "n01"), "train/n01/n01_boxes.txt": None,
-        "val/images/val_0.JPEG": None}),
-    "dogs_vs_cats": ("{split}/{label}.{n:digits}.jpg", {
-        "train/cat.0.jpg": (TRAIN, "cat"),
-        "train/dog.12.jpg": (TRAIN, "dog"), "test1/1.jpg": None}),
-    "intel": ("seg_{split}/seg_{split}/{label}/{name}.jpg", {
-        "seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"),
-        "seg_test/seg_test/sea/2.jpg": (TEST, "sea"),
-        "seg_pred/seg_pred/3.jpg": None}),
-    "eurosat": ("**/{label}/{name}.jpg", {
-        "EuroSAT/2750/Forest/Forest_1.jpg": (None, "Forest"),
-        "Pasture/Pasture_1.jpg": (None, "Pasture")}),
-    "utkface": ("{age:digits}_{label:digits}_{race}_{time:digits}*.jpg", {
-        "100_1_0_20170112.jpg.chip.jpg": (None, "1"), "notes.md": None}),
-    "imdb": ("{split}/{label}/{n:digits}_{stars:digits}.txt", {
-        "train/pos/1_7.txt": (TRAIN, "pos"), "test/neg/2_3.txt": (TEST, "neg"),
-        "train/urls_pos.txt": None}),
-    "20news": ("20news-bydate-{split}/{label}/{name}", {
-        "20news-bydate-train/sci.space/50000": (TRAIN, "sci.space"),
-        "20news-bydate-test/alt.atheism/5": (TEST, "alt.atheism")}),
-    "enron": ("enron*/{label}/{name}.txt", {
-        "enron1/ham/0001.1999-12-10.farmer.ham.txt": (None, "ham"),
-        "enron2/spam/2.txt": (None, "spam"),
-        "enron1/Summary.txt": None}),
-    "ucf101": ("UCF-101/{label}/v_{label}_g{group:digits}_c{n:digits}.avi", {
-        "UCF-101/Archery/v_Archery_g01_c02.avi": (None, "Archery"), "list/trainlist01.txt": None}),
-    "camvid": ("{split}/{name}.png {split}annot/{name}.png", {
-        "train/1.png": (TRAIN, "trainannot/1.png"), "val/2.png": (EVAL, "valannot/2.png"),
-        "trainannot/1.png": None, "valannot/2.png": None, "train.txt": None}),
-    "cityscapes": ("leftImg8bit/{split}/{city}/{name}_leftImg8bit.png "
-                   "gtFine/{split}/{city}/{name}_gtFine_labelIds.png", {
-        "leftImg8bit/val/ulm/ulm_0_1_leftImg8bit.png":
-            (EVAL, "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png"),
-        "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png": None,
-        "gtFine/val/ulm/ulm_0_1_gtFine_color.png": None}),
-    "isic": ("*_Data/{name}.jpg *_GroundTruth/{name}_segmentation.png", {
-        "ISIC-2017_Training_Data/ISIC_1.jpg":
-            (None, "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png"),
-        "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png": None}),
-    "deepglobe": ("{split}/{name}_sat.jpg {split}/{name}_mask.png", {
-        "train/1_sat.jpg": (TRAIN, "train/1_mask.png"), "train/1_mask.png": None,
-        "valid/2_sat.jpg": "alone"}),
-    "busi": ("{label}/{name}.png {label}/{name}_mask.png", {
-        "benign/benign (1).png": (None, "benign/benign (1)_mask.png"),
-        "benign/benign (1)_mask.png": None}),
-    "coco_stuff": ("{split}*/{name}.jpg stuff_{split}*/{name}.png", {
-        "train2017/1.jpg": (TRAIN, "stuff_train2017_pixelmaps/1.png"),
-        "stuff_train2017_pixelmaps/1.png": None, "trainee/1.jpg": None}),
+    "imagenette": ("{split}/{label}/{name}.JPEG", {"train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
+    "tiny_imagenet": ("{split}/{label}/images/{name}.JPEG", {"train/n01/images/n01_0.JPEG": (TRAIN, "n01"), "train/n01/n01_boxes.txt": None, "val/images/val_0.JPEG": None}),
+    "dogs_vs_cats": ("{split}/{label}.{n:digits}.jpg", {"train/cat.0.jpg": (TRAIN, "cat"), "train/dog.12.jpg": (TRAIN, "dog"), "test1/1.jpg": None}),
+    "intel": ("seg_{split}/seg_{split}/{label}/{name}.jpg", {"seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"), "seg_test/seg_test/sea/2.jpg": (TEST, "sea"), "seg_pred/seg_pred/3.jpg": None}),
+    "eurosat": ("**/{label}/{name}.jpg", {"EuroSAT/2750/Forest/Forest_1.jpg": (None, "Forest"), "Pasture/Pasture_1.jpg": (None, "Pasture")}),
+    "utkface": ("{age:digits}_{label:digits}_{race}_{time:digits}*.jpg", {"100_1_0_20170112.jpg.chip.jpg": (None, "1"), "notes.md": None}),
+    "imdb": ("{split}/{label}/{n:digits}_{stars:digits}.txt", {"train/pos/1_7.txt": (TRAIN, "pos"), "test/neg/2_3.txt": (TEST, "neg"), "train/urls_pos.txt": None}),
+    "20news": ("20news-bydate-{split}/{label}/{name}", {"20news-bydate-train/sci.space/50000": (TRAIN, "sci.space"), "20news-bydate-test/alt.atheism/5": (TEST, "alt.atheism")}),
+    "enron": ("enron*/{label}/{name}.txt", {"enron1/ham/0001.1999-12-10.farmer.ham.txt": (None, "ham"), "enron2/spam/2.txt": (None, "spam"), "enron1/Summary.txt": None}),
+    "ucf101": ("UCF-101/{label}/v_{label}_g{group:digits}_c{n:digits}.avi", {"UCF-101/Archery/v_Archery_g01_c02.avi": (None, "Archery"), "list/trainlist01.txt": None}),
+    "camvid": ("{split}/{name}.png {split}annot/{name}.png", {"train/1.png": (TRAIN, "trainannot/1.png"), "val/2.png": (EVAL, "valannot/2.png"), "trainannot/1.png": None, "valannot/2.png": None, "train.txt": None}),
+    "cityscapes": ("leftImg8bit/{split}/{city}/{name}_leftImg8bit.png gtFine/{split}/{city}/{name}_gtFine_labelIds.png", {"leftImg8bit/val/ulm/ulm_0_1_leftImg8bit.png": (EVAL, "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png"), "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png": None, "gtFine/val/ulm/ulm_0_1_gtFine_color.png": None}),
+    "isic": ("*_Data/{name}.jpg *_GroundTruth/{name}_segmentation.png", {"ISIC-2017_Training_Data/ISIC_1.jpg": (None, "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png"), "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png": None}),
+    "deepglobe": ("{split}/{name}_sat.jpg {split}/{name}_mask.png", {"train/1_sat.jpg": (TRAIN, "train/1_mask.png"), "train/1_mask.png": None, "valid/2_sat.jpg": "alone"}),
+    "busi": ("{label}/{name}.png {label}/{name}_mask.png", {"benign/benign (1).png": (None, "benign/benign (1)_mask.png"), "benign/benign (1)_mask.png": None}),
+    "coco_stuff": ("{split}*/{name}.jpg stuff_{split}*/{name}.png", {"train2017/1.jpg": (TRAIN, "stuff_train2017_pixelmaps/1.png"), "stuff_train2017_pixelmaps/1.png": None, "trainee/1.jpg": None}),
 }  # fmt: skip
 
 
@@ -283,10 +249,7 @@ DESCRIBED = {
     "Stanford's dogs": ("Images/a/{}{}.jpg", "Annotation/a/{}{}", XML, {}),
     "VOC in other folders": ("photos/{}/{}.jpg", "xmls/{}/{}.xml", XML, {}),
     "KITTI": ("{}/image_2/{}.jpg", "{}/label_2/{}.txt", KITTI, {"train/calib/0.txt": "P0: 7\n"}),
-    "a path of another machine": (
-        "{}/images/{}.jpg", "{}/labels/{}.txt", YOLO,
-        {"data.yaml": "train: x/images\nval: ../valid/images\nnames: [cat, dog]\nnc: 2\n"},
-    ),
+    "a path of another machine": ("{}/images/{}.jpg", "{}/labels/{}.txt", YOLO, {"data.yaml": "train: x/images\nval: ../valid/images\nnames: [cat, dog]\nnc: 2\n"}),
 }  # fmt: skip
 
 
@@ -320,25 +283,18 @@ TABLES = {
 
 # images, files beside them, the source and the option that the refusal proposes, the labels there
 LABELLED = [
-    (["img/a1.jpg", "img/b2.jpg"], {"all.txt": "a1.jpg red\nb2.jpg blue\n"}, "all.txt",
-     {"image_root": "img/"}, {"red", "blue"}),
+    (["img/a1.jpg", "img/b2.jpg"], {"all.txt": "a1.jpg red\nb2.jpg blue\n"}, "all.txt", {"image_root": "img/"}, {"red", "blue"}),
     (["img/a10.jpg", "img/b20.jpg"], {"a.txt": "a10\tred\nb20\tblue\n"}, "", {}, None),
     (["x/a.jpg"], {"x/t.csv": "kind,key,time_start,time_end\na,1,0,2\n"}, "", {}, None),
-    (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"},
-     "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),
-    (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"},
-     {"red", "blue"}),
-    (COLOURS, {"boxes.csv": "id,x\nred000,1\nblue100,2\n"}, "", {"layout": "{label}/{name}.jpg"},
-     {"red", "blue"}),
+    (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"}, "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),
+    (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"}, {"red", "blue"}),
+    (COLOURS, {"boxes.csv": "id,x\nred000,1\nblue100,2\n"}, "", {"layout": "{label}/{name}.jpg"}, {"red", "blue"}),
     (COLOURS, {"gt/all.csv": "id,x\nred000,1\nblue100,2\n"}, "", {}, None),
     (["a/x10.jpg", "a/x20.jpg"], {"sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", {}, None),
-    (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt",
-     {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
+    (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt", {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
     (DOGS, {}, "", {"layout": "{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
-    (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "",
-     {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),
-    ([*(f"train/{it}" for it in DOGS), "test/1.jpg"], {}, "",
-     {"layout": "{split}/{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
+    (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "", {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),
+    ([*(f"train/{it}" for it in DOGS), "test/1.jpg"], {}, "", {"layout": "{split}/{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
     (ROSES, {}, "", {"layout": "{n:digits}_{label}.jpg"}, {"red_rose", "tulip"}),
     (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
     (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),

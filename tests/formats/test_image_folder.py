@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Folders of images: which folders are splits or classes, and which files are no images."""
 
 import re
@@ -11,7 +12,7 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
-from recordgen.formats.folder_names import layout_of_pairs
+from recordgen.formats.folder_names import layout_of_classes, layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -36,48 +37,32 @@ def read(root, adjusted=None):
 # files; rows as (split, label) in order; the meaning of folders that are no classes
 TRAIN, EVAL, TEST, BARE = "split train", "split eval", "split test", "no label"
 UNDERSTOOD = [
-    (["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"],
-     [("train", "cat"), ("test", None), (None, "cat"), ("eval", "dog")],
-     {"TRAIN": TRAIN, "val": EVAL, "Test": TEST, "unassigned": "no split"}),
+    (["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"], [("train", "cat"), ("test", None), (None, "cat"), ("eval", "dog")], {"TRAIN": TRAIN, "val": EVAL, "Test": TEST, "unassigned": "no split"}),
     (["2.jpg", ".DS_Store", ".cache/1.jpg"], [(None, None)], {}),
-    (["train_images/1.jpg", "test_images/1.jpg"], [("test", None), ("train", None)],
-     {"train_images": TRAIN, "test_images": TEST}),
+    (["train_images/1.jpg", "test_images/1.jpg"], [("test", None), ("train", None)], {"train_images": TRAIN, "test_images": TEST}),
     (["train/images/1.jpg"], [("train", None)], {"train": TRAIN, "train/images": BARE}),
     (["images/cat/1.jpg", "images/dog/1.jpg"], [(None, "cat"), (None, "dog")], {"images": BARE}),
-    (["images/train/cat/1.jpg", "images/val/dog/1.jpg"], [("train", "cat"), ("eval", "dog")],
-     {"images": BARE, "images/train": TRAIN, "images/val": EVAL}),
-    (["train2017/1.jpg", "Validation-Images/a/1.jpg", "Validation-Images/b/1.jpg"],
-     [("eval", "a"), ("eval", "b"), ("train", None)],
-     {"train2017": TRAIN, "Validation-Images": EVAL}),
-    (["images_001/1.jpg", "images_002/1.jpg"], [(None, None)] * 2,
-     {"images_001": BARE, "images_002": BARE}),
-    (["train/n01/images/1.jpg", "train/n02/images/1.jpg"], [("train", "n01"), ("train", "n02")],
-     {"train": TRAIN}),
+    (["images/train/cat/1.jpg", "images/val/dog/1.jpg"], [("train", "cat"), ("eval", "dog")], {"images": BARE, "images/train": TRAIN, "images/val": EVAL}),
+    (["train2017/1.jpg", "Validation-Images/a/1.jpg", "Validation-Images/b/1.jpg"], [("eval", "a"), ("eval", "b"), ("train", None)], {"train2017": TRAIN, "Validation-Images": EVAL}),
+    (["images_001/1.jpg", "images_002/1.jpg"], [(None, None)] * 2, {"images_001": BARE, "images_002": BARE}),
+    (["train/n01/images/1.jpg", "train/n02/images/1.jpg"], [("train", "n01"), ("train", "n02")], {"train": TRAIN}),
     (["Split-train/1.jpg"], [("train", None)], {"Split-train": TRAIN}),
     # Packed files often unpack into a folder of their own name.
-    (["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/b/1.jpg"], [("test", "b"), ("train", "a")],
-     {"seg_train": TRAIN, "seg_test": TEST}),
-    (["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"], [(None, "daisy"), (None, "rose")],
-     {"arch": BARE, "arch/flowers": BARE}),
-    (["chest/train/a/1.jpg", "chest/test/b/1.jpg"], [("test", "b"), ("train", "a")],
-     {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
-    ([f"{at}/{n}.png" for at in "ab" for n in range(12)],
-     [(None, at) for at in "ab" for n in range(12)], {}),
+    (["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/b/1.jpg"], [("test", "b"), ("train", "a")], {"seg_train": TRAIN, "seg_test": TEST}),
+    (["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"], [(None, "daisy"), (None, "rose")], {"arch": BARE, "arch/flowers": BARE}),
+    (["chest/train/a/1.jpg", "chest/test/b/1.jpg"], [("test", "b"), ("train", "a")], {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
+    ([f"{at}/{n}.png" for at in "ab" for n in range(12)], [(None, at) for at in "ab" for n in range(12)], {}),
     # Numbered files of classes have the same names, but not as many in each class.
-    (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg",
-      "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"],
-     [(None, label) for label in "aabbbbcccc"], {}),
+    (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg", "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"], [(None, label) for label in "aabbbbcccc"], {}),
     # So have those under several words.
-    ([f"{at}/{word}{n}.jpg" for at in ("a12", "b1", "c2") for n in at[1:] for word in ("in", "up")],
-     [(None, at) for at in ("a12",) * 4 + ("b1",) * 2 + ("c2",) * 2], {}),
+    ([f"{at}/{word}{n}.jpg" for at in ("a12", "b1", "c2") for n in at[1:] for word in ("in", "up")], [(None, at) for at in ("a12",) * 4 + ("b1",) * 2 + ("c2",) * 2], {}),
     # These name classes.
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
-    (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")],
-     {"old/": "skipped, a converted dataset"}),
+    (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
 
 
@@ -98,21 +83,14 @@ STOPS = {
     "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "masks", False),
     "masks of other names": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
     "one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], "masks", True),
-    "masks of splits": (
-        ["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], "trainannot", True
-    ),
+    "masks of splits": (["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], "trainannot", True),
     "a mask beside its image": (["b/a (1).png", "b/a (1)_mask.png"], "_mask.png", True),
     "a numbered mask": (["b/a (1).png", "b/a (1)_mask_1.png"], "_mask_1.png", True),
     "another mask": (["b/a (1).png", "b/a (1)-segmentation.png"], "-segmentation.png", True),
     "images beside a class": (["images/1.jpg", "cat/1.jpg"], "'images' and 'cat'", False),
     "two stages": (["raw/1.jpg", "processed/1.jpg"], "'processed' and 'raw'", False),
-    "no split beside splits": (
-        ["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], "'seg_test' .*'seg_pred'",
-        False,
-    ),
-    "splits of two parts": (
-        ["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], "'a_test' .*b_", False
-    ),
+    "no split beside splits": (["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], "'seg_test' .*'seg_pred'", False),
+    "splits of two parts": (["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], "'a_test' .*b_", False),
     "a split in a split": (["train/test/1.jpg"], "train/test ", False),
     "a split beside a class": (["train_images/1.jpg", "cat/1.jpg"], "train_images", False),
     "the same class twice": (["train/cat/1.jpg", "cat/1.jpg"], "'train' .*'cat'", False),
@@ -123,55 +101,25 @@ STOPS = {
     "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
     "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "a and b", False),
     "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
-    "same names in three folders": (
-        [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")], "HR", False
-    ),
-    "same names in splits": (
-        [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False
-    ),
+    "same names in three folders": ([f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")], "HR", False),
+    "same names in splits": ([f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False),
     "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], "", False),
-    "pairs of names with numbers": (
-        [f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False
-    ),
-    "pairs of times": (
-        [f"{at}/{n}_{at}.tif" for at in ("pre", "post") for n in ("a1", "b2")], "", False
-    ),
+    "pairs of names with numbers": ([f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False),
+    "pairs of times": ([f"{at}/{n}_{at}.tif" for at in ("pre", "post") for n in ("a1", "b2")], "", False),
     "copies": ([f"{at}/{c}{n}.jpg" for c in "ab" for at in (c, "all") for n in "12"], "all", False),
     "images of MMSegmentation": (["img_dir/val/1.jpg", "ann_dir/val/1.png"], "", True),
     "labels beside dates": (["x/a/1.tif", "x/b/2.tif", "x/c/3.tif", "labels/4.tif"], "", False),
     "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], "", False),
     "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red ", True),
-    "numbered folders in a class": (
-        ["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7 ", False
-    ),
-    "splits in classes": (
-        [f"{at}/{s}/{at}{s}.jpg" for at in ("cat", "dog") for s in ("train", "test")], "", True
-    ),
-    "folders beside those of splits": (
-        [f"seg_{s}/{at}/{s}{n}.jpg" for s in ("train", "test") for at in "ab" for n in "12"]
-        + ["seg_pred/1.jpg"], "'seg_pred'", True,
-    ),
+    "numbered folders in a class": (["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7 ", False),
+    "splits in classes": ([f"{at}/{s}/{at}{s}.jpg" for at in ("cat", "dog") for s in ("train", "test")], "", True),
+    "folders beside those of splits": ([f"seg_{s}/{at}/{s}{n}.jpg" for s in ("train", "test") for at in "ab" for n in "12"] + ["seg_pred/1.jpg"], "'seg_pred'", True),
     "names of splits": (["trainA/1.jpg", "trainB/2.jpg"], "trainA and trainB", False),
-    "pairs in two formats": (
-        [f"{at}.{suffix}" for n in "123" for at, suffix in ((f"a/{n}", "jpg"), (f"b/{n}", "png"))],
-        "a and b", False,
-    ),
-    "annotations without a suffix": (
-        [f"{at}/c/{n}" for n in ("i1", "i2") for at in ("Annotation", "Images")]
-        + ["Images/c/i1.jpg", "Images/c/i2.jpg", "Images/d/i3.jpg"], "Annotation/c/i1", False,
-    ),
-    "the same names in many folders": (
-        [f"{at}/i{n}.jpg" for at in "abcd" for n in range(3)], "a and b and c and d", True
-    ),
-    "masks of some folders of images": (
-        [f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)]
-        + [f"train/good/{n}.png" for n in range(6)]
-        + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)],
-        "", False,
-    ),
-    "masks in a folder with a blank": (
-        ["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True
-    ),
+    "pairs in two formats": ([f"{at}.{suffix}" for n in "123" for at, suffix in ((f"a/{n}", "jpg"), (f"b/{n}", "png"))], "a and b", False),
+    "annotations without a suffix": ([f"{at}/c/{n}" for n in ("i1", "i2") for at in ("Annotation", "Images")] + ["Images/c/i1.jpg", "Images/c/i2.jpg", "Images/d/i3.jpg"], "Annotation/c/i1", False),
+    "the same names in many folders": ([f"{at}/i{n}.jpg" for at in "abcd" for n in range(3)], "a and b and c and d", True),
+    "masks of some folders of images": ([f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)] + [f"train/good/{n}.png" for n in range(6)] + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)], "", False),
+    "masks in a folder with a blank": (["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
@@ -182,16 +130,16 @@ STOPS = {
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
     "an import file": (["1.jpg", "a.csv"], "a.csv", False),
     "one in a split": (["train/1.jpg", "train/_a.csv"], "train/_a.csv", False),
-    "one in each split": (
-        ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False
-    ),
+    "one in each split": (["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False),
     "one beside images": (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl", False),
     "masks as JPEG": (["images/a.jpg", "masks/a.jpg"], "", False),
     "masks as GIF": (["images/a.jpg", "masks/a.gif"], "", False),
-    "two files of each name": (
-        [f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")],
-        "pairs", False,
-    ),
+    "labels in names beside a sample of predictions": ([f"train/{c}.{n}.jpg" for c in ("cat", "dog") for n in "123"] + ["test1/7.jpg", "sampleSubmission.csv"], "", True),
+    "numbered parts": ([f"{at}/person{c}/{at}{c}{n}.jpg" for at in ("run", "walk") for c in "12" for n in "12"], "", False),
+    "a folder for each file": ([f"patient{n}/study1/view.jpg" for n in range(6)], "", False),
+    "masks of two splits": ([f"{s}_images/{s}{n}.jpg" for s in ("train", "val") for n in "12"] + [f"TrainVal_parsing/{s}_segmentations/{s}{n}.png" for s in ("train", "val") for n in "12"], "", True),
+    "masks of two sides": ([f"{at}/{n}.png" for at in ("CXR", "Hand/leftMask", "Hand/rightMask") for n in ("i1", "i2")], "", False),
+    "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 
 
@@ -216,6 +164,19 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     root = folder(tmp_path, *(f"{stem}{end}" for stem in stems for end in (".jpg", suffix)))
     [layout] = re.findall("layout[ =]'(.+?)'", str(refusal(read, root)))
     assert len(Reading(root, layout=layout).rows) == len(stems)
+
+
+def test_a_table_is_proposed_where_folders_are_not_understood(tmp_path):
+    files = {"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b""}
+    root = write_files(tmp_path, {**files, "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"})
+    assert refusal(Reading, root).source == f"{root}/Train.csv"
+
+
+def test_inner_folders_that_recur_are_classes():
+    names = [
+        f"{at}/{c}/{n}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"
+    ]
+    assert layout_of_classes(names) == "{folder}/{label}/{name}.jpg"
 
 
 def test_pages_of_a_tiff_are_no_rows(tmp_path):

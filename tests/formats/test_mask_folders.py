@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Folders of images and masks: pairs, splits, names of classes, and what cannot be used."""
 
 import io
@@ -46,18 +47,14 @@ def outcome(root, **options):
 # files → image, mask, split
 LAYOUTS = [
     (["images/a.jpg", "masks/a.png"], "images/a.jpg", "masks/a.png", None),
-    (["train/images/a.jpg", "train/masks/a.png"], "train/images/a.jpg", "train/masks/a.png",
-     "train"),
+    (["train/images/a.jpg", "train/masks/a.png"], "train/images/a.jpg", "train/masks/a.png", "train"),
     (["images/val/a.jpg", "labels/val/a.png"], "images/val/a.jpg", "labels/val/a.png", "eval"),
-    (["images/training/1.jpg", "annotations/training/1.png"], "images/training/1.jpg",
-     "annotations/training/1.png", "train"),
+    (["images/training/1.jpg", "annotations/training/1.png"], "images/training/1.jpg", "annotations/training/1.png", "train"),
     (["images/a.jpg", "masks/a_mask.png"], "images/a.jpg", "masks/a_mask.png", None),
     (["test/a.jpg", "test/a_mask.png"], "test/a.jpg", "test/a_mask.png", "test"),
     (["a.jpg", "masks/a.png"], "a.jpg", "masks/a.png", None),
-    (["images/a.jpg", "annotations/trimaps/a.png"], "images/a.jpg", "annotations/trimaps/a.png",
-     None),
-    (["JPEGImages/A.JPG", "SegmentationClass/A.png"], "JPEGImages/A.JPG", "SegmentationClass/A.png",
-     None),
+    (["images/a.jpg", "annotations/trimaps/a.png"], "images/a.jpg", "annotations/trimaps/a.png", None),
+    (["JPEGImages/A.JPG", "SegmentationClass/A.png"], "JPEGImages/A.JPG", "SegmentationClass/A.png", None),
 ]  # fmt: skip
 
 
@@ -196,6 +193,18 @@ def test_two_masks_of_one_image_stop(tmp_path):
     """Which of them is read would be a guess: the layouts of both are options."""
     with pytest.raises(NotUnderstoodError):
         Reading(write(tmp_path, "images/a.jpg", "trimaps/a.png", "annotations/trimaps/a.png"))
+    for name in ("b", "c"):
+        write(tmp_path / "more", f"{name}.jpg", f"{name}_mask.png")
+    assert not refusal(Reading, write(tmp_path / "more", "c_mask_1.png")).options
+
+
+def test_gray_pictures_with_the_numbers_of_others_are_masks(tmp_path):
+    """They are no class; the layout in the error reads the pairs."""
+    names = [f"{at}/{n}.{end}" for at, end in (("land", "jpg"), ("cover", "png")) for n in range(3)]
+    root = write(tmp_path, *names, mask=Image.fromarray(NUMBERS))
+    options = refusal(Reading, root).options
+    assert options == {"layout": "land/{name}.jpg cover/{name}.png"}
+    assert len(Reading(root, **options).rows) == 3
 
 
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):

@@ -204,6 +204,7 @@ LABEL = {"label": (pa.int64(), [0])}
 REFUSED = {
     "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, "text"),
     "two labels": ({"image": images(0), **LABEL, "category": (pa.int64(), [0])}, "category"),
+    "a label of pixels": ({"image": images(0), "label": images(1)}, "image=image,mask=label"),
     "a mask and a label": ({"image": images(0), "mask": images(1), **LABEL}, "image, mask"),
 }
 

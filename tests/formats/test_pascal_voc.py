@@ -116,6 +116,8 @@ def test_an_image_beside_its_mask(outcome):
     """The suffix in <filename> decides between files of one stem."""
     files = {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))}
     assert [*outcome(files, "a.bmp", "a.jpg").images] == ["a.jpg"]
+    files = {"xml/x/c.xml": document("b", ("cat", "4 5 8 10"))}  # as ImageNet writes it
+    assert "data/x/b.jpg" in outcome(files, "data/x/b.jpg").images
 
 
 def test_other_xml_beside_the_documents(outcome):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """The separator of a CSV file, and errors about the file as a whole."""
 
 import csv
@@ -89,11 +90,8 @@ def test_other_files_stop_as_a_whole(data, form, tmp_path):
 LISTS = {
     "Caffe": ("images/1.jpg 0\nimages/2.jpg 1 \r\n", {"images/1.jpg": "0", "images/2.jpg": "1"}),
     "words": ("a.png cat\nb.PNG the-dog\n", {"a.png": "cat", "b.PNG": "the-dog"}),
-    "UCF-101": (
-        "A/v_1.avi 1\nB/v_2.avi 2\n",
-        {"A/v_1.avi": ["1", 0, None], "B/v_2.avi": ["2", 0, None]},
-    ),
-}
+    "UCF-101": ("A/v_1.avi 1\nB/v_2.avi 2\n", {"A/v_1.avi": ["1", 0, None], "B/v_2.avi": ["2", 0, None]}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "rows"), LISTS.values(), ids=LISTS.keys())
@@ -126,19 +124,11 @@ def test_other_blanks_separate_nothing(text, tmp_path):
 
 # a file, options, its annotations: numbers and labels with commas are what the file says
 KEPT = {
-    "a label": (
-        "image;label\n1.jpg;36,5\n2.jpg;37,5\n",
-        {"task": "image_classification"},
-        ["36,5", "37,5"],
-    ),
-    "labels": (
-        "image;labels\n1.jpg;1,3\n2.jpg;5\n3.jpg;3,5\n",
-        {"label_separator": ","},
-        ['["1", "3"]', '["5"]', '["3", "5"]'],
-    ),
+    "a label": ("image;label\n1.jpg;36,5\n2.jpg;37,5\n", {"task": "image_classification"}, ["36,5", "37,5"]),
+    "labels": ("image;labels\n1.jpg;1,3\n2.jpg;5\n3.jpg;3,5\n", {"label_separator": ","}, ['["1", "3"]', '["5"]', '["3", "5"]']),
     "a table": ("a;b\n0,5;x\n1;y\n", {"task": "tabular"}, ['"0,5",x', "1,y"]),
     "points": ("a;b\n1.234;0,5\n1;2\n", {"task": "tabular"}, ['1.234,"0,5"', "1,2"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "options", "rows"), KEPT.values(), ids=KEPT.keys())

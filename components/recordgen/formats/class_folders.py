@@ -44,7 +44,8 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import Listing, grouped
+from recordgen.formats.mask_folders import levels_in
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification
@@ -57,7 +58,10 @@ if TYPE_CHECKING:
 # Files that may describe an image each.
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (*_OF_AN_IMAGE[1:], ".tsv", ".lst", *IMPORT_SUFFIXES)
+_DESCRIBING = (
+    *(*_OF_AN_IMAGE[1:], ".tsv", ".tab", ".lst", ".dat", ".data", ".yaml", ".yml"),
+    *(".odgt", ".geojson", ".labels", ".manifest", *IMPORT_SUFFIXES),
+)
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
@@ -66,6 +70,8 @@ _LINES_READ = 100
 _MOST_FIELDS = 6
 _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
+# Gray pictures of so few levels may be masks of classes.
+_MOST_LEVELS = 64
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
 
@@ -226,8 +232,11 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     layout = "" if has_table else layout_of_classes(deepest)
+    problem = problem_with(listing, layout) if layout else ""
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
+    if problem:
+        reason, layout = f"{reason}; {problem}", ""
     source = storage.join(listing.root, rows) if rows and not layout else ""
     raise refusal(listing, reason, layout, source)
 
@@ -247,11 +256,32 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
+    if masks := _masks_of_others(listing, files):
+        others = [item.name for item in files if item.name not in masks]
+        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
+        raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
     classes = {item.label for item in files} - {None}
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({item.name for item in files}))
+
+
+def _masks_of_others(listing: Listing, files: Sequence[PlacedFile]) -> Sequence[str]:
+    """Return the files of one class that look like masks of those of the others.
+
+    All classes have files of the same numbers, and only its first ones have few gray levels.
+    """
+    names = {item.name: str(item.label) for item in files}
+    folders = grouped(names, names.__getitem__)
+    numbers = [sorted(_DIGITS.findall(_stem(it))[-1:] for it in some) for some in folders.values()]
+    are_alike = all(each == numbers[0] and [] not in each for each in numbers)
+    if not (are_alike and 1 < len(folders) <= _MOST_PARTS):
+        return ()
+    levels = {label: levels_in(listing, some) for label, some in folders.items()}
+    gray = [label for label, found in levels.items() if -1 not in found]
+    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= _MOST_LEVELS
+    return folders[gray[0]] if are_masks else ()
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
@@ -346,7 +376,9 @@ def _check_documents(
 
     Raises: NotUnderstoodError, StorageError.
     """
+    classes = layout_of_classes(images)
     has_classes = files is None or len({item.label for item in files} - {None}) > 1
+    has_folders = has_classes and (files is not None or bool(classes))
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
@@ -365,7 +397,6 @@ def _check_documents(
     ]
     if not (are_twins or found):
         return
-    classes = layout_of_classes(images)
     layout, problem, source = "", "", ("", "")
     if are_twins:
         found = twins
@@ -375,11 +406,12 @@ def _check_documents(
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+            if (_is_table(name) and not has_folders and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         if not sources and all(_is_table(name) and not _is_annotation(name) for name in found):
-            layout = classes  # lists of splits and labels seldom contradict folders
+            # Lists of splits and labels seldom contradict folders.
+            layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"

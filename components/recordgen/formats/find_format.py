@@ -315,7 +315,9 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
     A reader of lines needs none: whoever names CSV may pass a file of any name.
     """
     if (format_.has_columns or format_.numbered_roles) and not path.endswith("/"):
-        return Evidence(f"the format {format_.name} is given", is_weak=True)
+        tasks = [name for name, task in TASKS.items() if format_.accepts(task)]
+        only = "".join(tasks) if len(tasks) == 1 else ""
+        return Evidence(f"the format {format_.name} is given", only, is_weak=True)
     what = (format_.__doc__ or "its own files.").partition("\n")[0].replace("``", "").rstrip(".")
     raise SourceError(
         f"{path}: nothing here is what the format {format_.name} reads: {what}; pass its folder or "

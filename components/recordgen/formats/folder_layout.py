@@ -276,8 +276,8 @@ def problem_with(listing: Listing, layout: str) -> str:
     try:
         matches = _matches(listing, layout)
         kind = _kind(listing, matches)
-        image, other = next((it.path, it.others[0]) for it in matches.files if it.others)
-        item = None if kind.second is None else kind.second.read(1, other, image)
+        pairs = ((1, it.others[0], it.path) for it in matches.files if it.others)
+        item = None if kind.second is None else kind.second.read(*next(pairs))
     except NotUnderstoodError as exc:
         return exc.reason.removeprefix(f"{listing.root}: ")
     except SourceError as exc:

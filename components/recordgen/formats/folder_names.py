@@ -216,13 +216,13 @@ def _outer(name: str, depth: int) -> str:
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
     r"mask|(?<!un)label|annot|(?:^|[/_-])(?:gt|anns?[/_])|seg|truth|trimap|semantic|target"
-    r"|(?:^|/)map|maps?/",
+    r"|(?:^|/)map|maps?/|overlay",
     re.I,
 )
 _WORDS = "|".join(sorted(ML_USE_WORDS, key=len, reverse=True))
-_SPLIT = re.compile(rf"(?<![^\W\d_])(?:{_WORDS})", re.I)
+_SPLIT = re.compile(rf"(?<![^\W\d_])(?:{_WORDS})(?!{_WORDS})", re.I)
 # Words in the path of pictures of numbers or colours, which are no masks of classes.
-_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts", re.I)
+_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts|overlay", re.I)
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
@@ -234,6 +234,8 @@ _NUMBERED = {
 
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
+# So few folders may have a file each by chance.
+_FEW_FOLDERS = 4
 
 
 def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str:
@@ -252,7 +254,9 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
     found = {layout: _pairs_in(layout, tried) for layout in dict.fromkeys(layouts)}
     words = {layout: len(_MASKS.findall(layout)) for layout in found}
     best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
-    return best if best and found[best] * 5 > len(tried) else ""
+    alike = [it for it in found if (found[it], words[it]) == (found.get(best), words.get(best))]
+    is_one = len({it for it in alike if it.split()[0] == best.split()[0]}) == 1
+    return best if is_one and found[best] * 5 > len(tried) else ""
 
 
 def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
@@ -392,11 +396,15 @@ def layout_of_classes(names: Sequence[str]) -> str:
     patterns = [{*map(_with_split, folders)} for folders in levels]
     differing = [at for at in range(depth) if len(patterns[at]) > 1]
     named = [folder for at in differing for folder in levels[at]]
-    if len(differing) not in (1, 2) or not all(map(may_be_class, named)):
+    are_own = len({*map(tuple, deepest)}) > max(_FEW_FOLDERS, len(deepest) // 2)
+    if len(differing) not in (1, 2) or are_own or not all(map(may_be_class, named)):
         return ""
     *others, last = differing
-    if others and _are_parts([(path[others[0]], path[last]) for path in deepest]):
+    pairs = {(path[at], path[last]) for at in others for path in deepest}
+    if pairs and _are_parts(pairs):
         others, last = [last], others[0]
+    elif len({one for _, one in pairs}) < len(pairs) and any(one[-1].isdigit() for _, one in pairs):
+        return ""  # Greek/letter01, Latin/letter01; or run/person01, walk/person01
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
@@ -420,12 +428,11 @@ def layout_of_names(names: Set[str]) -> str:
     return ""
 
 
-def _are_parts(folders: Sequence[tuple[str, str]]) -> bool:
+def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     """Return whether inner folders are parts of outer ones, by their names, and no classes.
 
-    ``apple/apple_1``; or ``chair/1, table/1``
+    ``apple/apple_1``; or numbers: ``chair/1, table/1``, but not ``sketch/cat, photo/cat``
     """
-    inner = {one for _, one in folders}
     words = [(words_of(outer), words_of(one)) for outer, one in folders]
     are_own = all(one[: len(outer)] == outer for outer, one in words)
-    return len(inner) < len({*folders}) or are_own
+    return are_own or all(one.isdecimal() for _, one in folders)

@@ -118,7 +118,7 @@ def _records(listing: Listing, name: str) -> pictures.Numbered:
         yield from enumerate(table_rows(listing, name), start=1)
         return
     if name.endswith(".csv"):
-        yield from pictures.columns_of(listing, name, _FILE)
+        yield from pictures.columns_of(listing, name)
         return
     for number, line in listing.lines(name):
         try:

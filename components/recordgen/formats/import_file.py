@@ -29,6 +29,7 @@ _NO_ROWS = frozenset(
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
+_QUOTED = re.compile(r'(?<=")[^"\n]+(?=")')
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 
 
@@ -115,7 +116,8 @@ def files_of_rows(names: Collection[str]) -> str:
         pattern = posixpath.join(folder, f"*{suffix}")
         matches = [name for name in names if fnmatchcase(name, pattern)]
         if found:
-            return pattern if len(found) > 1 and matches == found else found[0]
+            best = max(found, key=lambda name: "train" in words_of(posixpath.basename(name)))
+            return pattern if len(found) > 1 and matches == found else best
     return ""
 
 
@@ -128,6 +130,7 @@ def names_images(head: bytes, images: Iterable[str]) -> bool:
 
 def stems_in(head: bytes, stems: Set[str]) -> Set[str]:
     """Return the names without a suffix that a text holds; two letters may be an epoch's number."""
-    tokens = set(_TOKEN.findall(head.decode("utf-8", "replace")))
+    text = head.decode("utf-8", "replace")
+    tokens = {*_TOKEN.findall(text), *_QUOTED.findall(text)}
     names = {posixpath.basename(it) for it in tokens if IMAGE_SUFFIX.search(it) or len(it) > 2}
     return stems & {posixpath.splitext(name)[0] for name in names}

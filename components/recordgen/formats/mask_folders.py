@@ -20,12 +20,12 @@ from __future__ import annotations
 import csv
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.folder_names import IMAGES, MASKS, layout_of_pairs, refusal
+from recordgen.formats.folder_names import IMAGES, MASKS, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing, grouped
@@ -42,6 +42,7 @@ MASKS_OF_TWO_LEVELS = "masks_of_two_levels"
 _NO_KEYS = MASKS | IMAGES | {"photos", "rgb", "inputs"}
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
+_COUNTED = re.compile(r"(.+)[-_]\d+\.\w+")
 
 _VOC_SETS = "ImageSets/Segmentation"
 _VOC_CLASSES = (
@@ -69,10 +70,11 @@ class MaskFolders(PictureFormat):
         pairs = [(mask, found) for mask in masks if (found := images.get(_key(mask)))]
         if not pairs or len(pairs) * 2 < len(masks):
             return None
-        if len({*map(_key, masks)}) < len(masks):
+        marked = {stem for mask in masks if _SUFFIX.search(stem := posixpath.splitext(mask)[0])}
+        counted = (each[1] for name in listing.images if (each := _COUNTED.fullmatch(name)))
+        if len({*map(_key, masks)}) < len(masks) or not marked.isdisjoint(counted):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
-            layout = layout_of_pairs(listing.images)
-            raise refusal(listing, reason, layout)
+            raise refusal(listing, reason)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing).names
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes)
@@ -113,7 +115,8 @@ def colours_of(
     No colours mean that pixels are the numbers of classes.
     """
     classes = mask_classes(listing)
-    if classes.colours or not _have_two_levels(listing, masks):
+    # White is a class, not void.
+    if classes.colours or levels_in(listing, masks) not in ({255}, {0, 255}):
         return classes.colours, ()
     names = classes.names if len(classes.names) == 2 else list(_TWO_LEVELS.values())
     message = f"the mask is black and white; white was read as the class {names[1]!r}"
@@ -144,8 +147,8 @@ def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Se
     return grouped(filterfalse(_is_mask, listing.images), _key), masks
 
 
-def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:
-    """Return whether the first masks are black and white: 255 is a class, not void."""
+def levels_in(listing: Listing, masks: Iterable[str]) -> Set[int]:
+    """Return the gray levels of the first of some images; -1 if one of them has colours."""
     from recordgen.tasks.image_segmentation.stored_masks import gray_levels
 
     seen: set[int] = set()
@@ -155,7 +158,7 @@ def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:
                 seen |= gray_levels(file.read())
         except (PayloadError, SourceError):
             continue  # making the example reports the reason
-    return seen in ({255}, {0, 255})
+    return seen
 
 
 _LISTS = ("classes.txt", "class_names.txt", "labels.txt")

@@ -113,7 +113,7 @@ def columns_of(
         unknown = [field.name for field in others] or more or [image]
         where = f"{listing.root}{document}"
         what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
-        raise unknown_columns(where, what, unknown, given, image=image, label=label)
+        raise unknown_columns(where, what, images, unknown, given, label)
     used = objects or label
     names = classes_of(listing, document, used)
     label = "" if mask else label  # the pixels show the classes

@@ -176,8 +176,10 @@ def _image(listing: Listing, name: str, root: Element) -> str | None:
     folder = posixpath.dirname(name)
     above = posixpath.dirname(folder)
     places = (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images"), above)
-    found = listing.image_at(said, *places, split=word_in_folders(name)) if said else ()
-    return found if isinstance(found, str) else None
+    ends = ("",) if IMAGE_SUFFIX.search(said) else ("", ".jpg", ".JPEG", ".png")
+    split = word_in_folders(name)
+    found = (listing.image_at(f"{said}{end}", *places, split=split) for end in ends if said)
+    return next((image for image in found if isinstance(image, str)), None)
 
 
 def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:

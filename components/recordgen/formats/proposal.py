@@ -36,7 +36,7 @@ from recordgen.formats.field_kinds import (
     mostly,
     words_of,
 )
-from recordgen.formats.folder_names import PAIRED
+from recordgen.formats.folder_names import MASKS, PAIRED
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
@@ -62,7 +62,7 @@ _LABEL_WORDS = frozenset(
     {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
     | {"breed", "sentiment", "outcome", "survived"}
 )
-_NO_LABEL = frozenset({"id", "index", "width", "height", "source", "domain"})
+_NO_LABEL = frozenset({"index", "width", "height", "source", "domain"})
 
 # Words of columns that are one half of a pair of texts.
 _HALVES = frozenset(
@@ -72,7 +72,9 @@ _HALVES = frozenset(
 # Names of columns with runs of pixels.
 _DATE = re.compile(DATE)
 # The label of an image in a list, and no path, box or several numbers.
-_LISTED = re.compile(r"\d+|(?!.*\.\w+$)[^\W\d_][^,/]*")
+_LISTED = re.compile(r"\d+|(?!.*\.\w+$)(?![\d. ]+$)[^\W_][^,/]*")
+# A file of another kind, such as a sound.
+_OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
 _RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
 
 # Columns of a corner or the center, the width and the height; two corners are the task's names.
@@ -125,6 +127,10 @@ class _Columns:
     def is_varied(self, at: int) -> bool:
         """Return whether a column has several values, or too few rows to show them."""
         return len({*self.filled[at]}) > 1 or len(self.filled[at]) < _MANY
+
+    def repeats(self, at: int) -> bool:
+        """Return whether a value of a column is in several rows."""
+        return len({*self.filled[at]}) < len(self.filled[at])
 
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns; return whether there is one."""
@@ -179,7 +185,8 @@ def propose(
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
-    _take_boxes(columns)
+    if "path" in columns.roles:
+        _take_boxes(columns)
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
@@ -243,7 +250,8 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         root = roots.get(paths[0]) or folder_of_images(columns.all[paths[0]], source)
         return files, root
     if not columns.take("text", texts):
-        columns.take("path", columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS))
+        named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
+        columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
 
 
@@ -315,7 +323,9 @@ def _is_key(name: str) -> bool:
 def _take_labels(columns: _Columns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
-    named, others, flags = _named_labels(columns), _labels(columns), _flags(columns)
+    ids = [at for at in columns.rest if words_of(columns.names[at])[-1:] == ["id"]]
+    named, flags = _named_labels(columns), _flags(columns)
+    others = _labels(columns) or [*filter(columns.repeats, ids)]
     masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
     if columns.take("mask", masks) or columns.take("label", named):
         return True
@@ -361,7 +371,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
-    repeat = [at for at in last if len({*columns.filled[at]}) < len(columns.filled[at])]
+    repeat = [*filter(columns.repeats, last)]
     target = [*columns.named(_LABEL_WORDS), *repeat, *_labels(columns, are_words=True), *last]
     if _are_levels(columns):
         target = [at for at in target if at == columns.rest[0]]
@@ -473,14 +483,16 @@ def _numbers(value: str) -> list[str]:
 def unknown_columns(
     where: str,
     problem: str,
+    images: Sequence[str],
     others: Sequence[str],
     given: Given,
-    *,
-    image: str,
-    mask: str = "",
     label: str = "",
 ) -> NotUnderstoodError:
     """Return the refusal of a file that holds images, whose other columns have no known role."""
+    ends = {name: column_name(name.rpartition("/")[2]) for name in images}
+    known = frozenset[str]() if label else LABEL_COLUMNS | MASK_COLUMNS | MASKS
+    mask = next((name for name in images if ends[name] in known), "")
+    image = next((name for name in images if name != mask), "")
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [label] if label or mask else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
@@ -517,7 +529,7 @@ def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     others = {*columns.those(is_sentence), *columns.those(_is_nested), *columns.those(_DATE.match)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
-    repeat = [at for at in some if counts[at] < len(columns.filled[at])]
+    repeat = [*filter(columns.repeats, some)]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
     several = [at for at in repeat if counts[at] > 1]
     whole = [at for at in several if all(map(str.isdecimal, columns.filled[at]))]

@@ -36,7 +36,7 @@ from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files, ImportFile
-from recordgen.formats.json_values import json_value, list_items, text, top_items
+from recordgen.formats.json_values import items, json_value, list_items, text, top_items
 from recordgen.formats.label_fields import label_columns
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
@@ -454,11 +454,17 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     if form := foreign_formats.of_file(begin):
         raise form.error(path)
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
-    records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
+    found = map(_by_place, list_items(raw)) if is_list else _by_column(raw, path)
+    records = _checked(found, path)
     first = list(islice(records, _FIRST))
     if others := [record for record in first if not isinstance(record, dict)]:
         raise _no_rows(path, f"with an item that is no object (got {others[0]!r:.80})")
     return _named(chain(first, records))
+
+
+def _by_place(item: Any) -> Any:
+    """Return the item of a list; of a list of values, an object with their numbers from 1."""
+    return {str(at): it for at, it in enumerate(item, 1)} if isinstance(item, list) else item
 
 
 def _no_rows(path: str, problem: str) -> NotUnderstoodError:
@@ -511,13 +517,26 @@ def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:
 
 
 def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a document with a column under each key, as pandas writes it."""
+    """Yield the rows of a document as pandas writes it: with a column, or a row, under each key.
+
+    Or ``columns`` or a ``schema`` name the values of the rows in ``data``.
+    """
     columns: dict[str, Mapping[str, Any]] = {}
+    names: list[str] = []
     for name, column in top_items(raw):
-        numbers = next(iter(columns.values()), column)
-        if not isinstance(column, dict) or column.keys() != numbers.keys() or name in columns:
+        first = next(iter(columns.values()), column)
+        if name == "schema" and isinstance(column, dict):
+            names = [field["name"] for field in items(column.get("fields"), "fields")]
+        elif name == "columns" and isinstance(column, str):
+            names.append(column)
+        elif name == "data" and names:
+            yield dict(zip(names, column, strict=True)) if isinstance(column, list) else column
+        elif name.isdecimal() and isinstance(column, dict) and not any(map(str.isdecimal, column)):
+            yield column
+        elif isinstance(column, dict) and column.keys() == first.keys() and name not in columns:
+            columns[name] = column
+        elif name != "index" or not names:
             raise _no_rows(path, f"whose key {name!r:.80} does not hold a value for each row")
-        columns[name] = column
     for number in next(iter(columns.values()), {}):
         yield {name: column[number] for name, column in columns.items()}
 

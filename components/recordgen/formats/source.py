@@ -140,8 +140,8 @@ def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnders
             return NotUnderstoodError(reason, shown=refusal.shown)
         found, source = {**advice, **exc.options}, exc.source or source
         return NotUnderstoodError(reason, shown=exc.shown, options=found, source=source)
-    except (SourceError, UsageError):
-        pass  # the reader of that file says it better
+    except (SourceError, UsageError) as exc:
+        return NotUnderstoodError(f"{refusal.reason}; {exc}", shown=refusal.shown)
     return refusal
 
 

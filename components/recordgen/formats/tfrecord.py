@@ -31,7 +31,7 @@ from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
 from recordgen.formats import pictures
-from recordgen.formats.column_names import column_name, find_columns
+from recordgen.formats.column_names import find_columns
 from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
@@ -44,7 +44,7 @@ from recordgen.rejects import RejectCode
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tables.columns import Table
-from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
+from recordgen.tables.roles import LABEL_COLUMNS, SIZE_ROLES
 
 # Names of features in other tools' records, which say their role.
 _IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
@@ -137,11 +137,9 @@ def not_understood(where: str, record: Values, given: Given = NOTHING_GIVEN) -> 
     """Return the refusal of records whose features are not all known."""
     images = [name for name, values in record.items() if _is_image(values)]
     others = [name for name in record if name not in images]
-    masks = [name for name in images if column_name(name.rpartition("/")[2]) in MASK_COLUMNS]
-    image = next((name for name in images if name not in masks), "")
-    remedy = "" if image else "; records without images are read with recordgen.read"
+    remedy = "" if images else "; records without images are read with recordgen.read"
     what = f"TFRecords whose features have not all a known role ({', '.join(record):.300}){remedy}"
-    return unknown_columns(where, what, others, given, image=image, mask="".join(masks[:1]))
+    return unknown_columns(where, what, images, others, given)
 
 
 def _is_image(values: Sequence[Any]) -> bool:
