@@ -168,46 +168,17 @@ def test_the_order_of_labels_does_not_matter():
     assert found[0].classes.wanted == ("a", "b", "g", "h")
 
 
+OWLS = ours(vocabulary=["cat", "dog", "owl"])
+
+
 def test_balanced_weights():
     """scikit-learn's rule: all / (classes · examples of the class); an empty class weighs 0."""
-    shards = ours(vocabulary=["cat", "dog", "owl"])
-    classes = plan_classes(shards, ReadOptions(), "image_classification")
+    classes = plan_classes(OWLS, ReadOptions(), "image_classification")
     assert class_weights("balanced", classes) == (400 / (2 * 300), 400 / (2 * 100), 0.0)
     assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        # options, error, message
-        (dict(only=["cta"]), UsageError, r"only.*'cta'"),
-        (dict(only=["x"]), UsageError, r"only.*'x'"),
-        (dict(only=["owl"]), DataError, r"'train'.*'owl'"),
-        (dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
-        (dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
-        (dict(shard=(0, 401)), UsageError, "shard"),
-    ],
-)
-def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(options, error, message):
-    shards = ours(vocabulary=["cat", "dog", "owl"])
-    with pytest.raises(error, match=message):
-        plan_reading(shards, ReadOptions(**options))
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        # weights, message
-        ({"cat": 1}, "'dog'"),
-        ({"cat": 1, "dgo": 1}, r"weights.*'dgo'"),
-    ],
-)
-def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
-    with pytest.raises(UsageError, match=message):
-        class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
-
-
-def test_weights_of_foreign_files_cannot_be_balanced():
+    for weights, message in (({"cat": 1}, "'dog'"), ({"cat": 1, "dgo": 1}, r"weights.*'dgo'")):
+        with pytest.raises(UsageError, match=message):
+            class_weights(weights, classes)
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
@@ -215,16 +186,26 @@ def test_weights_of_foreign_files_cannot_be_balanced():
 
 
 @pytest.mark.parametrize(
-    ("labels", "files", "message"),
+    ("shards", "options", "error", "message"),
     [
-        # labels of the split, its shards, message
-        ([], MIXED, r"400.*label_mode"),
-        ([], (ShardFile("a", 0, 0),), r"split.*'train'"),
+        (OWLS, dict(only=["cta"]), UsageError, r"only.*'cta'"),
+        (OWLS, dict(only=["x"]), UsageError, r"only.*'x'"),
+        (OWLS, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
+        (OWLS, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
+        (OWLS, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
+        (OWLS, dict(shard=(0, 401)), UsageError, "shard"),
+        (ours(), dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
+        (ours(), dict(padding=3), UsageError, "padding"),
+        (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
+        (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
+        (ours(MIXED, []), {}, DataError, r"400.*label_mode"),
+        (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
     ],
 )
-def test_a_split_with_nothing_to_read_is_an_error(labels, files, message):
-    with pytest.raises(DataError, match=message):
-        plan_reading(ours(files, labels), ReadOptions())
+def test_what_does_not_fit_is_an_error_before_a_file_is_opened(shards, options, error, message):
+    """Options of other tasks, unknown classes, and splits with nothing to read."""
+    with pytest.raises(error, match=message):
+        plan_reading(shards, ReadOptions(**options))
 
 
 SOMETHING = {"x": FeatureSpec("int64")}
@@ -248,21 +229,6 @@ SOMETHING = {"x": FeatureSpec("int64")}
 def test_the_task_is_that_of_dataset_json_or_the_option(shards, options, task, mode):
     plan = plan_reading(shards, ReadOptions(**options))
     assert (plan.task, plan.classes.mode) == (task, mode)
-
-
-@pytest.mark.parametrize(
-    ("shards", "options", "message"),
-    [
-        # shards, options, message
-        (ours(), dict(boxes="xyxy"), r"boxes.*image_classification"),
-        (ours(), dict(padding=3), "padding"),
-        (ours(task="image_multi_label"), dict(padding="ragged"), "padding"),
-        (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), r"boxes.*task"),
-    ],
-)
-def test_options_that_do_not_apply_are_refused(shards, options, message):
-    with pytest.raises(UsageError, match=message):
-        plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])

@@ -110,34 +110,21 @@ def test_length_is_known(path):
 
 
 @pytest.mark.parametrize(
-    ("spec", "error", "message"),
+    ("spec", "options", "message"),
     [
-        # feature_spec, error, message
-        ({}, UsageError, "feature_spec"),
-        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, "'vectr'"),
-        ({"vector": tf.float32}, UsageError, "'vector'"),
-        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
+        ({}, {}, "feature_spec"),
+        ({"vectr": tf.TensorSpec((3,), tf.float32)}, {}, "'vectr'"),
+        ({"vector": tf.float32}, {}, "'vector'"),
+        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, {}, "'pixels'"),
+        (SPEC, dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
+        (SPEC, dict(image_size=(4, 4)), "'image_size'"),
+        (SPEC, dict(batch_size=0), "batch_size"),
     ],
 )
-def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
-    """A wrong feature_spec is an error that names the feature."""
-    with pytest.raises(error, match=message):
-        read(path, feature_spec=spec)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        # options, message
-        (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
-        (dict(image_size=(4, 4)), "'image_size'"),
-        (dict(batch_size=0), "batch_size"),
-    ],
-)
-def test_only_options_of_records_are_accepted(path, options, message):
-    """Options of images, and options without their batch_size, are errors."""
-    with pytest.raises(UsageError, match=message):
-        read(path, feature_spec=SPEC, **options)
+def test_what_is_wrong_is_named_before_reading(path, spec, options, message):
+    """A feature that is not there, options of images, and options without their batch_size."""
+    with pytest.raises(DataError if "vectr" in spec else UsageError, match=message):
+        read(path, feature_spec=spec, **options)
 
 
 STEPS = [range(n % 4) for n in range(40)]
