@@ -41,6 +41,10 @@ for _each in _SMALL:
     _each.flags.writeable = False
 
 
+# Lengths below this have one or two bytes.
+_LARGE = 1 << 14
+
+
 class Steps(list[Any]):
     """The values of each step of a feature list of a SequenceExample."""
 
@@ -88,10 +92,11 @@ def _parsed(data: bytes, at: int, end: int, wanted: Collection[str] | None) -> d
 
 def _values(data: bytes, view: memoryview, at: int, stop: int) -> Values:
     """Return the values in the bytes from the value of a map's entry to the entry's end."""
-    heads, size = _heads(stop - at)
-    if kind := heads.get(data[at : at + size]):
-        part = view[at + size : stop]
-        return [part] if kind == _FIRST else _numbers(part, kind)
+    if stop - at < _LARGE:  # others have sizes of their own
+        heads, size = _heads(stop - at)
+        if kind := heads.get(data[at : at + size]):
+            part = view[at + size : stop]
+            return [part] if kind == _FIRST else _numbers(part, kind)
     if at < stop:
         at = _within(data, at, stop, _SECOND)
     if at == stop:
@@ -115,16 +120,15 @@ def _values(data: bytes, view: memoryview, at: int, stop: int) -> Values:
 def _heads(size: int) -> tuple[Mapping[bytes, int], int]:
     """Return the kinds by the bytes before one value, or packed numbers, and how many these are.
 
-    They take ``size`` bytes together. Nearly all features are such ones.
+    They take ``size`` bytes together. Nearly all features are such ones; the few sizes at which
+    the lengths in these bytes have different widths are left to the caller.
     """
-    for head in range(6, 20):
-        value = bytes((_FIRST,)) + varint(size - head)
-        inner = varint(size - head + len(value))
-        outer = bytes((_SECOND,)) + varint(size - head + len(value) + 1 + len(inner))
-        if len(outer) + 1 + len(inner) + len(value) == head:
-            kinds = (_FIRST, _SECOND, _THIRD)
-            return {outer + bytes((kind,)) + inner + value: kind for kind in kinds}, head
-    return {}, 0
+    head = 6 if size < 130 else 9
+    value = bytes((_FIRST,)) + varint(size - head)
+    inner = varint(size - head + len(value))
+    outer = bytes((_SECOND,)) + varint(size - head + len(value) + 1 + len(inner))
+    kinds = (_FIRST, _SECOND, _THIRD)
+    return {outer + bytes((kind,)) + inner + value: kind for kind in kinds}, head
 
 
 def _numbers(packed: memoryview, kind: int) -> npt.NDArray[Any]:
