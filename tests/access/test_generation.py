@@ -132,17 +132,13 @@ def test_a_process_that_opens_a_new_dataset_says_so(out):
             pickle.loads(each)
 
 
-def outcomes_of(pairs, answers):
-    answers.put(outcomes(pairs))
-
-
 def test_workers_of_a_replaced_dataset(out):
     """A forked worker reads only what was open; a spawned one unpickles nothing, as above."""
     pairs = recordgen.source(out).pairs()
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     convert(out, ["zoo", "cow"], overwrite=True)
-    worker = context.Process(target=outcomes_of, args=(pairs, answers))
+    worker = context.Process(target=lambda: answers.put(outcomes(pairs)))
     worker.start()
     worker.join(60)
     assert answers.get(timeout=9) == {"DataError": 60}

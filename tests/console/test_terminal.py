@@ -97,8 +97,7 @@ def test_commands_print_escaped_text(source, tmp_path, capfd, caplog):
 def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command, stdout, status, tmp_path):
     """A result that cannot be printed is no success; a stdout that is closed is no error."""
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
-    code = "from recordgen.cli import exit_main; exit_main()"
-    program = [sys.executable, "-W", "ignore", "-c", code, *command.split()]
+    program = [sys.executable, "-W", "ignore", "-m", "recordgen", *command.split()]
     done = subprocess.run(
         ["sh", "-c", f'"$@" {stdout}', "sh", *program],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(COMPONENTS)},

@@ -165,6 +165,9 @@ class Pairs(BatchedSequence[Item]):
         self._pairing = make(source, there, decoder)
         if (decoder.fields or decoder.boxes != BOX_FORMATS[0]) and not self._pairing.several:
             raise UsageError(f"fields and boxes are for boxes, which {name} has not; remove them")
+        if source.features and not columns and stored.keys().isdisjoint(self._pairing.names):
+            # Texts beside a payload of the usual name are no labels.
+            stored = {each: own for each, own in stored.items() if each in self._pairing.features}
         for each, own in stored.items():
             if each not in self._pairing.features:
                 raise UsageError(

@@ -164,10 +164,9 @@ class ArrayRecord(ShardCopyExport):
             writer = _writer_class()(path, _OPTIONS)
             for example in examples:
                 # TensorFlow Datasets finds each list in a record; protobuf joins two messages.
-                lacking = lists.keys() - example.values().keys()
-                writer.write(
-                    example.record + empty_lists({it: lists[it] for it in sorted(lacking)})
-                )
+                values = example.values()
+                lacking = {name: lists[name] for name in lists if name not in values}
+                writer.write(example.record + empty_lists(lacking))
             writer.close()
             with open(path, "rb") as written:
                 shutil.copyfileobj(written, file)
