@@ -89,8 +89,8 @@ class Source(Records):
             fields: what else to return of boxes: flags such as ``is_crowd`` (int64 [n]), ``area``
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
-            columns: the features of other tools' records by their roles, ``image=jpg,label=kind``;
-                ``image``, ``text`` and ``label`` need none.
+            columns: the features by their roles, ``image=jpg,label=kind``, of other tools' files,
+                and of files written from Python; ``image``, ``text`` and ``label`` need none.
 
         Raises: UsageError: an argument is wrong, or the records have no images.
         """
