@@ -12,7 +12,6 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
-from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from tests.conftest import noise
 
@@ -190,16 +189,6 @@ def test_images_without_labels(tmp_path):
     assert images.batch([0, 0]).shape == (2, 12, 16, 3)
 
 
-def test_pickles_and_texts(photos):
-    """Images are pickled as their source and their options, which their text shows."""
-    images = recordgen.source(photos).images((16, 20), method="area")
-    again = pickle.loads(pickle.dumps(images))
-    assert repr(again) == repr(images) != repr(images.source.images(16))
-    np.testing.assert_array_equal(again[5][0], images[5][0])
-    assert isinstance(again, Pairs)
-    assert len(pickle.dumps(images)) < 700
-
-
 def test_an_image_that_cannot_be_decoded(tmp_path):
     """The error names shard and record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
@@ -209,26 +198,26 @@ def test_an_image_that_cannot_be_decoded(tmp_path):
         recordgen.source(tmp_path / "out").images(8)[0]
 
 
-def test_a_size_of_any_integers_is_one_size(photos):
-    """Checkpoints of Grain compare the texts."""
+def test_a_wrong_argument_is_an_error(photos, tmp_path):
+    """A size may be of any integers; Grain compares the texts."""
     source = recordgen.source(photos)
     for size in (np.int64(8), [8, 8], (np.int64(8), 8)):
         assert repr(source.images(size)) == repr(source.images(8))
-
-
-def test_a_wrong_argument_is_an_error(photos, tmp_path):
-    """It names the argument."""
-    source = recordgen.source(photos)
     wrong = {"resize": "random_crop", "method": "cubic", "dtype": "float64", "scale": "-1..1:uint8"}
-    for name, value in {**wrong, "image_size": 0}.items():
-        with pytest.raises(UsageError, match="scale" if name == "dtype" else name):
+    for name, value in {
+        **wrong,
+        "image_size": 0,
+        "columns": "image=jpg",
+        "fields": ["mask"],
+    }.items():
+        with pytest.raises(UsageError, match=name):
             source.images(**{"image_size": 8, name: value})
     with pytest.raises(UsageError, match="none"):
         source.images(8).batch([])
     with pytest.raises(UsageError, match="size"):
         list(source.images().batches(6))
-    recordgen.write([{"x": 1}], tmp_path / "out")
-    with pytest.raises(UsageError, match="image/encoded"):
+    recordgen.write([{"x": 1, "image": np.zeros((2, 2, 3), np.uint8)}], tmp_path / "out")
+    with pytest.raises(UsageError, match="image"):
         recordgen.source(tmp_path / "out").images(8)
 
 
@@ -268,6 +257,10 @@ def halved(pixels):
     return pixels // 2
 
 
+def misshapen(pixels):
+    return pixels.reshape(7)
+
+
 def test_transforms_and_maps_change_items_also_in_another_process(photos):
     """A transform changes the image, a mapped function the whole item; labels are unchanged."""
     source = recordgen.source(photos)
@@ -277,6 +270,9 @@ def test_transforms_and_maps_change_items_also_in_another_process(photos):
     )
     assert [changed[at] for at in range(3)] == [2] * 3
     np.testing.assert_array_equal(source.images(8, transform=halved)[5][0], plain[5][0] // 2)
+    for index in (5, [5]):  # an error of a function is its own
+        with pytest.raises(ValueError, match=r"^cannot reshape"):
+            source.images(8, transform=misshapen)[index]
     laid_out = source.images(8, layout="CHW", dtype=np.dtype("float32"))
     assert laid_out[5][0].flags.c_contiguous
     np.testing.assert_allclose(laid_out[5][0], plain[5][0].transpose(2, 0, 1) / 255, atol=1e-6)

@@ -71,17 +71,13 @@ TASKS = {
 @pytest.mark.parametrize(("name", "size"), TASKS.items())
 def test_batches_are_those_of_load(converted, name, size):
     """A batch of all examples that ``load`` reads has the same parts, shapes, types and values."""
+    assert OWN.keys() <= TASKS.keys()
     output = converted(name)
     images = {"image_size": size, "scale": "0..255:uint8"} if size else {}
     pairs = paired(output, **({"image_size": size, "method": "area"} if size else {}))
     items = [item for item in pairs if not isinstance(item, tuple) or has_label(item)]
     assert len(items) > 3
     compare(pairs.collate(items), loaded(output, **images), levels=1)
-
-
-def test_every_task_is_compared():
-    """A new task needs its case."""
-    assert OWN.keys() <= TASKS.keys()
 
 
 TABLE = """ml_use,age,job,days,weight,paid,rooms
@@ -188,12 +184,18 @@ def compare_exactly(found, expected):
     assert repr(found) == repr(expected)
 
 
-def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
-    """The usual feature names are read as pairs."""
-    data = [{"text": "Gut.", "class/label": 1}, {"text": "Schlecht.", "class/label": 0}]
+@pytest.mark.parametrize("names", [("text", "class/label"), ("text", "label"), ("says", "is")])
+def test_examples_from_python_are_texts_if_task_says_so(names, tmp_path):
+    """Their features have the names that other tools' records may have, or those of columns."""
+    data = [dict(zip(names, each, strict=True)) for each in (("Gut.", 1), ("Schlecht.", 0))]
     recordgen.write(data, tmp_path / "out")
-    pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification")
+    columns = "text=says,label=is" if "says" in names else ""
+    pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification", columns=columns)
     assert sorted((text, int(label)) for text, label in pairs) == [("Gut.", 1), ("Schlecht.", 0)]
+    recordgen.write([{"text": "Gut.", "label": "good"}], tmp_path / "unnumbered")
+    assert [*recordgen.source(tmp_path / "unnumbered").pairs(task="text_classification")] == [
+        "Gut."
+    ]
 
 
 def test_another_task_than_the_dataset_has_is_an_error(converted):
@@ -210,6 +212,7 @@ def test_pairs_are_a_sequence(converted):
     """They are indexed, sliced, pickled and batched by threads as a source is."""
     pairs = paired(converted("text_entities"))
     again = pickle.loads(pickle.dumps(pairs))
+    assert len(pickle.dumps(pairs)) < 700
     assert repr(again) == repr(pairs)
     compare_exactly(again[1:4], [pairs[1], pairs[2], pairs[3]])
     for number, batch in enumerate(again.batches(3, threads=2, seed=None)):

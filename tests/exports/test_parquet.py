@@ -129,6 +129,7 @@ def test_examples_from_python(tmp_path):
             "blob": b"\xff\x00",
             "ids": [1, 2, 3][: at + 1],
             "flags": np.array([True, False]),
+            "halves": np.array([0.5], np.float16),
         }
         for at in range(2)
     ]
@@ -141,6 +142,7 @@ def test_examples_from_python(tmp_path):
         "blob": _value("binary"),
         "ids": _several(INT),
         "flags": _several(_value("bool")),
+        "halves": _several(FLOAT),
     }
     rows = sorted(table.to_pylist(), key=lambda row: len(row["ids"]))
     assert rows[0] == {
@@ -149,6 +151,7 @@ def test_examples_from_python(tmp_path):
         "blob": b"\xff\x00",
         "ids": [1],
         "flags": [True, False],
+        "halves": [0.5],
     }
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -36,7 +37,10 @@ def write(folder, name, *records):
 
 @pytest.mark.parametrize("make", [labelled, boxes])
 def test_own_dataset_gets_other_splits(make, folder):
-    """The folder of a dataset keeps splits, order and bytes; names=no assigns splits anew."""
+    """The folder of a dataset keeps splits, order and bytes; names=no assigns splits anew.
+
+    Without one of its shards, it is an error, whose command converts the others.
+    """
     out = make(folder)
     first = recordgen.read_dataset(out)
     (folder / "new").mkdir()
@@ -48,6 +52,14 @@ def test_own_dataset_gets_other_splits(make, folder):
     images = sorted(item[1:] for item in contents(folder / "new/out"))
     assert images == sorted(item[1:] for item in contents(out))
     assert again.digest != dataset.digest
+    gone = out / first.splits["train"].shards[0].file
+    gone.unlink()
+    with pytest.raises(SourceError, match=gone.name) as error:
+        converted(folder / "new", source=out)
+    [source] = re.findall("recordgen convert (.*) NEW_FOLDER", str(error.value))
+    rest, _, _ = converted(folder / "new", source=source.strip("'"))
+    assert rest.labels == first.labels
+    assert rest.examples == first.examples - first.splits["train"].shards[0].examples
 
 
 BOX = {

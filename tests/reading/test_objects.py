@@ -141,11 +141,3 @@ def test_a_source_gives_the_same(fields, resize, output):
     for name, values in found.items():
         assert values.dtype == expected[name].dtype.as_numpy_dtype
         np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
-
-
-def test_fields_of_a_source_are_checked(output):
-    """An unknown name is an error; records have the stored names."""
-    source = recordgen.source(output, "train")
-    with pytest.raises(UsageError, match="fields"):
-        source.images(fields=["mask"])
-    assert source[0].keys() >= {"image/object/is_crowd"}

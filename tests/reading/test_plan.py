@@ -171,61 +171,44 @@ def test_the_order_of_labels_does_not_matter():
     assert found[0].classes.wanted == ("a", "b", "g", "h")
 
 
+OWLS = ours(vocabulary=["cat", "dog", "owl"])
+
+
 def test_balanced_weights():
     """scikit-learn's rule: all / (classes · examples of the class); an empty class weighs 0."""
-    shards = ours(vocabulary=["cat", "dog", "owl"])
-    classes = plan_classes(shards, ReadOptions(), "image_classification")
+    classes = plan_classes(OWLS, ReadOptions(), "image_classification")
     assert class_weights("balanced", classes) == (400 / (2 * 300), 400 / (2 * 100), 0.0)
     assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
-
-
-NAMED = ours(vocabulary=["cat", "dog", "owl"])
-
-# shards, options, error, message
-UNFIT_OPTIONS = [
-    (NAMED, dict(only=["cta"]), UsageError, r"only.*'cta'"),
-    (NAMED, dict(only=["x"]), UsageError, r"only.*'x'"),
-    (NAMED, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
-    (NAMED, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
-    (NAMED, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
-    (NAMED, dict(shard=(0, 401)), UsageError, "shard"),
-    # options of other tasks
-    (NAMED, dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
-    (NAMED, dict(padding=3), UsageError, "padding"),
-    (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
-    (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
-    # nothing to read
-    (ours(labels=[]), {}, DataError, r"400.*label_mode"),
-    (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
-]
-
-
-@pytest.mark.parametrize(("shards", "options", "error", "message"), UNFIT_OPTIONS)
-def test_options_that_do_not_fit_are_errors_before_a_file_is_opened(
-    shards, options, error, message
-):
-    """The error names the option, or what the split lacks."""
-    with pytest.raises(error, match=message):
-        plan_reading(shards, ReadOptions(**options))
-
-
-# weights, message
-WEIGHTS = [({"cat": 1}, "'dog'"), ({"cat": 1, "dgo": 1}, r"weights.*'dgo'")]
-
-
-@pytest.mark.parametrize(("weights", "message"), WEIGHTS)
-def test_every_class_needs_a_weight_and_every_weight_a_class(weights, message):
-    """The error names the class or the weight."""
-    with pytest.raises(UsageError, match=message):
-        class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
-
-
-def test_weights_of_foreign_files_cannot_be_balanced():
-    """Nobody has counted their classes; weights by name work."""
+    for weights, message in (({"cat": 1}, "'dog'"), ({"cat": 1, "dgo": 1}, r"weights.*'dgo'")):
+        with pytest.raises(UsageError, match=message):
+            class_weights(weights, classes)
     classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights.*dataset\.json"):
         class_weights("balanced", classes)
     assert class_weights({"cat": 2.0}, classes) == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("shards", "options", "error", "message"),
+    [
+        (OWLS, dict(only=["cta"]), UsageError, r"only.*'cta'"),
+        (OWLS, dict(only=["x"]), UsageError, r"only.*'x'"),
+        (OWLS, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
+        (OWLS, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
+        (OWLS, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
+        (OWLS, dict(shard=(0, 401)), UsageError, "shard"),
+        (ours(), dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
+        (ours(), dict(padding=3), UsageError, "padding"),
+        (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
+        (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
+        (ours(MIXED, []), {}, DataError, r"400.*label_mode"),
+        (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_before_a_file_is_opened(shards, options, error, message):
+    """Options of other tasks, unknown classes, and splits with nothing to read."""
+    with pytest.raises(error, match=message):
+        plan_reading(shards, ReadOptions(**options))
 
 
 SOMETHING = {"x": FeatureSpec("int64")}

@@ -95,7 +95,16 @@ def test_tars_in_webdataset(photos, copies):
 
 
 def test_arrayrecord_in_its_library(photos, copies, tmp_path):
-    """Each record is the example of the shard, byte for byte; two runs write equal files."""
+    """Each record is the example of the shard, byte for byte; two runs write equal files.
+
+    A list that a record lacks is empty: TensorFlow Datasets finds all lists in a record.
+    """
+    lists = [{"ids": [n] * n, "words": ["a"] * n} for n in range(2)]
+    recordgen.write(lists, tmp_path / "lists", shards=1)
+    export("arrayrecord", tmp_path / "lists", tmp_path / "of-lists")
+    [file] = (tmp_path / "of-lists").glob("train.array_record-*")
+    found = sorted(map(parse_example, ArrayRecordReader(str(file)).read_all()), key=str)
+    assert found == [{"ids": [1], "words": [b"a"]}, {"ids": [], "words": []}]
     export("arrayrecord", photos, tmp_path / "again")
     shards = splits_of(photos)["train"]
     count = 0

@@ -105,13 +105,14 @@ class BatchedSequence(Sequence[Item]):
         Raises: UsageError: an argument is wrong.
         """
         index, shards = shard
-        if batch_size < 1 or start < 0 or not 0 <= index < shards:
+        used = threads or self.threads
+        if min(batch_size, used) < 1 or start < 0 or not 0 <= index < shards:
             raise UsageError(
-                f"batch_size must be at least 1, start at least 0, and shard (index, count) with "
-                f"0 ≤ index < count (got {batch_size}, {start}, {shard})"
+                f"batch_size and threads must be at least 1, start at least 0, and shard (index, "
+                f"count) with 0 ≤ index < count (got {batch_size}, {used}, {start}, {shard})"
             )
-        if not isinstance(seed, Integral | None):
-            raise UsageError(f"seed must be a whole number or None (got {seed!r})")
+        if not isinstance(seed, Integral | None) or (seed or 0) < 0:
+            raise UsageError(f"seed must be a whole number from 0, or None (got {seed!r})")
         mine = order(len(self), seed=seed, shard=shard)
         least = len(self) // shards if drop_remainder else len(mine)
         stop = least - least % batch_size if drop_remainder else least
@@ -119,7 +120,7 @@ class BatchedSequence(Sequence[Item]):
             mine[at : min(at + batch_size, stop)]
             for at in range(start * batch_size, stop, batch_size)
         )
-        return map_in_order(self.batch, parts, threads=threads or self.threads)
+        return map_in_order(self.batch, parts, threads=used)
 
 
 def together(

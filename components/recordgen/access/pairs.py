@@ -15,7 +15,7 @@ from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.decode import Decoder
 from recordgen.access.named_features import SHOWN, named_features, names_of, shown_features
 from recordgen.access.parse import Values
-from recordgen.access.records import Example, Records
+from recordgen.access.records import Example, Records, is_several
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
@@ -145,22 +145,29 @@ class Pairs(BatchedSequence[Item]):
         self._made_of = (source, decoder, task, columns)
         self._changes = tuple(changes)
         known = source.dataset
-        # The first record of other tools may lack what others have.
-        there: Mapping[str, Any] = source.features or shown_features(source[:SHOWN])
-        is_ours = known is not None and known.task != EXAMPLES
-        named = OF_OTHER_RECORDS if task == "auto" else task
-        name = known.task if known is not None and is_ours else named
+        name = OF_OTHER_RECORDS if task == "auto" else task
+        there: Mapping[str, Any] = source.features
+        # The names of features in other tools' records, and in examples from Python.
+        stored: dict[str, str] = {}
+        if is_ours := known is not None and known.task != EXAMPLES:
+            name = known.task
+            if columns:
+                raise UsageError(f"columns={columns!r} is for other tools' records; remove it")
+        elif len(source):
+            arrays = {each for each, spec in there.items() if spec.shape}
+            first = shown_features(source.read(slice(SHOWN), {}))
+            first = {each: values for each, values in first.items() if each not in arrays}
+            stored = named_features(columns, name, first, source.paths[0])
+            there = {**there, **first, **stored}
         if task not in ("auto", name):
             raise UsageError(f"task={task!r}, but dataset.json says {name!r}; remove task")
-        # The names of features in other tools' records.
-        stored = {}
-        if not source.features and there:
-            stored = named_features(columns, name, there, source.paths[0])
-            there = {**there, **stored}
         make: MakePairing = TASKS[name].declared("pairing")
         self._pairing = make(source, there, decoder)
         if (decoder.fields or decoder.boxes != BOX_FORMATS[0]) and not self._pairing.several:
             raise UsageError(f"fields and boxes are for boxes, which {name} has not; remove them")
+        if source.features and not columns and stored.keys().isdisjoint(self._pairing.names):
+            # Texts beside a payload of the usual name are no labels.
+            stored = {each: own for each, own in stored.items() if each in self._pairing.features}
         for each, own in stored.items():
             if each not in self._pairing.features:
                 raise UsageError(
@@ -174,7 +181,7 @@ class Pairs(BatchedSequence[Item]):
             )
         known_specs = source.features if is_ours else {**OBJECTS, **TASKS[name].features}
         # Lists of other tools may begin after the first records.
-        later = () if source.features else [n for n, it in known_specs.items() if it.shape is None]
+        later = () if is_ours else [n for n, it in known_specs.items() if it.shape is None]
         self.names = [each for each in self._pairing.features if each in there or each in later]
         specs = {each: known_specs[each] for each in self.names}
         for each, value in self._pairing.defaults.items():
@@ -185,7 +192,7 @@ class Pairs(BatchedSequence[Item]):
             labels = {"label", *names_of("label", name)} - {*there, *self.names}
             self._readers |= dict.fromkeys(labels, _absent)
         self._stored = stored
-        self._to_item = self._item if stored or self._changes else self._pairing.item
+        self._to_item = self._renamed if stored else self._pairing.item
         self.threads = source.threads
 
     def __reduce__(self) -> Any:
@@ -199,7 +206,11 @@ class Pairs(BatchedSequence[Item]):
 
     def read(self, index: Any) -> Any:
         """Return inputs and their label, or a list of such pairs, as ``[index]``."""
-        return self.source.read(index, self._readers, self._to_item)
+        found = self.source.read(index, self._readers, self._to_item)
+        # Beyond reading, as an error of a function says nothing about a record.
+        for change in self._changes:
+            found = list(map(change, found)) if is_several(index) else change(found)
+        return found
 
     def map(self, function: Callable[[Item], _Mapped]) -> Pairs[_Mapped]:
         """Return pairs of which each item is what a function makes of it: an input or a tuple."""
@@ -225,13 +236,10 @@ class Pairs(BatchedSequence[Item]):
         ]
         return np.array([*chain.from_iterable(parts)])
 
-    def _item(self, example: Example) -> Any:
-        """Return the changed item of an example, which may have another tool's names."""
+    def _renamed(self, example: Example) -> Any:
+        """Return the item of an example that has other names."""
         named = {name: example[stored] for name, stored in self._stored.items()}
-        item = self._pairing.item({**example, **named})
-        for change in self._changes:
-            item = change(item)
-        return item
+        return self._pairing.item({**example, **named})
 
     def collate(self, items: Sequence[Any]) -> Any:
         """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``.

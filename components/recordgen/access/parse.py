@@ -8,12 +8,13 @@ to protobuf, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from recordgen.core.records.example import parse_sequence
+from recordgen.core.records.example import parse_sequence, varint
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,14 +40,9 @@ _SMALL = [np.array([number]) for number in range(128)]
 for _each in _SMALL:
     _each.flags.writeable = False
 
-# The bytes before one value, or packed numbers, of fewer than 124 bytes, which nearly all are: the
-# kind, and the size with these bytes.
-_HEAD_BYTES = 6
-_HEADS = {
-    bytes((_SECOND, size - 2, kind, size - 4, _FIRST, size - _HEAD_BYTES)): (kind, size)
-    for kind in (_FIRST, _SECOND, _THIRD)
-    for size in range(_HEAD_BYTES, 130)
-}
+
+# Lengths below this have one or two bytes.
+_LARGE = 1 << 14
 
 
 class Steps(list[Any]):
@@ -96,10 +92,11 @@ def _parsed(data: bytes, at: int, end: int, wanted: Collection[str] | None) -> d
 
 def _values(data: bytes, view: memoryview, at: int, stop: int) -> Values:
     """Return the values in the bytes from the value of a map's entry to the entry's end."""
-    kind, size = _HEADS.get(data[at : at + _HEAD_BYTES], (0, 0))
-    if size and at + size == stop:
-        part = view[at + _HEAD_BYTES : stop]
-        return [part] if kind == _FIRST else _numbers(part, kind)
+    if stop - at < _LARGE:  # others have sizes of their own
+        heads, size = _heads(stop - at)
+        if kind := heads.get(data[at : at + size]):
+            part = view[at + size : stop]
+            return [part] if kind == _FIRST else _numbers(part, kind)
     if at < stop:
         at = _within(data, at, stop, _SECOND)
     if at == stop:
@@ -117,6 +114,21 @@ def _values(data: bytes, view: memoryview, at: int, stop: int) -> Values:
     if at != stop:
         raise _OtherLayoutError
     return found
+
+
+@lru_cache(4096)
+def _heads(size: int) -> tuple[Mapping[bytes, int], int]:
+    """Return the kinds by the bytes before one value, or packed numbers, and how many these are.
+
+    They take ``size`` bytes together. Nearly all features are such ones; the few sizes at which
+    the lengths in these bytes have different widths are left to the caller.
+    """
+    head = 6 if size < 130 else 9
+    value = bytes((_FIRST,)) + varint(size - head)
+    inner = varint(size - head + len(value))
+    outer = bytes((_SECOND,)) + varint(size - head + len(value) + 1 + len(inner))
+    kinds = (_FIRST, _SECOND, _THIRD)
+    return {outer + bytes((kind,)) + inner + value: kind for kind in kinds}, head
 
 
 def _numbers(packed: memoryview, kind: int) -> npt.NDArray[Any]:

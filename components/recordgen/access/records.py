@@ -26,7 +26,7 @@ from recordgen.core.ordered import default_threads
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import LengthError
 from recordgen.core.task.annotation import is_image, stored_features
-from recordgen.errors import RecordError, SourceError
+from recordgen.errors import RecordError, RecordgenError, SourceError
 from recordgen.features import VIDEO_URI, FeatureSpec
 from recordgen.storage.copies import CACHE_BYTES
 
@@ -126,11 +126,9 @@ class Records(BatchedSequence[Example]):
             OSError, StorageError: a file cannot be read.
         """
         used = self._readers if readers is None else readers
-        if isinstance(index, slice):
-            index = range(len(self))[index]
-        if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
+        if not is_several(index):
             return self._item(index, self._frames([index])[0], used, to_item)
-        indexes = list(index)
+        indexes = list(range(len(self))[index] if isinstance(index, slice) else index)
         if np.asarray(indexes).dtype == bool:  # as numbers, they would be 0 and 1
             raise TypeError("expected numbers of records, such as numpy.flatnonzero(mask)")
         frames = zip(indexes, self._frames(indexes), strict=True)
@@ -163,7 +161,10 @@ class Records(BatchedSequence[Example]):
             raise RecordError(f"{self._named(at)}: {exc}") from exc
 
     def _item(self, index: int, frame: bytes, readers: Readers, to_item: ToItem) -> Any:
-        start, stop = self._checked(frame, index)
+        try:
+            start, stop = RECORDS.place_in(frame)
+        except ValueError as exc:
+            raise self._damage(index, frame, exc) from exc
         try:
             values = parse(frame, readers or None, start, stop)
             used = readers or dict.fromkeys(values, by_kind)
@@ -182,22 +183,25 @@ class Records(BatchedSequence[Example]):
         start = self._ends[at - 1] if at > self._firsts[file] else 0
         return Range(self._files[file], start, self._ends[at])
 
-    def _checked(self, frame: bytes, index: int) -> tuple[int, int]:
-        """Return where the record in a frame begins and ends. Raises: as :meth:`read`."""
-        try:
-            return RECORDS.place_in(frame)
-        except ValueError as exc:
-            self._range(index).file.confirm()  # else the error is that another dataset is there
-            # The head of a record of another length: the index is that of other records.
-            if isinstance(exc, LengthError) and RECORDS.is_mine(frame):
-                raise SourceError(f"{self._named(index)}: stale index; {self._remedy}") from exc
-            raise RecordError(f"{self._named(index)}: {exc}; convert again") from exc
+    def _damage(self, index: int, frame: bytes, reason: ValueError) -> RecordgenError:
+        """Return the error of a frame that is not the record. Raises: as :meth:`read`."""
+        self._range(index).file.confirm()  # else the error is that another dataset is there
+        # The head of a record of another length: the index is that of other records.
+        if isinstance(reason, LengthError) and RECORDS.is_mine(frame):
+            return SourceError(f"{self._named(index)}: stale index; {self._remedy}")
+        return RecordError(f"{self._named(index)}: {reason}; convert again")
 
     def _named(self, index: int) -> str:
         """Return the path of a record's file, and its number there."""
         at = operator.index(index) % len(self)
         file = bisect_right(self._firsts, at) - 1
         return f"{self.paths[file]}: record {at - self._firsts[file]}"
+
+
+def is_several(index: Any) -> bool:
+    """Return whether an index is a slice or several numbers."""
+    are_numbers = hasattr(index, "__iter__") and getattr(index, "ndim", 1) > 0
+    return are_numbers or isinstance(index, slice)
 
 
 def _absolute(place: Place) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.access.records import Records
 from recordgen.core.task.annotation import is_image
-from recordgen.errors import UsageError, names_checked
+from recordgen.errors import UsageError, check_one_of, names_checked
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import AnyItem, ImageItem, Pairs
@@ -89,16 +89,18 @@ class Source(Records):
             fields: what else to return of boxes: flags such as ``is_crowd`` (int64 [n]), ``area``
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
-            columns: the features of other tools' records by their roles, ``image=jpg,label=kind``;
-                ``image``, ``text`` and ``label`` need none.
+            columns: the features by their roles, ``image=jpg,label=kind``, of other tools' files,
+                and of files written from Python; ``image``, ``text`` and ``label`` need none.
 
         Raises: UsageError: an argument is wrong, or the records have no images.
         """
         from recordgen.access.decode import Decoder  # loads decoders of images
         from recordgen.access.pairs import Pairs
+        from recordgen.access.scales import DTYPES
 
-        name = "" if dtype is None else getattr(dtype, "__name__", str(dtype))
-        pixels = ":".join(filter(None, [scale, name.removeprefix("torch.")])) or "uint8"
+        name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+        check_one_of("dtype", name, (*DTYPES, "None"))
+        pixels = ":".join(filter(None, [scale, name.removeprefix("None")])) or "uint8"
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         size: Any = image_size  # of any form
         decoder = Decoder(size, resize, method, pixels, layout, boxes, names)

@@ -124,8 +124,9 @@ def exit_code_of(run: Callable[[], object], hint: str = "") -> int:
 
 def exit_now(code: int) -> NoReturn:
     """End the process without waiting for worker threads of Beam and gRPC."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # it was closed before the process began
+            stream.flush()
     from recordgen.storage import copies  # the help needs none
 
     copies.remove_own()  # atexit does not run

@@ -333,7 +333,7 @@ def verification_summary(
     )
     if not differences:
         return f"{done}: all are as they were written\ndigest     {dataset.digest}"
-    lines = [f"{done}: {len(differences):,} files differ from dataset.json", ""]
+    lines = [f"{done}: files that differ from dataset.json: {len(differences):,}", ""]
     return "\n".join([*lines, *(f"{item.file}: {item.message}" for item in differences)])
 
 

@@ -161,7 +161,8 @@ def _plain(called: str, name: str, spec: FeatureSpec, is_text: bool) -> Column:
             each = _texts if kind == "string" else _list
             return Column(called, _several(_value(kind)), partial(each, name))
         return Column(called, _value(kind), partial(each, name))
-    feature: Any = _value(kind)
+    # Parquet of PyArrow before 15 has no type for these.
+    feature: Any = _value("float32" if kind == "float16" else kind)
     for _ in spec.shape or ():
         feature = _several(feature)
     return Column(called, feature, partial(_array, name, spec))

@@ -27,6 +27,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import labels_text
+from recordgen.core.records.example import empty_lists
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import MissingPackageError, UsageError
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, image_formats
@@ -156,11 +157,16 @@ class ArrayRecord(ShardCopyExport):
         return f"{split}.{_FORMAT}-{at:05d}-of-{count:05d}"
 
     def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
+        stored = stored_features(copy.dataset)
+        lists = {name: it.dtype for name, it in stored.items() if it.dtype in LIST_DTYPES}
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "shard")  # the library writes local files only
             writer = _writer_class()(path, _OPTIONS)
             for example in examples:
-                writer.write(example.record)
+                # TensorFlow Datasets finds each list in a record; protobuf joins two messages.
+                values = example.values()
+                lacking = {name: lists[name] for name in lists if name not in values}
+                writer.write(example.record + empty_lists(lacking))
             writer.close()
             with open(path, "rb") as written:
                 shutil.copyfileobj(written, file)

@@ -109,11 +109,11 @@ class RecordFiles(Format):
                 classes = _classes_of(listing, files[0], given)
                 return Evidence(f"{files[0]} holds examples", "", files, classes)
         if not listing.only and "" in listing.tree.datasets and (dataset := dataset_of(listing)):
-            shards = [shard.file for shard in dataset.shards]
+            task = TASKS[dataset.task]
+            if task.kind not in _OWN or not self.accepts(task):
+                return None
             reason = f"{listing.root} is an output"
-            evidence = Evidence(reason, dataset.task, shards, dataset.labels)
-            is_own = TASKS[dataset.task].kind in _OWN
-            return evidence if is_own and self.accepts(TASKS[dataset.task]) else None
+            return Evidence(reason, dataset.task, record_files(listing), dataset.labels)
         is_json = bool(listing.only) and not found
         lines = (".jsonl", ".ndjson") if given.is_table else ()  # other tasks have AutoML's keys
         found = listing.candidates(".json", *lines) if is_json else found

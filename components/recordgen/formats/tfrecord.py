@@ -15,16 +15,18 @@ TensorFlow Datasets at 0, with names in ``label.labels.txt``.
 
 from __future__ import annotations
 
+import glob
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
-from recordgen import features
-from recordgen.core.dataset.manifest import Dataset
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Range, name_within
@@ -246,8 +248,10 @@ class TfRecordFiles(pictures.PictureFormat):
         if not files or (dataset is not None and dataset.task not in self.tasks):
             return None
         where = f"{listing.root}{files[0]}"
+        # A shard of an output may be empty.
+        nothing = None if dataset is None else {features.IMAGE_ENCODED: ()}
         try:
-            first = next(first_records(where), None)
+            first = next(first_records(where), nothing)
         except SourceError:
             if listing.only or dataset is not None:
                 raise
@@ -300,10 +304,22 @@ class TfRecordFiles(pictures.PictureFormat):
 
 
 def record_files(listing: Listing) -> Sequence[str]:
-    """Return the TFRecords of a listing by their names, or the shards of an output."""
+    """Return the TFRecords of a listing by their names, or the shards of an output.
+
+    Raises: SourceError: an output lacks some of its shards.
+    """
     if not listing.only and "" in listing.tree.datasets:
         dataset = dataset_of(listing)
-        return [shard.file for shard in dataset.shards] if dataset else []
+        shards = [shard.file for shard in dataset.shards] if dataset else []
+        pattern = storage.join(glob.escape(listing.root), f"{SPLIT_PREFIX}*", "*")
+        there = {*storage.list_files(pattern)} if shards else set()
+        if missing := [it for it in shards if storage.join(listing.root, it) not in there]:
+            raise SourceError(
+                f"{listing.root}: no such file, though dataset.json lists it: "
+                f"{listed(missing, str)}; restore it, or convert the images of the others: "
+                f"recordgen convert {shlex.quote(pattern)} NEW_FOLDER"
+            )
+        return shards
     names = [listing.only] if listing.only else listing.others
     return [name for name in names if _NAMES.search(name)]
 

@@ -219,10 +219,9 @@ def parallel_calls(options: RecordOptions) -> dict[str, Any]:
 
     Between epochs, no batch may overtake another one: it would be in the wrong epoch.
     """
-    is_free = options.tuning.deterministic is False or options.passes == 1
     return {
         "num_parallel_calls": options.tuning.num_parallel_calls,
-        "deterministic": options.is_ordered or not is_free,
+        "deterministic": options.is_ordered or options.passes != 1,
     }
 
 

@@ -250,6 +250,12 @@ def feature_head(name: str, dtype: str, size: int) -> bytes:
     return _small_head(name, _TAGS[dtype], size)
 
 
+def empty_lists(dtypes: Mapping[str, str]) -> bytes:
+    """Return a serialised Example of lists without values, by their types; b"" for none."""
+    lists = b"".join(_list_head(name, _TAGS[dtype], 0) for name, dtype in dtypes.items())
+    return example_head(len(lists)) + lists if lists else b""
+
+
 def example_head(size: int) -> bytes:
     """Return the bytes before the ``Features`` of an example if these have ``size`` bytes."""
     return _FEATURES + varint(size)
