@@ -37,6 +37,27 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
     return model
 
 
+def convert_table(folder: Path, lines: Sequence[str], *, target: str) -> str:
+    """Write a table with a column ``fold``, and convert it; return the dataset's folder."""
+    from recordgen import convert
+
+    (folder / "rows.csv").write_text("\n".join(lines))
+    columns = {"split": "fold", "target": target}
+    convert(folder / "rows.csv", folder / "out", task="tabular", columns=columns)
+    return str(folder / "out")
+
+
+def tfma_input(truth: float, scores: Sequence[float]) -> Any:
+    """Return one example of TFMA's, with a weight of 1."""
+    import numpy as np
+    from tensorflow_model_analysis import metrics
+
+    prediction, weight = np.array(scores, np.float32), np.array([1.0])
+    return metrics.StandardMetricInputs(
+        label=np.array([truth]), prediction=prediction, example_weight=weight
+    )
+
+
 def write_texts(path: Path, *labels: str, count: int) -> None:
     """Write an import file of texts that contain the name of their label, for train and eval."""
     rows = [

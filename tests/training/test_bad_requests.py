@@ -22,6 +22,7 @@ from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
+from tests.trainer import convert_table, tfma_input
 
 SIDE = 16
 
@@ -141,19 +142,10 @@ def test_records_that_cannot_be_decoded_stop_an_evaluation(model):
 def test_scores_that_are_no_numbers_are_no_answers():
     """A model that diverged is not right about its first class."""
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
-    from tensorflow_model_analysis import metrics
-
     [computation] = tfma_metrics.LabelAccuracy().computations(model_names=[""], output_names=[""])
     for scores, error in (([0.9, 0.1], nullcontext()), ([np.nan] * 2, pytest.raises(DataError))):
         with error:
-            computation.combiner.add_input(
-                None,
-                metrics.StandardMetricInputs(
-                    label=np.array([0]),
-                    prediction=np.array(scores, np.float32),
-                    example_weight=np.array([1.0]),
-                ),
-            )
+            computation.combiner.add_input(None, tfma_input(0, scores))
 
 
 def test_a_model_without_answers_has_no_score(examples, tmp_path):
@@ -173,11 +165,9 @@ def jpeg_size(data):
 
 def test_a_bad_record_costs_its_own_answer(tmp_path):
     """Of a table: no record, and one that lacks a column which no row of the training lacked."""
-    rows = [f"TRAIN,{at}.5,{at}.5,{'red' if at % 2 else ''},c{at % 2}\n" for at in range(8)]
-    (tmp_path / "rows.csv").write_text("".join(["fold,a,b,word,cls\n", *rows]))
-    out, model = str(tmp_path / "out"), str(tmp_path / "model")
-    convert(tmp_path / "rows.csv", out, task="tabular", columns="split=fold,target=cls")
-    config = TrainingConfig(batch_size=2)
+    rows = [f"TRAIN,{at}.5,{at}.5,{'red' if at % 2 else ''},c{at % 2}" for at in range(8)]
+    out = convert_table(tmp_path, ["fold,a,b,word,cls", *rows], target="cls")
+    config, model = TrainingConfig(batch_size=2), str(tmp_path / "model")
     trainer = TASKS["tabular"].declared("trainer")(out, "train", read_dataset(out), config)
     save_for_serving(trainer.models().saved, model, trainer)
     loaded = CppModel(model)

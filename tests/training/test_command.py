@@ -16,9 +16,8 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
     recordgen.convert(write_digits(str(tmp_path / "data"), 60), dataset)
     for name in ("MODEL_DIR", "CHECKPOINT_DIR", "TENSORBOARD_LOG_DIR"):
         monkeypatch.setenv(f"AIP_{name}", str(tmp_path / name.lower()))
-    flags = ["--epochs=2", "--image-size", "8", "8", "--learning_rate=0.01"]
-    flags.append("--checkpoint-minutes=0")
-    done = WITH_TENSORFLOW.run("-m", "recordgen.training", dataset, *flags)
+    flags = "--epochs=2 --image-size 8 8 --learning_rate=0.01 --checkpoint-minutes=0"
+    done = WITH_TENSORFLOW.run("-m", "recordgen.training", dataset, *flags.split())
     assert done.returncode == 0, done.stderr
     assert "epoch 2/2" in done.stderr
     model = tmp_path / "model_dir"

@@ -6,8 +6,6 @@ import base64
 import json
 import math
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -88,24 +86,13 @@ FAST = {
 }
 
 
-def trained(output, root, **settings):
-    return trainer.train(output, root, **{**FAST, **settings})
-
-
-class Classifier(NamedTuple):
-    """A training of classes: the folders of dataset and model, and the log."""
-
-    output: str
-    model: str
-    logged: Sequence[str]
-
-
 @pytest.fixture(scope="module")
 def classifier(frame, tmp_path_factory):
+    """A training of classes: the folders of dataset and model, and the log."""
     root = tmp_path_factory.mktemp("classes")
     output = converted(frame, root, SCHEMA)
     model, log = trainer.train_and_listen(output, root, **FAST, epochs=12)
-    return Classifier(output, model, [line for line in log.splitlines() if "epoch " in line])
+    return output, model, [line for line in log.splitlines() if "epoch " in line]
 
 
 @pytest.mark.slow
@@ -148,17 +135,18 @@ def instance(record, longest):
 @pytest.mark.slow
 def test_columns_by_name_get_the_answers_of_examples(classifier):
     """A row of JSON has the columns of a row of CSV, image files in base64."""
-    examples = trainer.records_of(classifier.output)[:8]
+    output, model, _ = classifier
+    examples = trainer.records_of(output)[:8]
     gaps = tf.train.Example.FromString(examples[0])
     for name in ("a/b", "place", "marks"):
         gaps.features.feature.pop(name, None)  # an example without marks has no such feature
     examples.append(gaps.SerializeToString())
     del gaps.features.feature["right/encoded"]
     examples.append(gaps.SerializeToString())
-    expected = CppModel(classifier.model).run("serving_default", examples=examples)
+    expected = CppModel(model).run("serving_default", examples=examples)
     rows = [instance(record, longest=4) for record in examples[:-1]]
     rows.append({**rows[-1], "right": {"b64": ""}})
-    answer = serving.answer(classifier.model, "columns", json.dumps(rows))
+    answer = serving.answer(model, "columns", json.dumps(rows))
     assert answer["labels"].tolist() == expected["labels"].tolist()
     np.testing.assert_allclose(answer["scores"], expected["scores"], rtol=1e-5)
     assert answer["error"].tolist() == expected["error"].tolist()
@@ -172,7 +160,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     ignored = dict.fromkeys(("left", "right", "verdict"), "ignored")  # pictures cost most
     changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
-    model = trained(output, tmp_path, epochs=12)
+    model = trainer.train(output, tmp_path, **FAST, epochs=12)
     found = evaluation_of(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
     assert 0.7 < found.score < 1
@@ -217,4 +205,4 @@ def test_rows_that_teach_nothing_are_an_error_before_training(
     """A table needs a target of several classes, another column, a split, and no image model."""
     output = converted(frame[frame["use"] == use][:20], tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
-        trained(output, tmp_path, **settings)
+        trainer.train(output, tmp_path, **settings)

@@ -23,6 +23,7 @@ from recordgen.tasks.tables.training import (
     disagreement,
     kind_of_texts,
     mean_answer,
+    steps_of,
 )
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
@@ -91,9 +92,7 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     for number, cls in enumerate(random.integers(0, 2, 80)):
         fold = "TRAIN," if number % 4 else f"VALIDATE,{number}"
         lines.append(f"{fold},A-{number},{days[number]:%Y-%m-%d},class{cls}")
-    path, output = tmp_path / "a.csv", str(tmp_path / "out")
-    path.write_text("\n".join(lines))
-    recordgen.convert(path, output, task="tabular", columns="split=fold,target=cls")
+    output = trainer.convert_table(tmp_path, lines, target="cls")
     settings = {"epochs": 40, "learning_rate": 0.05, "dropout": 0}
     model, log = trainer.train_and_listen(output, tmp_path, **settings)
     assert "column 'id'" in log
@@ -105,6 +104,27 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     scores = serving.answer(model, "columns", json.dumps(rows))["scores"]
     assert np.isfinite(scores).all()
     assert scores[0].tolist() == scores[1].tolist() != scores[2].tolist()
+
+
+@pytest.mark.slow
+def test_words_of_a_few_rows_are_not_learnt_by_heart(tmp_path):
+    """The sellers say nothing about ``y``; without them, R² would be at most 0.5."""
+    random, lines = np.random.default_rng(2), ["fold,x,seller,y"]
+    for number in range(300):
+        x, noise = random.normal(size=2)
+        fold = "TRAIN" if number % 2 else "VALIDATE"
+        lines.append(f"{fold},{x:.3f},shop{random.integers(60)},{x + noise:.3f}")
+    output = trainer.convert_table(tmp_path, lines, target="y")
+    model = trainer.train(output, tmp_path, patience=0, seed=2)
+    assert evaluation_of(model, output, read_dataset(output), "eval").score > 0.34
+
+
+def test_numbers_are_compared_with_the_ends_of_their_steps():
+    """Equal ends count once, as far as they differ from the start."""
+    bounds = np.array([[1, 7], [2, 7], [2, 7], [4, 9]])
+    steps = steps_of(np.array([[1.0, 7.0], [2.0, 9.0], [4.0, 8.9]]), bounds) > 0
+    expected = [[[0, 0, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 1]], [[1, 0, 1], [0, 0, 0]]]
+    assert steps.numpy().tolist() == np.array(expected, bool).tolist()
 
 
 # texts, kind
@@ -145,10 +165,8 @@ def test_dates_have_the_days_of_the_calendar(form):
 )
 def test_few_rows_are_read_more_often(given, epochs, tmp_path):
     """2,000 steps in at most 60 epochs, or 300 in 200; the setting has the last word."""
-    rows = [f"TRAIN,{number},c{number % 2}\n" for number in range(240)]
-    (tmp_path / "a.csv").write_text("".join(["fold,n,cls\n", *rows]))
-    output = str(tmp_path / "out")
-    recordgen.convert(tmp_path / "a.csv", output, task="tabular", columns="split=fold,target=cls")
+    rows = [f"TRAIN,{number},c{number % 2}" for number in range(240)]
+    output = trainer.convert_table(tmp_path, ["fold,n,cls", *rows], target="cls")
     made = TableTrainer(output, "train", read_dataset(output), TrainingConfig(**given))
     assert made.settled().config.epochs == epochs
 
@@ -189,16 +207,7 @@ def test_tfma_says_the_same():
     ):
         [computation] = tfma_metrics.TableScore().computations(model_names=[""], output_names=[""])
         combiner = computation.combiner
-        parts = [
-            combiner.add_input(
-                None,
-                metrics.StandardMetricInputs(
-                    label=np.array([value]),
-                    prediction=np.array(score, np.float32),
-                    example_weight=np.array([1.0]),
-                ),
-            )
-            for value, score in zip(truth, scores, strict=True)
-        ]
+        inputs = map(trainer.tfma_input, truth, scores)
+        parts = [combiner.add_input(None, each) for each in inputs]
         found = combiner.extract_output(combiner.merge_accumulators(parts))
         assert found[key] == pytest.approx(expected)

@@ -192,12 +192,6 @@ class EvalAccumulator(ABC):
         self._loss_sum -= float(np.log(likely).sum())
         self._losses += probabilities.size
 
-    def _add_classes(self, y_true: Array, y_pred: Array) -> None:
-        """Add examples with one label each, int64 [batch], -1 if the model does not know it."""
-        self.examples += len(y_true)
-        # Index -1, an unknown label, gets the last column: probability 0.
-        self._add_losses(np.pad(y_pred, ((0, 0), (0, 1)))[np.arange(len(y_true)), y_true])
-
 
 class OneLabelAccumulator(EvalAccumulator):
     """Accuracy of examples with one label each."""
@@ -215,7 +209,9 @@ class OneLabelAccumulator(EvalAccumulator):
         """Count a batch; ``y_true`` is int64 [batch], -1 if the model does not know the label."""
         y_true = y_true.reshape(len(y_pred))  # TFMA adds a dimension
         self.pairs.update(zip(y_true.tolist(), y_pred.argmax(axis=1).tolist(), strict=True))
-        self._add_classes(y_true, y_pred)
+        self.examples += len(y_true)
+        # Index -1, an unknown label, gets the last column: probability 0.
+        self._add_losses(np.pad(y_pred, ((0, 0), (0, 1)))[np.arange(len(y_true)), y_true])
 
     def known(self) -> int:
         return sum(count for (true, _), count in self.pairs.items() if true >= 0)

@@ -148,21 +148,16 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
         try:
             backbone = build(
                 include_top=False,
-                weights=weights if weights == IMAGENET else None,
+                weights=weights,
                 input_shape=(*config.size, 3),
                 pooling="avg",
             )
-        except ValueError as exc:
-            raise UsageError(f"model={config.model}: {exc}") from exc
-        if weights not in (None, IMAGENET):
-            try:
-                backbone.load_weights(weights)
-            except (ValueError, KeyError, OSError) as exc:
-                raise UsageError(
-                    f"weights={config.weights}: Keras cannot load it into {config.model}: it must "
-                    f"be a .h5 or .weights.h5 file of this model's weights, saved with "
-                    f"include_top=False: {exc}"
-                ) from exc
+        except (ValueError, KeyError, OSError) as exc:
+            raise UsageError(
+                f"model={config.model}, weights={config.weights}: Keras cannot build it: {exc}; a "
+                f"file must hold this model's weights, saved with include_top=False as .h5 or "
+                f".weights.h5"
+            ) from exc
     return backbone(images)
 
 
