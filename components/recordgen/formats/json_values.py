@@ -16,11 +16,14 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, islice, repeat
 from typing import IO, Any
 
 from recordgen.core.limits import JSON_DEPTH, JSON_ITEM_CHARACTERS
+from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.formats import foreign_formats
 from recordgen.subjects.picture import is_number
 
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -233,3 +236,101 @@ def key_paths(text: str) -> frozenset[str]:
         else:
             key = token[1:-1]
     return frozenset(found)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+# Objects that are checked before the first is given.
+_FIRST = 1000
+
+
+def is_document(head: bytes) -> bool:
+    """Return whether JSON is one document, instead of an object in each line."""
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    if not text.startswith(b"{"):
+        return text.startswith(b"[")
+    line, _, rest = text.partition(b"\n")
+    try:
+        first = json_value(line)
+    except ValueError:  # the object goes on in the next line
+        return True
+    is_alone = not rest.lstrip().startswith(b"{")
+    return is_alone and all(isinstance(value, dict | list) for value in first.values())
+
+
+def json_rows(raw: IO[bytes], begin: bytes, path: str) -> Iterator[Any]:
+    """Yield the objects of JSON lines, of a list, or of a document as pandas writes it.
+
+    ``begin`` is how the file begins. A line that is no JSON is given as a text.
+
+    Raises: SourceError: a document is cut off, or holds no rows.
+    """
+    if not is_document(begin):
+        return _json_lines(raw)
+    if form := foreign_formats.of_file(begin):
+        raise form.error(path)
+    is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
+    found = map(_by_place, list_items(raw)) if is_list else _by_column(raw, path)
+    records = _checked(found, path)
+    first = list(islice(records, _FIRST))
+    if others := [record for record in first if not isinstance(record, dict)]:
+        raise _no_rows(path, f"with an item that is no object (got {others[0]!r:.80})")
+    return chain(first, records)
+
+
+def _by_place(item: Any) -> Any:
+    """Return the item of a list; of a list of values, an object with their numbers from 1."""
+    return {str(at): it for at, it in enumerate(item, 1)} if isinstance(item, list) else item
+
+
+def _no_rows(path: str, problem: str) -> NotUnderstoodError:
+    """Return the refusal of a JSON document that holds no rows."""
+    remedy = "write a list of objects: pandas.DataFrame(rows).to_json(path, orient='records')"
+    return NotUnderstoodError(f"{path}: this is one JSON document, {problem}; {remedy}")
+
+
+def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
+    """Yield the object of each line that is not blank; a line without one as it is."""
+    for line in raw:
+        text = line.removeprefix(BOM_UTF8).strip()
+        if text:
+            try:
+                yield json_value(text)
+            except ValueError:
+                yield text.decode("utf-8", "replace")
+
+
+def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:
+    """Yield items. Raises: SourceError: the document ends before them."""
+    try:
+        yield from items
+    except NotUnderstoodError:
+        raise
+    except ValueError as exc:
+        raise SourceError(f"{path}: this is no whole JSON document: {exc}") from exc
+
+
+def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a document as pandas writes it: with a column, or a row, under each key.
+
+    Or ``columns`` or a ``schema`` name the values of the rows in ``data``.
+    """
+    columns: dict[str, Mapping[str, Any]] = {}
+    names: list[str] = []
+    for name, column in top_items(raw):
+        first = next(iter(columns.values()), column)
+        if name == "schema" and isinstance(column, dict):
+            fields = items(column.get("fields"), "fields")
+            names = [text(mapping(it, "a field").get("name"), "a name") for it in fields]
+        elif name == "columns" and isinstance(column, str):
+            names.append(column)
+        elif name == "data" and names:
+            yield dict(zip(names, column, strict=True)) if isinstance(column, list) else column
+        elif name.isdecimal() and isinstance(column, dict) and not any(map(str.isdecimal, column)):
+            yield column
+        elif isinstance(column, dict) and column.keys() == first.keys() and name not in columns:
+            columns[name] = column
+        elif name != "index" or not names:
+            raise _no_rows(path, f"whose key {name!r:.80} does not hold a value for each row")
+    for number in next(iter(columns.values()), {}):
+        yield {name: column[number] for name, column in columns.items()}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import posixpath
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
-from recordgen.formats import foreign_formats, objects, parquet, tfrecord, webdataset
+from recordgen.formats import objects, parquet, tfrecord, webdataset
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
@@ -36,7 +35,7 @@ from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import Files, ImportFile
-from recordgen.formats.json_values import items, json_value, list_items, text, top_items
+from recordgen.formats.json_values import is_document, json_rows, text
 from recordgen.formats.label_fields import label_columns
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
@@ -135,7 +134,7 @@ class RecordFiles(Format):
                 found = list(islice(json_records(raw), _PROBED))
             keys = {frozenset(it) if isinstance(it, dict) else None for it in found}
             return len(keys) == 1 and None not in keys  # documents among others have other keys
-        return begin.startswith(_ARROW) or given.is_table or _is_document(begin)
+        return begin.startswith(_ARROW) or given.is_table or is_document(begin)
 
     def accepts(self, task: type[Task]) -> bool:
         has_columns = has_row_parser(task) and bool(task.columns)
@@ -310,20 +309,6 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
     return table_of(header, items(), options, types, path)
 
 
-def _is_document(head: bytes) -> bool:
-    """Return whether JSON is one document, instead of an object in each line."""
-    text = head.removeprefix(BOM_UTF8).lstrip()
-    if not text.startswith(b"{"):
-        return text.startswith(b"[")
-    line, _, rest = text.partition(b"\n")
-    try:
-        first = json_value(line)
-    except ValueError:  # the object goes on in the next line
-        return True
-    is_alone = not rest.lstrip().startswith(b"{")
-    return is_alone and all(isinstance(value, dict | list) for value in first.values())
-
-
 def _placed(file: ImportFile, table: Table) -> Numbered:
     """Yield the records of a file whose columns are declared, with the places of its images."""
     listing, name = file.around, file.around.only
@@ -410,7 +395,7 @@ def _columns_of(
             )
             yield _named(map(objects.without_repeats, records), classes)
         else:
-            yield _json_columns(raw, begin, file.path)
+            yield _named(json_rows(raw, begin, file.path))
 
 
 def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
@@ -447,43 +432,6 @@ def _types(schema: Any) -> dict[str, str]:
     return {field.name: dtype(field.type) for field in schema}
 
 
-def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
-    """Return the columns of a JSON document, whose first objects have their names."""
-    if not _is_document(begin):
-        return _named(_json_lines(raw))
-    if form := foreign_formats.of_file(begin):
-        raise form.error(path)
-    is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
-    found = map(_by_place, list_items(raw)) if is_list else _by_column(raw, path)
-    records = _checked(found, path)
-    first = list(islice(records, _FIRST))
-    if others := [record for record in first if not isinstance(record, dict)]:
-        raise _no_rows(path, f"with an item that is no object (got {others[0]!r:.80})")
-    return _named(chain(first, records))
-
-
-def _by_place(item: Any) -> Any:
-    """Return the item of a list; of a list of values, an object with their numbers from 1."""
-    return {str(at): it for at, it in enumerate(item, 1)} if isinstance(item, list) else item
-
-
-def _no_rows(path: str, problem: str) -> NotUnderstoodError:
-    """Return the refusal of a JSON document that holds no rows."""
-    remedy = "write a list of objects: pandas.DataFrame(rows).to_json(path, orient='records')"
-    return NotUnderstoodError(f"{path}: this is one JSON document, {problem}; {remedy}")
-
-
-def _json_lines(raw: IO[bytes]) -> Iterator[Any]:
-    """Yield the object of each line that is not blank; a line without one as it is."""
-    for line in raw:
-        text = line.removeprefix(BOM_UTF8).strip()
-        if text:
-            try:
-                yield json_value(text)
-            except ValueError:
-                yield text.decode("utf-8", "replace")
-
-
 def _named(
     records: Iterator[Any],
     classes: objects.Classes = objects.NO_CLASSES,
@@ -504,41 +452,6 @@ def _named(
     texts = [name for name, found in filled.items() if all(isinstance(it, str) for it in found)]
     types = types or dict.fromkeys(texts, "bytes")
     return Columns([*names], types, enumerate(chain(begin, records), start=1))
-
-
-def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:
-    """Yield items. Raises: SourceError: the document ends before them."""
-    try:
-        yield from items
-    except NotUnderstoodError:
-        raise
-    except ValueError as exc:
-        raise SourceError(f"{path}: this is no whole JSON document: {exc}") from exc
-
-
-def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a document as pandas writes it: with a column, or a row, under each key.
-
-    Or ``columns`` or a ``schema`` name the values of the rows in ``data``.
-    """
-    columns: dict[str, Mapping[str, Any]] = {}
-    names: list[str] = []
-    for name, column in top_items(raw):
-        first = next(iter(columns.values()), column)
-        if name == "schema" and isinstance(column, dict):
-            names = [field["name"] for field in items(column.get("fields"), "fields")]
-        elif name == "columns" and isinstance(column, str):
-            names.append(column)
-        elif name == "data" and names:
-            yield dict(zip(names, column, strict=True)) if isinstance(column, list) else column
-        elif name.isdecimal() and isinstance(column, dict) and not any(map(str.isdecimal, column)):
-            yield column
-        elif isinstance(column, dict) and column.keys() == first.keys() and name not in columns:
-            columns[name] = column
-        elif name != "index" or not names:
-            raise _no_rows(path, f"whose key {name!r:.80} does not hold a value for each row")
-    for number in next(iter(columns.values()), {}):
-        yield {name: column[number] for name, column in columns.items()}
 
 
 # --- outputs --------------------------------------------------------------------------------------
