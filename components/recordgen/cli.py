@@ -357,8 +357,11 @@ def _show(
         return
     if vars(args).get("quiet"):
         return
-    for line in filter(None, (summary, *(f"wrote {file}" for file in written))):
-        terminal.show(line)
+    from recordgen.conversion.warned import as_flags  # the help needs none
+
+    summary = re.sub("(?m)^(Warning|Remedy) .*", lambda line: as_flags(line[0]), summary)
+    for text in filter(None, (summary, *(f"wrote {file}" for file in written))):
+        terminal.show(text)
 
 
 # --- arguments --------------------------------------------------------------------------------

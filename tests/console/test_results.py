@@ -12,6 +12,7 @@ from recordgen import parts
 from recordgen.cli import main
 from recordgen.conversion.results import ConversionResult
 from recordgen.conversion.summaries import SUMMARIES
+from recordgen.conversion.warned import as_flags
 from recordgen.messages import Shown
 
 CLASSES = ("cat", "<b>&\x1b[2J")
@@ -42,15 +43,16 @@ def timeless(text):
 
 
 def test_results_are_what_the_commands_print(source, tmp_path, printed):
-    """A program and a command show the same summary."""
+    """A program and a command show the same summary, with options as each user types them."""
     out = str(tmp_path / "out")
     flag = "--max-reject-fraction=1"
     converted = recordgen.convert(source, out, **SOME_REJECTS)
     checked = recordgen.check(source, **SOME_REJECTS)
     planned = recordgen.plan(source, **SOME_REJECTS)
     compared = recordgen.diff(out, out)
-    assert timeless(repr(converted)) == printed("convert", source, out, "--overwrite", flag)
-    assert timeless(repr(checked)) == printed("check", source, flag)
+    command = printed("convert", source, out, "--overwrite", flag)
+    assert as_flags(timeless(repr(converted))) == command
+    assert as_flags(timeless(repr(checked))) == printed("check", source, flag)
     shown = printed("convert", source, out, "--dry-run", flag)
     assert repr(planned) == shown.replace(f" to {out};", ";")
     assert repr(compared) == printed("diff", out, out)

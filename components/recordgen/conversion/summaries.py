@@ -430,6 +430,8 @@ def _log_end(
     fields: Mapping[str, Any],
 ) -> None:
     """Log the warnings of a run, then one line with all counts and further fields."""
+    from recordgen.conversion.warned import as_flags  # no run without a log needs it
+
     for text in warnings:
-        logs.event("warning", text, level=logging.WARNING)
+        logs.event("warning", as_flags(text), level=logging.WARNING)
     logs.event("finished", message, {**counts, "rejected": logs.by_code(rejects), **fields})
