@@ -50,6 +50,18 @@ def test_lines_of_a_table_get_a_split():
     assert rows.with_split(None) == rows
 
 
+def test_odd_lines_are_reported_beside_rows():
+    """An odd line is a warning about no payload, unless its level is given; it is taken once."""
+    adjusted = Adjustments()
+    adjusted.add_line("a.csv", 3, "ODD", "a second header")
+    adjusted.add_line("a.csv", 4, "ODD", "another", "error")
+    assert [tuple(line) for line in adjusted.taken_lines()] == [
+        ("a.csv", 3, "", "ODD", "a second header", "warning"),
+        ("a.csv", 4, "", "ODD", "another", "error"),
+    ]
+    assert not adjusted.taken_lines()
+
+
 def test_changes_name_their_row():
     """A finding has the file, line and uri of the row behind it."""
     adjusted = Adjustments()
