@@ -339,8 +339,8 @@ def _diff(args: argparse.Namespace) -> int:
 
     found = diff(args.old, args.new, by=args.by)
     if args.json:
-        with terminal.output():
-            sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
+        for piece in found.json_pieces():
+            terminal.put(terminal.escaped(piece), end="")
     else:
         terminal.show(printed_tables.difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}

@@ -23,7 +23,7 @@ BOUNDED = {
     ("formats/field_kinds.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
-    ("messages/signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
+    ("messages/__init__.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("core/task/annotation.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",

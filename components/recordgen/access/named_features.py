@@ -66,7 +66,7 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
     given = dict(pair.partition("=")[::2] for pair in columns.split(",") if pair)
     there = {role for role in (payload, "label") for name in names_of(role, task) if name in first}
     if payload not in there and payload not in given and (columns or payload not in first):
-        raise _not_understood(payload, first, path)
+        raise _not_understood(payload, given, first, path)
     if not columns:
         given = {role: role for role in (payload, "label") if role in first and role not in there}
     found = {}
@@ -104,7 +104,9 @@ def names_of(role: str, task: str) -> Sequence[str]:
     return [n for e in ends for n in names if n == e or ("/" in e and n.endswith(f"/{e}"))]
 
 
-def _not_understood(payload: str, first: _Record, path: str) -> NotUnderstoodError:
+def _not_understood(
+    payload: str, given: Mapping[str, str], first: _Record, path: str
+) -> NotUnderstoodError:
     """Return the refusal, with the columns that are likely to read the records."""
     single = {name: each[0] for name, each in first.items() if len(each) == 1}
     held = {name: value for name, value in single.items() if isinstance(value, bytes)}
@@ -115,8 +117,9 @@ def _not_understood(payload: str, first: _Record, path: str) -> NotUnderstoodErr
     others = [name for name in single if name not in payloads]
     if not labels and len(others) == 1:
         labels = others
-    roles = [(payload, payloads[:1]), ("label", labels[:1])]
-    columns = ",".join(f"{role}={name}" for role, names in roles for name in names)
+    likely = {payload: payloads[:1], "label": labels[:1]}
+    roles = {role: names[0] for role, names in likely.items() if names} | dict(given)
+    columns = ",".join(map("=".join, roles.items()))
     return NotUnderstoodError(
         f"{path}: no feature is known to hold the {payload} of a record, among "
         f"{listed(sorted(first), str) or 'none'}; recordgen.read(…, feature_spec=…) reads any",

@@ -90,7 +90,8 @@ class Source(Records):
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
             columns: the features by their roles, ``image=jpg,label=kind``, of other tools' files,
-                and of files written from Python; ``image``, ``text`` and ``label`` need none.
+                and of files written from Python; "": features ``image``, ``text`` and ``label``
+                have the roles of their names.
 
         Raises: UsageError: an argument is wrong, or the records have no images.
         """

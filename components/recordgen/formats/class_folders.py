@@ -259,6 +259,7 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     if masks := _masks_of_others(listing, files):
         others = [item.name for item in files if item.name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
+        reason += f"; if each folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
     classes = {item.label for item in files} - {None}
@@ -293,13 +294,19 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
             folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
     are_twice = len({posixpath.splitext(item.name)[0] for item in files}) * 4 < len(files) * 3
     if are_twice or _hold_the_same(folders):
-        layout = layout_of_classes([item.name for item in files])
-        confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
+        names = [item.name for item in files]
+        layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
         parts = " and ".join(folders) or "these files"
-        reason = f"{parts} look like pairs; if each folder is a class, {confirm} says so"
+        reason = f"{parts} look like pairs; if each folder is a class, {_confirming(names)}"
         raise refusal(listing, reason, layout)
+
+
+def _confirming(names: Sequence[str]) -> str:
+    """Return which option says that the folders of files are classes."""
+    layout = layout_of_classes(names)
+    return f"--layout '{layout}' says so" if layout else "a --layout with {label} says so"
 
 
 def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:

@@ -74,6 +74,7 @@ class MaskFolders(PictureFormat):
         counted = (each[1] for name in listing.images if (each := _COUNTED.fullmatch(name)))
         if len({*map(_key, masks)}) < len(masks) or not marked.isdisjoint(counted):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
+            reason += "; keep one mask for each image, or say with --layout which it is"
             raise refusal(listing, reason)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing).names

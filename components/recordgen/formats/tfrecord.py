@@ -312,12 +312,13 @@ def record_files(listing: Listing) -> Sequence[str]:
         dataset = dataset_of(listing)
         shards = [shard.file for shard in dataset.shards] if dataset else []
         pattern = storage.join(glob.escape(listing.root), f"{SPLIT_PREFIX}*", "*")
-        there = {*storage.list_files(pattern)} if shards else set()
-        if missing := [it for it in shards if storage.join(listing.root, it) not in there]:
+        there = {"/".join(path.split("/")[-2:]) for path in storage.list_files(pattern)}
+        if dataset and (missing := [shard for shard in shards if shard not in there]):
+            others = f"recordgen convert {shlex.quote(pattern)} NEW_FOLDER"
+            images = f"; the images of the others: {others}" * (dataset.task in TASKS_OF_IMAGES)
             raise SourceError(
                 f"{listing.root}: no such file, though dataset.json lists it: "
-                f"{listed(missing, str)}; restore it, or convert the images of the others: "
-                f"recordgen convert {shlex.quote(pattern)} NEW_FOLDER"
+                f"{listed(missing, str)}; restore it, or convert the source again{images}"
             )
         return shards
     names = [listing.only] if listing.only else listing.others

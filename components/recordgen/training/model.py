@@ -153,10 +153,11 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
                 pooling="avg",
             )
         except (ValueError, KeyError, OSError) as exc:
+            is_file = config.weights not in (None, IMAGENET)
+            remedy = "; a file of weights must be of this model, saved with include_top=False"
             raise UsageError(
-                f"model={config.model}, weights={config.weights}: Keras cannot build it: {exc}; a "
-                f"file must hold this model's weights, saved with include_top=False as .h5 or "
-                f".weights.h5"
+                f"model={config.model}{f', weights={config.weights}' if is_file else ''}: Keras "
+                f"cannot build it: {exc}{remedy if is_file else ''}"
             ) from exc
     return backbone(images)
 

@@ -24,6 +24,7 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.conversion import summaries
+from recordgen.conversion.warned import as_flags
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching
@@ -176,7 +177,7 @@ def test_every_line_on_stderr_is_json(mixed_source, tmp_path):
     ]
     assert json.loads(done.stdout)["digest"] == lines[-1]["digest"]
     warned = [line["message"] for line in lines if line["event"] == "warning"]
-    assert warned == json.loads(done.stdout)["warnings"]
+    assert warned == list(map(as_flags, json.loads(done.stdout)["warnings"]))
 
 
 def test_quiet_json_tells_of_no_progress(mixed_source, tmp_path):
