@@ -12,8 +12,8 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
-from recordgen.errors import RecordError, UsageError
-from tests.conftest import noise
+from recordgen.errors import NotUnderstoodError, RecordError, UsageError
+from tests.conftest import encoded, noise
 
 KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
 
@@ -187,6 +187,15 @@ def test_images_without_labels(tmp_path):
     images = recordgen.source(tmp_path / "out").images()
     assert images[0].shape == (12, 16, 3)
     assert images.batch([0, 0]).shape == (2, 12, 16, 3)
+
+
+def test_proposed_columns_keep_the_given_ones(tmp_path):
+    """The proposal adds what is missing, and trains on the label that the user named."""
+    data = {"image": encoded(noise(), "PNG"), "label": "a", "kind": "b"}
+    recordgen.write([data], tmp_path / "out")
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.source(tmp_path / "out").images(8, columns="label=kind")
+    assert caught.value.options == {"columns": "image=image,label=kind"}
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):

@@ -120,6 +120,8 @@ MANY = ",".join(f"x{number}" for number in range(40))
 PROPOSED = {
     'photo,tags\na0.jpg,"0,3"\na1.jpg,"2,3"\n': "path=photo,label=tags",
     "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
+    "what does RLE mean here,a\nand what is its size,b\n": "text=1,label=2,header=no",
+    "rle,width,y\n1,30,a\n0,31,b\n": "target=y",
     "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
     f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
     f"id,{MANY},label\n" + f"1,{MANY},M\n1,{MANY},B\n".replace("x", "."): "target=label",

@@ -44,7 +44,7 @@ def test_own_dataset_gets_other_splits(make, folder):
     out = make(folder)
     first = recordgen.read_dataset(out)
     (folder / "new").mkdir()
-    dataset, rejects, _ = converted(folder / "new", source=out)
+    dataset, rejects, _ = converted(folder / "new", source=out.as_uri())
     assert (dataset.task, rejects) == (first.task, {})
     assert list(dataset.labels) == list(first.labels)
     assert sorted(contents(folder / "new/out")) == sorted(contents(out))
