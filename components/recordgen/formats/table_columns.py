@@ -351,8 +351,12 @@ def _column(records: Records, at: int) -> list[str]:
 
 # --- files and DataFrames ------------------------------------------------------------------------
 
-_DTYPES = {"integer": "int64", "floating": "float32", "mixed-integer-float": "float32"}
-_DTYPES["decimal"] = ""  # the digits decide
+_DTYPES = {
+    "integer": "int64",
+    "floating": "float32",
+    "mixed-integer-float": "float32",
+    "decimal": "",  # the digits decide
+}
 
 
 class TableParser(OwnColumns):

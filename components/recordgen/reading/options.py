@@ -83,7 +83,7 @@ class Tuning:
         autotune: let tf.data adjust the numbers that are ``AUTOTUNE`` (-1) while it runs. Without
             it, they are tf.data's fixed defaults: one per core, at most 16.
         deterministic: return elements in an order that does not depend on timing; None: only with a
-            seed or without shuffling.
+            seed or without shuffling. With several ``epochs``, records are decoded in order anyway.
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
             in a file. Images are kept decoded if all of them fit, see
