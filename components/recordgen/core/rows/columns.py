@@ -346,6 +346,7 @@ def read_streams(data: bytes | memoryview | IO[bytes]) -> Iterator[Any]:
                 _check_types(stream.schema)
                 table = stream.read_all()
                 table.validate(full=True)  # a changed offset or index would be followed anywhere
+                _ = table.column_names  # Arrow decodes them when they are asked for
             except (pa.ArrowException, OSError) as exc:
                 raise ValueError(f"damaged columns: {exc}") from exc
             if file.tell() == file.size():

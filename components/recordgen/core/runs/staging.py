@@ -315,9 +315,9 @@ class Staging:
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
-        data = self.read_left(name, start, length)
         with decoding(self.path("between", name)):
-            return next(_unpacked(data))
+            [columns] = read_streams(self.read_left(name, start, length))
+            return columns
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
@@ -353,10 +353,9 @@ class Staging:
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
-        name = _result_name(split, index)
         try:
             # Another version of Recordgen may have written another kind of result.
-            with self._opened_result(name) as (found, content):
+            with self._opened_result(_result_name(split, index)) as (found, content):
                 if found.fingerprint != fingerprint:
                     return None
                 lengths = _lengths_in(content, found.shard)
@@ -511,21 +510,13 @@ def _lengths_in(content: IO[bytes], shard: Shard) -> bytes:
 
 def _facts_in(content: IO[bytes], result: ShardResult) -> Iterator[Columns]:
     """Yield the facts of a shard's rows in parts. Raises: ValueError: they are of others."""
-    rows, expected = 0, result.shard.examples + len(result.rejects)
-    for part in _unpacked(content):
-        rows += len(part)
+    rows = []
+    for part in read_streams(content):
+        rows.append(len(part))
         yield part
-    if rows != expected:
-        raise ValueError(f"it holds facts of {rows:,} rows instead of {expected:,}")
-
-
-def _unpacked(data: bytes | IO[bytes]) -> Iterator[Columns]:
-    columns = None
-    for columns in read_streams(data):
-        _ = columns.column_names  # Arrow decodes them when they are asked for
-        yield columns
-    if columns is None:
-        raise ValueError("it has no columns")
+    expected = result.shard.examples + len(result.rejects)
+    if not rows or sum(rows) != expected:
+        raise ValueError(f"it holds facts of {sum(rows):,} rows instead of {expected:,}")
 
 
 # Errors of code that decodes a value which somebody changed.
