@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
@@ -343,7 +343,8 @@ class Staging:
         head = b"".join((result.to_json().encode(), b"\n", size, result.lengths))
         path = self.path(_result_name(result.split, index))
         parts = map(packed, map(without_empty, result.facts))
-        [first] = islice(parts, 1)  # none: the facts were read before
+        if (first := next(parts, None)) is None:
+            raise ValueError(f"{path}: the facts of this shard were read before")
         content, more = head + first, next(parts, None)
         if more is None:
             self._write(path, content)
