@@ -99,7 +99,8 @@ def stage(staging, task, sizes, random):
 def write_facts(staging, split, number, facts):
     """Write the result of a shard that has facts, and nothing else."""
     shard = Shard(shard_file(split, number, number + 1, "none"), len(facts), 0, "0")
-    result = ShardResult(split, shard, {}, 0, {}, (), None, "", facts=[facts])
+    lengths = bytes(4 * len(facts))
+    result = ShardResult(split, shard, {}, 0, {}, (), None, "", lengths=lengths, facts=[facts])
     staging.write_result(result, number)
 
 

@@ -7,6 +7,8 @@ from aiohttp import web
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.coco_document import CocoDocument, Image
+from recordgen.storage.spool import Spool
 from tests.formats.sources import Reading, refusal, write_files
 from tests.servers import serving
 
@@ -130,6 +132,16 @@ def test_rejects_and_findings(outcome):
     assert len(details.polygons) == 1
     assert found.images["4.jpg"] == [("cat", [0.1, 0.25, 0.3, 0.75])]
     assert found.skipped
+
+
+def test_annotations_of_unlisted_images_are_only_counted(monkeypatch):
+    """They are not unpacked."""
+    document = CocoDocument([Image(1, "a.jpg", 40, 20)])
+    for number in (1, 55, 55, 56):
+        document.add("annotations", box(number, 2, 1, 1, 2, 2))
+    monkeypatch.setattr(Spool, "__getitem__", None)
+    [note] = document.notes()
+    assert note.message.startswith("3 ")
 
 
 def test_a_path_as_written_has_precedence(outcome):

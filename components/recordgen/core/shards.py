@@ -290,7 +290,8 @@ class ShardResult:
     unlabelled: int = 0
     changes: Mapping[str, int] = field(default_factory=dict)  # see BuiltBatch
     # Length of each record in bytes (uint32, little-endian), and `facts`, the facts of its planned
-    # rows for the checks in parts: not read with the result; they are stored separately.
+    # rows for the checks in parts: not read with the result; they are stored separately. Facts of
+    # a shard that was just written are made while they are read, which can be done once.
     lengths: bytes = field(default=b"", compare=False, repr=False)
     facts: Any = field(default=None, compare=False, repr=False)
 

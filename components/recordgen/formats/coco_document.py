@@ -240,7 +240,7 @@ class CocoDocument:
     def notes(self) -> Iterator[Note]:
         """Yield what is odd about the whole document."""
         strangers = self._last.keys() - self._file_of.keys()
-        if lost := sum(len(self.annotations(key)) for key in strangers):
+        if lost := sum(1 for key in strangers for _ in self._numbers(key)):
             yield Note(
                 0, f"{lost:,} annotations are of images that are not listed; they were skipped"
             )
@@ -248,11 +248,15 @@ class CocoDocument:
 
     def annotations(self, image_id: Any) -> Sequence[Annotation]:
         """Return the annotations of the image with an id."""
-        found, number = list[Annotation](), self._last.get(_key(image_id), -1)
+        packed = map(self._packed.__getitem__, self._numbers(_key(image_id)))
+        return [Annotation._make(marshal.loads(each)) for each in packed][::-1]
+
+    def _numbers(self, key: str) -> Iterator[int]:
+        """Yield the numbers of the packed annotations of an image, the last one first."""
+        number = self._last.get(key, -1)
         while number >= 0:
-            found.append(Annotation._make(marshal.loads(self._packed[number])))
+            yield number
             number = self._before[number]
-        return found[::-1]
 
     def picture(
         self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]

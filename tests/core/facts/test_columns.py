@@ -2,6 +2,7 @@
 
 import io
 import weakref
+from unittest.mock import MagicMock
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +82,15 @@ def test_how_parts_were_read_does_not_change_the_file():
     ]
     written = [b"".join(columns.to_parquet([part.set_column(3, "source", it)])) for it in sources]
     assert written[0] == written[1]
+
+
+def test_the_text_of_each_part_is_measured_once(monkeypatch):
+    """However many parts share a row group, whose text is measured, too."""
+    names = MagicMock()
+    names.__iter__.side_effect = ["uri", "annotation"].__iter__
+    monkeypatch.setattr(columns, "_OF_ALL", names)
+    list(columns.to_parquet([facts_of("a.jpg")] * 40))
+    assert names.__iter__.call_count == 41
 
 
 def test_one_large_part_at_a_time_is_in_memory():

@@ -107,9 +107,13 @@ def to_stream(table):
 
 @pytest.mark.once
 def test_streams_are_read_one_after_the_other():
-    """One file may hold streams of several schemas, or none."""
+    """One file may hold streams of several schemas, or none; the last one closes it."""
     others = pa.table({"more": [1.5]})
-    assert list(read_streams(to_stream(TABLE) + to_stream(others))) == [TABLE, others]
+    data = to_stream(TABLE) + to_stream(others)
+    file = io.BytesIO(data)
+    tables = read_streams(file)
+    assert [(next(tables), file.closed) for _ in range(2)] == [(TABLE, False), (others, True)]
+    assert list(read_streams(data)) == [TABLE, others]
     assert list(read_streams(b"")) == []
 
 

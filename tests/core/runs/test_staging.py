@@ -4,15 +4,18 @@ import gc
 import threading
 from collections import Counter
 
+import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen.core.dataset.counts import ImageStats, Shard
-from recordgen.core.facts.columns import facts_of
+from recordgen.core.facts.columns import facts_of, without_empty
 from recordgen.core.flow import steps
 from recordgen.core.flow.found import write_odd_lines
+from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult, SplitSum
+from recordgen.errors import RunnerError
 from recordgen.rejects import Reject
 
 
@@ -32,6 +35,30 @@ def test_results_are_added_up_while_they_are_read(tmp_path):
     images = ImageStats({"jpeg": 2, "png": 1}, (2, 4), (5, 9))
     sums = (Counter({"label 0": 2, "label 1": 1}), 3, Counter({"bmp": 3}), [refused] * 3, images)
     assert found == {"train": SplitSum(shards, *sums, 1, 3, Counter({"boxes_clipped": 6}))}
+
+
+def test_a_damaged_result_is_none(tmp_path):
+    """Other sizes than those of the shard, or a file that ends between two parts."""
+    shard = Shard("Split-train/data_tfrecord-00000-of-00001", 3, 10, "0")
+    parts = [facts_of({"line": [1, 2], "content": [1, None]}), facts_of({"content": [3, 4]})]
+    refused = Reject("a.csv", 2, "2.png", "corrupt", "cut")
+    more = {"lengths": bytes(12), "facts": iter(parts)}
+    result = ShardResult("train", shard, {}, 0, {}, (refused,), None, "known", **more)
+    staging = Staging(str(tmp_path))
+    staging.write_result(result, 0)
+    assert staging.find_result("train", 0, "known") == result
+    [path] = tmp_path.glob("results/*")
+    whole = path.read_bytes()
+    start = whole.index(b"\n") + 1
+    sizes = [size.to_bytes(8, "little") for size in (11, 1 << 50, (1 << 64) - 1)]
+    damaged = [whole[:start] + size + whole[start + 8 :] for size in sizes]
+    for content in (b"", whole[: -len(packed(without_empty(parts[1])))], *damaged):
+        path.write_bytes(content)
+        assert staging.find_result("train", 0, "known") is None
+        with pytest.raises(RunnerError):
+            list(staging.shard_facts(shard.file))
+    with pytest.raises(ValueError, match="before"):
+        staging.write_result(result, 0)  # its facts are made while they are read
 
 
 def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):

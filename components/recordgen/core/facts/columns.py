@@ -200,13 +200,15 @@ def _in_row_order(texts: Any) -> Any:
 def _gathered(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
     """Yield tables of at least ``rows`` rows or much text, and one with the rest."""
     waiting = [LINTED.empty_table().select(_EXAMPLES.names)]
+    count = text_bytes = 0
     for part in parts:
         waiting.append(part.select(_EXAMPLES.names))
+        count += len(part)
+        text_bytes += sum(part[name].nbytes for name in _OF_ALL)
         del part
-        size = sum(group[name].nbytes for group in waiting for name in _OF_ALL)
-        if size >= GROUP_BYTES or sum(map(len, waiting)) >= rows:
+        if text_bytes >= GROUP_BYTES or count >= rows:
             yield pa.concat_tables(waiting).unify_dictionaries()
-            waiting = waiting[:1]
+            waiting, count, text_bytes = waiting[:1], 0, 0
     yield pa.concat_tables(waiting).unify_dictionaries()
 
 

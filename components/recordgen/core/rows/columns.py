@@ -335,19 +335,22 @@ def count_groups(file: IO[bytes]) -> int:
 def read_streams(data: bytes | memoryview | IO[bytes]) -> Iterator[Any]:
     """Yield the table of each Arrow stream in concatenated data, or in the rest of a file.
 
-    Raises: ValueError.
+    The file is closed before the last table is yielded. Raises: ValueError.
     """
     forbid_pickled_types()
     is_in_memory = isinstance(data, bytes | memoryview)
     with pa.BufferReader(data) if is_in_memory else pa.PythonFile(data, "r") as file:
-        while file.tell() < file.size():
+        while not file.closed and file.tell() < file.size():
             try:
                 stream = pa.ipc.open_stream(file)
                 _check_types(stream.schema)
                 table = stream.read_all()
                 table.validate(full=True)  # a changed offset or index would be followed anywhere
+                _ = table.column_names  # Arrow decodes them when they are asked for
             except (pa.ArrowException, OSError) as exc:
                 raise ValueError(f"damaged columns: {exc}") from exc
+            if file.tell() == file.size():
+                file.close()  # a caller may not ask for more than the last table
             yield table
 
 

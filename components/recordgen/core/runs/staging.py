@@ -315,7 +315,9 @@ class Staging:
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
-        return next(_unpacked(self.read_left(name, start, length), self.path("between", name)))
+        with decoding(self.path("between", name)):
+            [columns] = read_streams(self.read_left(name, start, length))
+            return columns
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
@@ -333,12 +335,17 @@ class Staging:
             return PlannedRows(planned_rows(outline, contents))
 
     def write_result(self, result: ShardResult, index: int) -> None:
-        """Write the result of a shard, the lengths of its records, and the facts of its rows."""
+        """Write the result of a shard, the lengths of its records, and the facts of its rows.
+
+        Raises: ValueError: the facts were read before, and may be read once; StorageError.
+        """
         size = len(result.lengths).to_bytes(_SIZE_BYTES, "little")
         head = b"".join((result.to_json().encode(), b"\n", size, result.lengths))
         path = self.path(_result_name(result.split, index))
         parts = map(packed, map(without_empty, result.facts))
-        content, more = head + next(parts), next(parts, None)
+        if (first := next(parts, None)) is None:
+            raise ValueError(f"{path}: the facts of this shard were read before")
+        content, more = head + first, next(parts, None)
         if more is None:
             self._write(path, content)
         else:
@@ -347,57 +354,54 @@ class Staging:
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
-        name = _result_name(split, index)
         try:
             # Another version of Recordgen may have written another kind of result.
-            found = self._read_result(name)
-            if found.fingerprint != fingerprint:
-                return None
-            lengths, parts = self._read_facts(name)
-            found = replace(found, lengths=lengths, facts=list(map(whole, parts)))
+            with self._opened_result(_result_name(split, index)) as (found, content):
+                if found.fingerprint != fingerprint:
+                    return None
+                lengths = _lengths_in(content, found.shard)
+                facts = list(map(whole, _facts_in(content, found)))
+                return replace(found, lengths=lengths, facts=facts)
         except (OSError, RunnerError, StorageError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        return found if len(lengths) == 4 * found.shard.examples else None
 
     def shard_facts(self, file: str) -> Iterator[Columns]:
         """Yield the facts of a shard's examples in parts, the first of which is read already.
 
-        Raises: StorageError if they cannot be read.
+        Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
         split, index = shard_place(file)
-        parts = of_shard(split, file, self._read_facts(_result_name(split, index))[1])
+        parts = of_shard(split, file, self._read_facts(_result_name(split, index)))
         return chain([next(parts)], parts)
+
+    def _read_facts(self, name: str) -> Iterator[Columns]:
+        with self._opened_result(name) as (result, content):
+            _lengths_in(content, result.shard)
+            yield from _facts_in(content, result)
 
     def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
         """Return the function that reads the lengths of the records of one of these shards.
 
         It raises StorageError if they cannot be read, RunnerError if there are more or fewer.
         """
-        sizes = {shard.file: 4 * shard.examples for shard in shards}
+        known = {shard.file: shard for shard in shards}
 
         def lengths(file: str) -> bytes:
-            path, size = self.path(_result_name(*shard_place(file))), sizes[file]
-            with _read_shared(self._open, path) as content, decoding(path):
-                content.readline()
-                is_size = int.from_bytes(content.read(_SIZE_BYTES), "little") == size
-                if not is_size or len(found := content.read(size)) != size:
-                    raise ValueError(f"it does not hold lengths of {size:,} bytes")
-            return found
+            with self._opened_result(_result_name(*shard_place(file))) as (_, content):
+                return _lengths_in(content, known[file])
 
         return lengths
 
     def _read_result(self, name: str) -> ShardResult:
+        with self._opened_result(name) as (found, _):
+            return found
+
+    @contextmanager
+    def _opened_result(self, name: str) -> Iterator[tuple[ShardResult, IO[bytes]]]:
+        """Open the file of a result, which is read; the lengths of the records are next."""
         path = self.path(name)
         with _read_shared(self._open, path) as content, decoding(path):
-            return ShardResult.of(parsed_json(content.readline()))
-
-    def _read_facts(self, name: str) -> tuple[bytes, Iterator[Columns]]:
-        """Return the lengths of the records of a shard, and the facts about its rows in parts."""
-        path = self.path(name)
-        content = _read_shared(self._open, path)
-        content.readline()
-        lengths = content.read(int.from_bytes(content.read(_SIZE_BYTES), "little"))
-        return lengths, _unpacked(content, path)
+            yield ShardResult.of(parsed_json(content.readline())), content
 
     def read_lines(self, name: str) -> Iterator[bytes]:
         """Yield the findings in a file of sorted ones, as lines of JSON."""
@@ -496,14 +500,24 @@ def _without_key(line: bytes) -> bytes:
     return line[line.index(b"\t") + 1 :]
 
 
-def _unpacked(data: bytes | IO[bytes], path: str) -> Iterator[Columns]:
-    with decoding(path):
-        columns = None
-        for columns in read_streams(data):
-            _ = columns.column_names  # Arrow decodes them when they are asked for
-            yield columns
-        if columns is None:
-            raise ValueError("it has no columns")
+def _lengths_in(content: IO[bytes], shard: Shard) -> bytes:
+    """Read the lengths of the records of a shard. Raises: ValueError: they are of others."""
+    size = 4 * shard.examples
+    is_size = int.from_bytes(content.read(_SIZE_BYTES), "little") == size
+    if not is_size or len(found := content.read(size)) != size:
+        raise ValueError(f"it does not hold lengths of {size:,} bytes")
+    return found
+
+
+def _facts_in(content: IO[bytes], result: ShardResult) -> Iterator[Columns]:
+    """Yield the facts of a shard's rows in parts. Raises: ValueError: they are of others."""
+    rows = []
+    for part in read_streams(content):
+        rows.append(len(part))
+        yield part
+    expected = result.shard.examples + len(result.rejects)
+    if not rows or sum(rows) != expected:
+        raise ValueError(f"it holds facts of {sum(rows):,} rows instead of {expected:,}")
 
 
 # Errors of code that decodes a value which somebody changed.
