@@ -372,6 +372,12 @@ def test_tables(kind, tmp_path):
     assert rows == [("007", "a, b"), ("012", "c"), ("013", "a, b")]
 
 
+@pytest.mark.parametrize("kind", [*DOCUMENTS, "csv", "frame"])
+def test_a_schema_finds_names_with_blanks(kind, tmp_path):
+    source = write(tmp_path, kind, "\u00a0x,y \nabc,a\nabd,b\n")
+    assert read(source, schema={"x": "text", "y": "label"}) == [' ["abc", "a"]', ' ["abd", "b"]']
+
+
 @pytest.mark.parametrize("given", [None, "text=text,label=label"])
 @pytest.mark.parametrize(
     "document",
