@@ -117,6 +117,8 @@ def test_a_broken_line_of_a_csv_costs_no_other(broken, closes, outcome):
     found = outcome({"metadata.csv": text}, *(f"{i}.png" for i in range(12)))
     rejected = {item.line for item in found.rejects}
     assert rejected == {5} or closes
+    width = [item.message for item in found.rejects if item.code == "too_many_fields"]
+    assert ["quote" in message for message in width] == [broken.count(",") > 1] * len(width)
     assert len(found.images) + len(rejected) == 12
     assert "3.png" not in found.images
 
