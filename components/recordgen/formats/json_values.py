@@ -335,9 +335,8 @@ def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
             elif isinstance(value, list) and len(value) == len(names):
                 yield dict(zip(names, value, strict=True))
             else:
-                count = len(value) if isinstance(value, list) else 1
-                what = f"whose row {row} has {count} instead of {len(names)} values"
-                raise _no_rows(path, f"{what} (got {value!r:.80})")
+                found = len(value) if isinstance(value, list) else 1
+                raise _no_rows(path, f"whose row {row} has {found} instead of {len(names)} values")
         elif isinstance(value, dict) and name not in values and not names:
             values[name] = value
         elif name != "index" or not names:
