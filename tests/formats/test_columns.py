@@ -86,7 +86,7 @@ SIZED = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 EVERYWHERE = [
     ('split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n', 'text=text,label=label,split=split', ["train: Good, and cheap 'praise'", "test: Bad 'blame'", "So so 'praise'"]),
     ('a,b\n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
-    ('a ,b \n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
+    ('\u00a0a,b \n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
     ('a\n1.jpg\n2.jpg\n', "path=a,label='wheat'", ["1.jpg 'wheat'", "2.jpg 'wheat'"]),
     ('id,b\n7,x\n8,y\n', 'path=x/{id}.jpg,label=b', ["x/7.jpg 'x'", "x/8.jpg 'y'"]),
     ('id,label\n7,a\n', 'path={label}/{id}.jpg,label=label', ["a/7.jpg 'a'"]),
@@ -356,13 +356,13 @@ def test_arrays_in_a_frame(columns, tmp_path, make_pictures):
     assert read(frame, columns="label=y[cat|cow|dog]") == ['1.jpg ["cow", "dog"]']
 
 
-@pytest.mark.parametrize("kind", [*DOCUMENTS, "csv", "frame"])
+@pytest.mark.parametrize("kind", [*KINDS, "csv"])
 def test_tables(kind, tmp_path):
     """Records are rows of a table with ``target=``; texts that look like numbers stay texts.
 
-    Blanks around the name of a column do not belong to it.
+    Blanks around the name of a column do not belong to it; the first may have none.
     """
-    lines = 'age,zip,my job \n58,007,"a, b"\n44,012,c\n,013,"a, b"\n'
+    lines = ',age,\u00a0zip,my job \n1,58,007,"a, b"\n2,44,012,c\n3,,013,"a, b"\n'
     source = write(tmp_path, kind, lines)
     recordgen.convert(source, tmp_path / "out", columns="target=my job", split="1,0,0")
     rows = sorted(
@@ -372,6 +372,12 @@ def test_tables(kind, tmp_path):
     assert rows == [("007", "a, b"), ("012", "c"), ("013", "a, b")]
 
 
+@pytest.mark.parametrize("kind", [*DOCUMENTS, "csv", "frame"])
+def test_a_schema_finds_names_with_blanks(kind, tmp_path):
+    source = write(tmp_path, kind, "\u00a0x,y \nabc,a\nabd,b\n")
+    assert read(source, schema={"x": "text", "y": "label"}) == [' ["abc", "a"]', ' ["abd", "b"]']
+
+
 @pytest.mark.parametrize("given", [None, "text=text,label=label"])
 @pytest.mark.parametrize(
     "document",
@@ -379,6 +385,11 @@ def test_tables(kind, tmp_path):
         '{"train": [["a b", "x"]], "val": [["c d", "y"]]}',
         '["a", "b"]',
         '{"text": {"0": "a"}, "label": {"1": "x"}}',  # columns with other rows
+        '{"text": {"m": "a"}, "label": {"m": "x"}}',  # either may be a row
+        '{"0": {"0": "a b", "1": "x"}, "1": {"0": "c d", "1": "y"}}',
+        '{"0": {"m": "a", "n": "b", "o": "c"}, "1": {"m": "x", "n": "y", "o": "x"}}',
+        '{"-1": {"text": "a", "label": "x"}, "m": {"text": "b", "label": "y"}}',
+        '{"columns": ["text", "label"], "data": [["a", "x"], ["b"]]}',
         '{\n"text": "a",\n"label": "x"\n}',
     ],
 )
@@ -473,19 +484,36 @@ def test_a_table_of_json_lines(tmp_path):
     lines = [json.dumps({"a": n / 2, "y": "no" if n % 2 else "yes"}) for n in range(9)]
     (tmp_path / "a.jsonl").write_text("\n".join([*lines, "", "{broken"]))
     options = {"columns": "target=y", "max_reject_fraction": 0.2}
-    dataset = recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", **options).dataset
-    assert (dataset.task, dataset.labels) == ("tabular", ("no", "yes"))
+    recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", **options)
     [reject] = map(json.loads, (tmp_path / "out/rejects.jsonl").read_text().splitlines())
     assert (reject["line"], reject["code"]) == (10, "bad_line")
 
 
-@pytest.mark.parametrize("orient", ["columns", "index", "split", "table", "records", "values"])
-def test_every_form_of_json_that_pandas_writes(orient, tmp_path):
-    """Lists of values have numbers as names."""
-    frame = pd.DataFrame({"text": ["a b", "c d"], "label": ["x", "y"]})
-    frame.to_json(tmp_path / "a.json", orient=orient)
-    columns = "text=1,label=2" if orient == "values" else "text=text,label=label"
-    assert read(tmp_path / "a.json", columns=columns) == ["a b 'x'", "c d 'y'"]
+NAMED = {"text": ["a b", "c d"], "label": ["x", "y"]}
+NUMBERED = {0: NAMED["text"], 1: NAMED["label"]}
+
+# the columns of a frame, its index, the form in which pandas writes it
+FORMS = [
+    *((NAMED, [-1, 1], orient) for orient in ("columns", "index", "split", "table", "records")),
+    *((NUMBERED, ["m", "n"], orient) for orient in ("split", "table", "values")),
+]
+
+
+@pytest.mark.parametrize(("columns", "index", "orient"), FORMS)
+def test_every_form_of_json_that_pandas_writes(columns, index, orient, tmp_path):
+    """Lists of values have numbers as names; the index is no column."""
+    pd.DataFrame(columns, index).to_json(tmp_path / "a.json", orient=orient)
+    names = [1, 2] if orient == "values" else [*columns]
+    given = "text={},label={}".format(*names)
+    assert read(tmp_path / "a.json", columns=given) == ["a b 'x'", "c d 'y'"]
+
+
+def test_a_key_that_the_first_object_lacks(tmp_path):
+    """Names of columns are found in each object, with blanks around them or without."""
+    lines = {"text": "a b", "kind": "x"}, {" text": "c d", "kind\t": "y", "part ": "TEST"}
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    rows = ["a b 'x'", "test: c d 'y'"]
+    assert read(tmp_path / "a.jsonl", columns="text=text,label=kind,split=part") == rows
 
 
 def test_images_in_arrow(tmp_path):

@@ -117,6 +117,8 @@ def test_a_broken_line_of_a_csv_costs_no_other(broken, closes, outcome):
     found = outcome({"metadata.csv": text}, *(f"{i}.png" for i in range(12)))
     rejected = {item.line for item in found.rejects}
     assert rejected == {5} or closes
+    width = [item.message for item in found.rejects if item.code == "too_many_fields"]
+    assert ["quote" in message for message in width] == [broken.count(",") > 1] * len(width)
     assert len(found.images) + len(rejected) == 12
     assert "3.png" not in found.images
 
@@ -124,6 +126,11 @@ def test_a_broken_line_of_a_csv_costs_no_other(broken, closes, outcome):
 def test_other_metadata_are_none_of_images(outcome):
     found = outcome({"metadata.csv": "id,year\n7,2017\n"}, "cat/a.png", "dog/b.png")
     assert found.options.format == "folder"
+
+
+def test_the_column_that_metadata_lack_is_named(outcome):
+    with pytest.raises(SourceError, match="file_name"):
+        outcome({"metadata.csv": "image,label\na.png,x\n"}, "a.png")
 
 
 def test_bad_lines_are_rejects(outcome):

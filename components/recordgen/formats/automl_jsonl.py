@@ -31,6 +31,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.column_names import keys_without_blanks
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
@@ -123,34 +124,34 @@ def _named_rows(
     names = [*given_names(given)]
     if not given.roles.keys() & {"path", "text"}:
         names += [task.uri_key, *([CONTENT_KEY] if TEXTS in task.facts else [])]
-    keys, stored = [*names], [*names]
+    keys = [*names]
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
     reader = NamedRecords(source, names, task, adjusted, given)
-    firsts = [True]  # until the keys of an object are known
     has_verdict = "label" in given.roles and "answer" not in keys  # of Prodigy
 
-    def values(number: int, raw: bytes) -> Values:
-        record: Mapping[str, Any] = {}
-        try:
-            record = parse_object(raw)
-            if firsts:
-                firsts.clear()
-                exact = {key.strip(): key for key in record}
-                stored[:] = [exact.get(key, key) for key in keys]
-                others = [key for key in record if key not in (*stored, *names, LABELS_KEY)]
-                note_unused(others, adjusted, source, number)
-            if has_verdict and (answer := record.get("answer")) in _NOT_ACCEPTED:
-                raise bad_annotation(f"answer must be accept to give a label (got {answer})")
-            word = _split(record) or "" if len(keys) < len(names) else ""
-        except AnnotationError as exc:
-            if BOM_UTF8 in raw:
-                adjusted.add_line(source, number, *INNER_MARK)
-            uri = reader.uri_of([*map((record or _readable(raw)).get, stored)])
-            return exc.reject(source, number, uri)
-        return number, [*map(record.get, stored), word][: len(names)]
+    def values() -> Iterator[Values]:
+        is_first = True
+        for number, raw in lines:
+            record: Mapping[str, Any] = {}
+            try:
+                record = parse_object(raw)
+                if is_first:
+                    others = [key for key in record if key not in (*names, LABELS_KEY)]
+                    note_unused(others, adjusted, source, number)
+                    is_first = False
+                if has_verdict and (answer := record.get("answer")) in _NOT_ACCEPTED:
+                    raise bad_annotation(f"answer must be accept to give a label (got {answer})")
+                word = _split(record) or "" if len(keys) < len(names) else ""
+            except AnnotationError as exc:
+                if BOM_UTF8 in raw:
+                    adjusted.add_line(source, number, *INNER_MARK)
+                uri = reader.uri_of([*map((record or _readable(raw)).get, keys)])
+                yield exc.reject(source, number, uri)
+            else:
+                yield number, [*map(record.get, keys), word][: len(names)]
 
-    return reader.rows(values(*line) for line in lines)
+    return reader.rows(values())
 
 
 def parse_line(
@@ -175,7 +176,7 @@ def parse_line(
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of a line. Raises: AnnotationError."""
+    """Return the JSON object of a line, without blanks around keys. Raises: AnnotationError."""
     text = decode_line(raw, "line", "is this a JSONL file?")
     problem = ""
     try:
@@ -183,7 +184,7 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
     except ValueError as exc:
         found, problem = None, f" ({exc})"
     if isinstance(found, dict):
-        return found
+        return keys_without_blanks(found)
     start = ascii(raw[:80].decode("utf-8", "replace"))
     message = f"each line must be one JSON object{problem}: {start}"
     raise AnnotationError(RejectCode.BAD_LINE, message)
@@ -197,7 +198,7 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
         if colon == ":" != value:
             with suppress(ValueError):
                 found.setdefault(json.loads(key), json.loads(value))
-    return {key: value for key, value in found.items() if "\ufffd" not in value}
+    return keys_without_blanks({key: it for key, it in found.items() if "\ufffd" not in it})
 
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:

@@ -7,7 +7,8 @@ label_2     →  label, a column of labels
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from recordgen.tables.roles import LABEL_COLUMNS
 
@@ -46,6 +47,17 @@ NOWHERE = 1 << 30
 def column_name(header_field: str) -> str:
     """Return a field of a header in the spelling of known names: ``Image URI`` → ``image_uri``."""
     return re.sub(r"_\d+$", "", header_field.strip().lower().replace(" ", "_"))
+
+
+def names_without_blanks(names: Iterable[Any]) -> list[str]:
+    """Return names of columns as options have them: without blanks, of any kind, around them."""
+    return [str(name).strip() for name in names]
+
+
+def keys_without_blanks(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record with :func:`names_without_blanks`, unless two would become the same."""
+    found = dict(zip(names_without_blanks(record), record.values(), strict=True))
+    return found if len(found) == len(record) else record
 
 
 def find_columns(header: Sequence[str], names: Iterable[str]) -> list[int]:

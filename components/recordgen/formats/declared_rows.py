@@ -14,7 +14,7 @@ from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.column_names import NOWHERE
+from recordgen.formats.column_names import NOWHERE, names_without_blanks
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -57,7 +57,7 @@ class DeclaredParser(OwnColumns):
                 continue
             fields = item.fields
             if columns is None:
-                first = [field.strip() for field in fields]
+                first = names_without_blanks(fields)
                 columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
                 count, begin = len(fields), item.line
                 group_at = given.find_group(first, f"{source}:{item.line}")
@@ -84,7 +84,7 @@ class DeclaredParser(OwnColumns):
         with open_file(files[0], options.encoding) as lines:
             records = each_record(read_blocks(lines, files[0].path))
             first = next((item.fields for item in records if not isinstance(item, Reject)), [])
-        names = [field.strip() for field in first]
+        names = names_without_blanks(first)
         has_names = _is_header(names, task.schema, options.columns.header)
         return Layout(options, columns_of_table(task.table), has_names)
 
@@ -112,7 +112,7 @@ def frame_rows(
     """
     task = declared(task)
     schema = task.schema
-    names = [str(name) for name in frame.columns]
+    names = names_without_blanks(frame.columns)
     at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
     group_at = given.find_group(names, SOURCE)
     for line, cells in enumerate(frame_cells(frame), start=1):

@@ -26,6 +26,7 @@ from recordgen.formats.column_names import (
     TEXT_FILE_COLUMNS,
     column_name,
     find_columns,
+    names_without_blanks,
 )
 from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import BETWEEN, Classes, label_columns
@@ -142,7 +143,7 @@ class Given:
 
         Raises: UsageError: a given name has no column, or several.
         """
-        names = [name.strip() for name in header]
+        names = names_without_blanks(header)
         group = self.find_group(names, where)
         known = names if group == NOWHERE else _without_meaning(names, group)
         boxes = self.box_places(names, where)
@@ -193,7 +194,7 @@ class Given:
         """
         if not self.group:
             return NOWHERE
-        names = [name.strip() for name in header]
+        names = names_without_blanks(header)
         return column_place(self.group, names, f"group_by={self.group}", where, "--group-by ")
 
     def check_numbers(self, roles: Iterable[str], count: int, where: str) -> None:
@@ -310,10 +311,14 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
 
 
+def other_width(expected: int, got: int) -> str:
+    """Return what is wrong with a line that has more fields than the header, or fewer."""
+    return f"expected {expected} fields as in the header (got {got})"
+
+
 def too_many_fields(expected: int, got: int) -> AnnotationError:
     """Return the error about a line with more fields than the header, or fewer."""
-    message = f"expected {expected} fields as in the header (got {got})"
-    message += "; quote a field that holds a comma"
+    message = f"{other_width(expected, got)}; quote a field that holds a comma"
     return AnnotationError(RejectCode.TOO_MANY_FIELDS, message)
 
 

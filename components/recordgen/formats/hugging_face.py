@@ -36,8 +36,8 @@ from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
 _PARQUET = "metadata.parquet"
-_NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
-_FILE, _OBJECTS = "file_name", "objects"
+NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
+FILE, _OBJECTS = "file_name", "objects"
 _PROBED = 100
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
@@ -52,8 +52,8 @@ class HuggingFace(pictures.PictureFormat):
     in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        named = [it for it in listing.candidates(*_NAMES) if posixpath.basename(it) in _NAMES]
-        found = [name for name in named if _FILE in _first(listing, name)]
+        named = [it for it in listing.candidates(*NAMES) if posixpath.basename(it) in NAMES]
+        found = [name for name in named if FILE in _first(listing, name)]
         if not found:
             return None
         folders = Counter(map(posixpath.dirname, found))
@@ -67,7 +67,7 @@ class HuggingFace(pictures.PictureFormat):
         has_several = isinstance(value, list) or (isinstance(value, str) and flags_in(value))
         task = boxes if label == _OBJECTS else several if has_several else single
         classes = classes_of(listing, found[0], label)
-        return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
+        return Evidence(f"{found[0]} has {FILE} and {label}", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         where = f"{listing.root}{document}"
@@ -107,7 +107,7 @@ def _images_of(listing: Listing, document: str) -> Sequence[str]:
     """Return the images below the folder of metadata, except those that other metadata are for."""
     folder = posixpath.join(posixpath.dirname(document), "")
     others = {posixpath.split(name) for name in listing.others}
-    places = {posixpath.join(place, "") for place, base in others if base in _NAMES} - {folder}
+    places = {posixpath.join(place, "") for place, base in others if base in NAMES} - {folder}
     inner = tuple(place for place in places if place.startswith(folder))
     return [it for it in listing.images if it.startswith(folder) and not it.startswith(inner)]
 
@@ -136,7 +136,7 @@ def _first(listing: Listing, name: str) -> Mapping[str, Any]:
 
 def _label_of(where: str, first: Mapping[str, Any]) -> str:
     """Return the column of labels or objects. Raises: SourceError: it is unclear which it is."""
-    others = [key for key in first if key and key != _FILE]
+    others = [key for key in first if key and key != FILE]
     for key in filter(names_split, others):
         if problem := numbered_split(key, {str(first[key]).lower()}):
             raise SourceError(f"{where}: {problem}")
@@ -147,8 +147,8 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     if lost or len(labels) != 1:
         why = f"{', '.join(lost)} would be lost" if lost else "it is unclear which one has labels"
         raise SourceError(
-            f"{where}: the columns beside {_FILE} are {', '.join(others) or 'missing'!s:.200}, and "
-            f"{why}; pass this file, and name the column: --columns path={_FILE},label=LABEL"
+            f"{where}: the columns beside {FILE} are {', '.join(others) or 'missing'!s:.200}, and "
+            f"{why}; pass this file, and name the column: --columns path={FILE},label=LABEL"
         )
     return labels[0]
 
@@ -168,15 +168,15 @@ def _picture(
     record: Mapping[str, Any],
 ) -> Picture:
     """Return the image of a record in a folder. Raises: ValueError: it cannot be used."""
-    name = record.get(_FILE)
+    name = record.get(FILE)
     if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"expected {_FILE} and {label} (got {record!r:.80})")
+        raise ValueError(f"expected {FILE} and {label} (got {record!r:.80})")
     # The path is exact. An image of this name elsewhere may be of another split.
     image = name.strip()
     if not storage.is_url(image):
         image = posixpath.normpath(posixpath.join(folder, image))
     if image not in listing:
-        message = f"there is no image {image}; {_FILE} is relative to the folder of this file"
+        message = f"there is no image {image}; {FILE} is relative to the folder of this file"
         raise pictures.ExampleError(message, image, RejectCode.MISSING_FILE)
     value, split = record.get(label), _split_in(record)
     with pictures.about(image):

@@ -17,13 +17,14 @@ import codecs
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import IO, Any
 
 from recordgen.core.limits import JSON_DEPTH, JSON_ITEM_CHARACTERS
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
+from recordgen.formats.field_kinds import NUMBER
 from recordgen.subjects.picture import is_number
 
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -313,24 +314,49 @@ def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:
 def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a document as pandas writes it: with a column, or a row, under each key.
 
-    Or ``columns`` or a ``schema`` name the values of the rows in ``data``.
+    Or ``columns`` or a ``schema`` name the values of the rows in ``data``; the key of a schema is
+    the index of the rows, which is no column.
     """
-    columns: dict[str, Mapping[str, Any]] = {}
+    values: dict[str, Mapping[str, Any]] = {}
     names: list[str] = []
-    for name, column in top_items(raw):
-        first = next(iter(columns.values()), column)
-        if name == "schema" and isinstance(column, dict):
-            fields = items(column.get("fields"), "fields")
-            names = [text(mapping(it, "a field").get("name"), "a name") for it in fields]
-        elif name == "columns" and isinstance(column, str):
-            names.append(column)
+    index: Sequence[str] = ()
+    row = 0
+    for name, value in top_items(raw):
+        if name == "schema" and isinstance(value, dict) and "fields" in value and not values:
+            index = items(value.get("primaryKey"), "primaryKey")
+            fields = [mapping(it, "a field").get("name") for it in items(value["fields"], "fields")]
+            names = [str(it) if is_number(it) else text(it, "a name") for it in fields]
+        elif name == "columns" and (isinstance(value, str) or is_number(value)) and not values:
+            names.append(str(value))
         elif name == "data" and names:
-            yield dict(zip(names, column, strict=True)) if isinstance(column, list) else column
-        elif name.isdecimal() and isinstance(column, dict) and not any(map(str.isdecimal, column)):
-            yield column
-        elif isinstance(column, dict) and column.keys() == first.keys() and name not in columns:
-            columns[name] = column
+            row += 1
+            if isinstance(value, dict):
+                yield {key: it for key, it in value.items() if key not in index}
+            elif isinstance(value, list) and len(value) == len(names):
+                yield dict(zip(names, value, strict=True))
+            else:
+                found = len(value) if isinstance(value, list) else 1
+                raise _no_rows(path, f"whose row {row} has {found} instead of {len(names)} values")
+        elif isinstance(value, dict) and name not in values and not names:
+            values[name] = value
         elif name != "index" or not names:
             raise _no_rows(path, f"whose key {name!r:.80} does not hold a value for each row")
-    for number in next(iter(columns.values()), {}):
-        yield {name: column[number] for name, column in columns.items()}
+    yield from _of_keys(values, path)
+
+
+def _of_keys(values: Mapping[str, Mapping[str, Any]], path: str) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of objects; the keys that are numbers are those of the rows.
+
+    Columns may have numbers, too, so keys of fewer rows than columns decide nothing.
+    """
+    if not any(values.values()):
+        return ()
+    name, first = next(iter(values.items()))
+    are_rows, are_columns = (all(map(NUMBER.fullmatch, keys)) for keys in (values, first))
+    if are_rows == are_columns or (are_rows and len(values) < len(first)):
+        raise _no_rows(path, f"in which {name!r:.80} may name a row or a column")
+    if are_rows:
+        return values.values()
+    if odd := [name for name, column in values.items() if column.keys() != first.keys()]:
+        raise _no_rows(path, f"whose key {odd[0]!r:.80} does not hold a value for each row")
+    return ({name: column[it] for name, column in values.items()} for it in first)

@@ -27,7 +27,7 @@ from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, U
 from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import RecordgenError, SourceError
 from recordgen.formats import pictures
-from recordgen.formats.column_names import column_name
+from recordgen.formats.column_names import column_name, keys_without_blanks, names_without_blanks
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -173,6 +173,12 @@ def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:
     return schema, found if isinstance(found, dict) else {}
 
 
+def stored_names(schema: Any) -> Mapping[str, str]:
+    """Return the names of columns as they are stored, also by their names without blanks."""
+    names = names_without_blanks(schema.names)
+    return {**dict(zip(names, schema.names, strict=True)), **{it: it for it in schema.names}}
+
+
 def classes_of(listing: Listing, name: str, column: str) -> Sequence[str]:
     """Return the names of the numbers in a column, which the features or a file beside declare."""
     declared = schema_of(listing, name)[1] if listing.head(name).startswith(MAGIC) else {}
@@ -279,16 +285,18 @@ def named_rows(
         labels: those whose numbers may have names in a file beside it.
     """
     schema, features = schema_of(listing, document)
+    stored = stored_names(schema)
     leaves: dict[str, str] = {}
     for image in images:
-        leaves |= image_leaves(schema, features, image)
+        leaves |= image_leaves(schema, features, stored.get(image, image))
     beside = {column: names_beside(listing, document, column) for column in labels}
-    classes = {**{column: each for column, each in beside.items() if each}, **classes_in(features)}
-    columns = [column for column in names if column in schema.names]
+    classes = {column: each for column, each in beside.items() if each}
+    classes |= keys_without_blanks(classes_in(features))
+    columns = [stored[name] for name in names if name in stored]
 
     def values(line: int, row: Mapping[str, Any]) -> tuple[int, Any]:
         files = {image: row[image].in_row(container, line - 1) for image in leaves}
-        return line, with_names({**row, **files}, classes)
+        return line, with_names(keys_without_blanks({**row, **files}), classes)
 
     return pictures.examples(placed_rows(listing, document, columns, leaves), values)
 

@@ -27,9 +27,10 @@ from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.row import Adjustments, Range, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.column_names import names_without_blanks
 from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
-from recordgen.formats.header import too_many_fields
+from recordgen.formats.header import other_width, too_many_fields
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import list_items
 from recordgen.formats.lines import bounded_lines
@@ -443,16 +444,17 @@ def columns_of(
         if isinstance(item, Problem):
             yield item
         elif not header:
-            header = [named(field.strip().lstrip("#")) for field in item.fields]
+            header = [named(name.lstrip("#")) for name in names_without_blanks(item.fields)]
             if not {*needed} <= {*header}:
                 where, got = f"{listing.root}{document}:{item.line}", ", ".join(header)
                 raise SourceError(f"{where}: expected {', '.join(needed)} (got {got:.200})")
         elif len(item.fields) == len(header):
             yield item.line, dict(zip(header, item.fields, strict=True))
         else:
-            error = too_many_fields(len(header), len(item.fields))
+            has_more = len(item.fields) > len(header)
+            problem = (too_many_fields if has_more else other_width)(len(header), len(item.fields))
             uri = _image_in(listing, document, item.fields)
-            yield Problem(item.line, str(error), uri, RejectCode.TOO_MANY_FIELDS)
+            yield Problem(item.line, str(problem), uri, RejectCode.TOO_MANY_FIELDS)
 
 
 def _image_in(listing: Listing, document: str, fields: Sequence[str]) -> str:

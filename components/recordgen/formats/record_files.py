@@ -28,6 +28,7 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.formats import objects, parquet, tfrecord, webdataset
+from recordgen.formats.column_names import keys_without_blanks, names_without_blanks
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
@@ -42,7 +43,7 @@ from recordgen.formats.named_records import NamedRecords, Values, given_names, n
 from recordgen.formats.pictures import Numbered, Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.table_columns import lines_of, table_items, table_of
+from recordgen.formats.table_columns import lines_of, named, table_items, table_of
 from recordgen.formats.table_roles import schema_types
 from recordgen.formats.tfrecord import first_records, names_of, plain_value, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
@@ -172,7 +173,7 @@ class RecordFiles(Format):
         table = task.table if isinstance(task, Tabular) else None
         with _columns_of(file, table, given) as (names, _, records):
             if table is not None:
-                stored = {name.strip(): name for name in names}
+                stored = dict(zip(named(names), names, strict=True))
                 if stored and (missing := {*table.names} - {*stored}):
                     raise SourceError(f"{file.path}: it has no columns {listed(sorted(missing))}")
                 columns = [stored.get(name, name) for name in table.names]
@@ -291,21 +292,21 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
         return replace(
             known, columns=columns, split=None, group=None, notes=(), markers=(), is_bare=False
         )
-    with _columns_of(files[0]) as (header, types, _):
+    with _columns_of(files[0]) as (names, types, _):
+        header = named(names)
         if not header:
             raise SourceError(f"{path}: this table has no columns")
 
     def items() -> Iterator[Item]:
         for file in files:
             with _columns_of(file) as (names, _, records):
-                if list(names) != list(header):
+                if named(names) != header:
                     got, expected = (f"{', '.join(each):.200}" for each in (names, header))
                     what = f"expected the columns {expected} of {path} (got {got})"
                     raise SourceError(f"{file.path}: {what}; convert it alone")
                 yield from _lines(names, records, file.path)
 
-    declared = schema_types([name.strip() for name in header], options)
-    types = declared or {name.strip(): dtype for name, dtype in types.items()}
+    types = schema_types(header, options) or types
     return table_of(header, items(), options, types, path)
 
 
@@ -358,11 +359,13 @@ def _columns_of(
     begin = listing.head(name)
     if begin.startswith(parquet.MAGIC):
         schema, features = parquet.schema_of(listing, name)
-        images = [it for it in _given_images(given) if parquet.image_leaves(schema, {}, it) and it]
+        stored = parquet.stored_names(schema)
+        given_images = [stored[name] for name in _given_images(given) if name in stored]
+        images = [name for name in given_images if parquet.image_leaves(schema, {}, name)]
         if images and table is None:
             columns, labels = [*given_names(given), *parquet.SIZE], _given_labels(given)
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
-            yield Columns(schema.names, _NO_TYPES, rows)
+            yield Columns(names_without_blanks(schema.names), _NO_TYPES, rows)
             return
         classes = objects.classes_in(features)
         types = _types(schema) | dict.fromkeys(classes, "bytes")
@@ -413,9 +416,11 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
         if parquet.image_leaves(reader.schema, {}):
             remedy = "write Parquet: datasets.load_from_disk(…).to_parquet(…)"
             raise NotUnderstoodError(f"{path}: Arrow with images is not read; {remedy}")
-        names, types = reader.schema.names, _types(reader.schema)
+        names = names_without_blanks(reader.schema.names)
+        types = keys_without_blanks(_types(reader.schema))
         batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-    return Columns(names, types, enumerate(parquet.arrow_rows(batches, size, path), start=1))
+    rows = map(keys_without_blanks, parquet.arrow_rows(batches, size, path))
+    return Columns(names, types, enumerate(rows, start=1))
 
 
 def _types(schema: Any) -> dict[str, str]:
@@ -445,7 +450,8 @@ def _named(
         types: the declared types of columns.
     """
     records = (objects.with_names(record, classes) for record in records) if classes else records
-    begin = list(islice(records, _FIRST))
+    records = (keys_without_blanks(it) if isinstance(it, dict) else it for it in records)
+    types, begin = keys_without_blanks(types), list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]
     names = dict.fromkeys(chain(types, *first))
     filled = {name: [it[name] for it in first if it.get(name) is not None] for name in names}

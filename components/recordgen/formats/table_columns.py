@@ -35,6 +35,7 @@ from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import named_records
+from recordgen.formats.column_names import names_without_blanks
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, Records, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
@@ -173,7 +174,7 @@ def names_of(
 
     Raises: SourceError: the first line is no header, or its names cannot be names of features.
     """
-    fields, names = first.fields, [field.strip() for field in first.fields]
+    fields, names = first.fields, names_without_blanks(first.fields)
     if len(fields) == 1 and "," in fields[0]:
         raise SourceError(f"{where}: the line is quoted as one field; remove these quotes")
     _check_columns(fields, where)
@@ -251,7 +252,7 @@ def _kind(field: str) -> str:
 
 def named(header: Sequence[str]) -> list[str]:
     """Return names without blanks around them; the first may be empty, as pandas' index is."""
-    names = [name.lstrip(" ").rstrip() for name in header]
+    names = names_without_blanks(header)
     return [INDEX, *names[1:]] if names and not names[0] else names
 
 
@@ -460,7 +461,7 @@ def _was_whole(column: pd.Series[Any]) -> bool:
 
 def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
     """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
-    names = [str(name).strip() for name in frame.columns]
+    names = names_without_blanks(frame.columns)
     rows = (
         (
             line,
