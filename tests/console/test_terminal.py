@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import recordgen
 from recordgen.cli import main
 from recordgen.console.terminal import TextFormatter, escaped, one_line
 from tests.conftest import COMPONENTS, encoded, noise
@@ -92,11 +93,12 @@ def test_commands_print_escaped_text(source, tmp_path, capfd, caplog):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
-@pytest.mark.parametrize("command", ["check a.csv --task tabular", "--help"])
+@pytest.mark.parametrize("command", ["check a.csv --task tabular", "diff out out --json", "--help"])
 @pytest.mark.parametrize(("stdout", "status"), [(">/dev/full", 1), (">&-", 0)])
 def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command, stdout, status, tmp_path):
     """A result that cannot be printed is no success; a stdout that is closed is no error."""
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
+    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")
     program = [sys.executable, "-W", "ignore", "-m", "recordgen", *command.split()]
     done = subprocess.run(
         ["sh", "-c", f'"$@" {stdout}', "sh", *program],
