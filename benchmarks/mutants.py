@@ -34,7 +34,7 @@ from typing import Any
 from PIL import Image
 
 from recordgen.conversion.settings import payloads_of
-from recordgen.core.settings import PayloadSettings
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.check import check_image

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from recordgen.conversion.settings import shards_of, splits_of
-from recordgen.core.conversion import PayloadStore
+from recordgen.core.conversion import Labels, PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.planning.decide import decide, facts_of
@@ -17,7 +17,6 @@ from recordgen.core.planning.plan import BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of
 from recordgen.core.rows.row import Group, PlacedRow, PlannedRow
-from recordgen.core.settings import Labels
 from recordgen.core.shards import PlannedRows
 from recordgen.core.task.task import Task
 from recordgen.measures.likeness import find_alike

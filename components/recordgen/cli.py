@@ -97,7 +97,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         if isinstance(exc, RemediedError) and args and "source" in args:
             same = [args.source if storage.normal(it) == args.source else it for it in arguments]
             exc.complete(same, args.source)
-        from recordgen.conversion.warned import as_flags  # the help needs none
+        from recordgen.conversion.results import as_flags  # the help needs none
 
         exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
@@ -357,7 +357,7 @@ def _show(
         return
     if vars(args).get("quiet"):
         return
-    from recordgen.conversion.warned import as_flags  # the help needs none
+    from recordgen.conversion.results import as_flags  # the help needs none
 
     summary = re.sub("(?m)^(Warning|Remedy) .*", lambda line: as_flags(line[0]), summary)
     for text in filter(None, (summary, *(f"wrote {file}" for file in written))):

@@ -25,9 +25,8 @@ from recordgen.beam import beam_flags, pipeline_factory, runner_factory
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.examination import Stage
 from recordgen.core.flow import graph
-from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Each, MergeFound
 from recordgen.core.planning.plan import RowBlock
 from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlacedRow, placing
@@ -36,7 +35,7 @@ from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, StorageError, TooManyRejectsError, UsageError
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import Source
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
 from tests.clusters import (
     ROOT,
     dataflow,

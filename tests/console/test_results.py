@@ -10,9 +10,8 @@ import pytest
 import recordgen
 from recordgen import parts
 from recordgen.cli import main
-from recordgen.conversion.results import ConversionResult
+from recordgen.conversion.results import ConversionResult, as_flags
 from recordgen.conversion.summaries import SUMMARIES
-from recordgen.conversion.warned import as_flags
 from recordgen.messages import Shown
 
 CLASSES = ("cat", "<b>&\x1b[2J")

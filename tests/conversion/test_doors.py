@@ -8,7 +8,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion import api
-from recordgen.conversion.warned import as_flags, as_keywords
+from recordgen.conversion.results import as_flags, as_keywords
 from recordgen.errors import DataError, RecordgenError
 from tests.conftest import error_of
 

@@ -20,8 +20,8 @@ from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
-from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import sort_key
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult
 from recordgen.measures.pictures import Looks, measured

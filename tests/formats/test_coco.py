@@ -8,7 +8,7 @@ from aiohttp import web
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.coco_document import CocoDocument, Image
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
 from tests.formats.sources import Reading, refusal, write_files
 from tests.servers import serving
 

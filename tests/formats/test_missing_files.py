@@ -11,7 +11,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.payloads.stored import kind_of
+from recordgen.payloads.header import kind_of
 from recordgen.rejects import Reject
 from tests.formats.sources import Reading, refusal, write_files
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.columns import read_parquet
-from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.messages.masking import masked, masked_values, without_secrets
 from recordgen.payloads.check import check_image

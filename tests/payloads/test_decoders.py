@@ -17,10 +17,9 @@ from PIL import Image
 from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
-from recordgen.payloads.check import check_image
+from recordgen.payloads.check import check_image, prepare
 from recordgen.payloads.drawing import draw_boxes, to_thumbnail
 from recordgen.payloads.header import exif_orientation
-from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS
 from recordgen.payloads.opening import file_header, open_image
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
@@ -32,13 +31,13 @@ from tests.settings import payload_settings
 CALLERS = {
     "Image.open": {
         "access/decode.py": "Pillow compares the size in the header with its limit",
-        "payloads/jpeg_decoding.py": "reads the header first, by jpeg_header",
+        "payloads/check.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
         "tasks/pairing.py": "Pillow compares the size in the header",
     },
     "simplejpeg": {
         "access/decode.py": "reads the header first",
-        "payloads/jpeg_decoding.py": "reads the frame first",
+        "payloads/check.py": "reads the frame first",
         "core/shards.py": "uses the version only",
     },
 }
@@ -48,7 +47,7 @@ _UNDER_A_LIMIT = """
 import json, resource, sys
 from recordgen.errors import PayloadError
 from recordgen.core.image_settings import Limits
-from recordgen.core.settings import PayloadSettings
+from recordgen.core.image_settings import PayloadSettings
 from tests.settings import payload_settings
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.check import check_image, picture_in_small

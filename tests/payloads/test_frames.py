@@ -8,7 +8,7 @@ from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.payloads.check import check_image
-from recordgen.payloads.tiff import MAX_PAGES, tiff_header
+from recordgen.payloads.opening import MAX_PAGES, tiff_header
 from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 

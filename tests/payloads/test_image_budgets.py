@@ -13,14 +13,13 @@ from PIL import Image
 import recordgen
 from benchmarks import bombs
 from recordgen.core import image_settings
+from recordgen.core.allowance import memory_limit
 from recordgen.core.limits import ROW, Limit
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.payloads import image, jpeg_decoding, reencoding
-from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
-from recordgen.payloads.image import prepare
+from recordgen.payloads import check, reencoding
+from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget, prepare
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.reencoding import flattened
-from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 
@@ -201,9 +200,9 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
 
 # module, name
 ALLOCATIONS = [
-    (jpeg_decoding, "decoded_jpeg"),
-    (image, "file_header"),
-    (image, "open_image"),
+    (check, "decoded_jpeg"),
+    (check, "file_header"),
+    (check, "open_image"),
     (reencoding, "encoded"),
 ]
 

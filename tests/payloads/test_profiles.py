@@ -9,7 +9,7 @@ from PIL import Image, ImageCms
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.payloads.check import check_image
-from recordgen.payloads.profiles import profile_colours
+from recordgen.payloads.png import profile_colours
 from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 

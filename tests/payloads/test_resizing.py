@@ -11,8 +11,8 @@ from recordgen.core.image_settings import ImageSizing
 from recordgen.errors import PayloadError, UsageError
 from recordgen.options import make_options
 from recordgen.payloads.check import check_image
-from recordgen.payloads.resizing import Placed, View, place
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.header import stored_image
+from recordgen.payloads.reencoding import Placed, View, place
 from tests.conftest import encoded, exif_of, noise
 from tests.settings import payload_settings
 

@@ -12,8 +12,8 @@ import simplejpeg
 
 import recordgen
 from recordgen.beam import beam_runner
+from recordgen.core.allowance import memory_kills
 from recordgen.errors import RunnerError
-from recordgen.storage.memory import memory_kills
 from recordgen.tasks.images import task as image_task
 from tests.conftest import encoded, noise, tree_bytes
 

@@ -41,8 +41,8 @@ from recordgen.errors import (
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
-from recordgen.payloads.requests import listed_infos, worth_listing
-from recordgen.storage import RequestContext, local, retries, spool
+from recordgen.payloads.fetching import listed_infos, worth_listing
+from recordgen.storage import RequestContext, local, retries
 from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
@@ -908,10 +908,10 @@ def test_a_page_must_save_twenty_look_ups(wanted, pages, worth):
 @pytest.mark.parametrize("reads", [local.read_at, local._seek_and_read])  # noqa: SLF001
 def test_pieces_are_read_while_others_are_added(reads, monkeypatch):
     """The last ones wait in memory, the others in a file, also on systems without ``pread``."""
-    monkeypatch.setattr(spool, "read_at", reads)
-    monkeypatch.setattr(spool.Spool, "in_memory", 10)
+    monkeypatch.setattr(local, "read_at", reads)
+    monkeypatch.setattr(local.Spool, "in_memory", 10)
     pieces = [bytes([number]) * (3 * number) for number in range(9)]
-    found = spool.Spool()
+    found = local.Spool()
     for number, piece in enumerate(pieces):
         assert found.add(piece) == number
         assert [found[at] for at in range(number, -1, -1)] == pieces[number::-1]
@@ -919,8 +919,8 @@ def test_pieces_are_read_while_others_are_added(reads, monkeypatch):
 
 def test_each_piece_for_which_there_is_no_room_is_an_error(monkeypatch):
     """The message names the variable that chooses the folder."""
-    monkeypatch.setattr(spool, "TemporaryFile", partial(open, "/dev/full", "r+b"))
-    full = spool.Spool()
+    monkeypatch.setattr(local, "TemporaryFile", partial(open, "/dev/full", "r+b"))
+    full = local.Spool()
     caught = []  # tracebacks keep what was being written
     for _ in range(2):
         with pytest.raises(StorageError, match="TMPDIR") as error:

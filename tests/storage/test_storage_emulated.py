@@ -24,8 +24,8 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions
-from recordgen.payloads import requests
-from recordgen.payloads.requests import listed_infos
+from recordgen.payloads import fetching
+from recordgen.payloads.fetching import listed_infos
 from recordgen.storage import remote
 from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
@@ -446,7 +446,7 @@ def test_a_file_is_looked_up_by_one_request(store):
 def test_a_listing_replaces_many_look_ups(store, monkeypatch):
     """Pages agree with look-ups; a few files, or files missing in pages, are looked up singly."""
     monkeypatch.setattr(remote, "PAGE_OBJECTS", 12)
-    monkeypatch.setattr(requests, "SAVED_BY_PAGE", 10)
+    monkeypatch.setattr(fetching, "SAVED_BY_PAGE", 10)
     store.put_all({f"images/{n:03}.jpg": b"x" * (n % 7) for n in range(40)})
     store.put_all({"images/below/1.jpg": b"x", "images2/1.jpg": b"x", "1.jpg": b"x"})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(30)]

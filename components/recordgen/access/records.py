@@ -23,8 +23,7 @@ from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_o
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
-from recordgen.core.records import RECORDS
-from recordgen.core.records.format import LengthError
+from recordgen.core.records import RECORDS, LengthError
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import RecordError, RecordgenError, SourceError
 from recordgen.features import VIDEO_URI, FeatureSpec

@@ -11,11 +11,11 @@ import grpc
 from apache_beam.metrics import Metrics
 from apache_beam.runners.runner import PipelineResult
 
+from recordgen.core import progress
+from recordgen.core.allowance import memory_kills
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
-from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
-from recordgen.storage.memory import memory_kills
 
 # Dask's runner divides the work into at most as many parts as a pipeline begins with elements.
 _FILLERS = 64
@@ -108,7 +108,7 @@ class _Carried(beam.DoFn):
 
 def _count_up(amounts: Mapping[str, int]) -> None:
     for name, amount in amounts.items():
-        Metrics.counter(counters.NAMESPACE, name).inc(amount)
+        Metrics.counter(progress.NAMESPACE, name).inc(amount)
 
 
 def last_line(exc: Exception) -> str:

@@ -7,7 +7,7 @@ Each of our lines is one event, with a message for people and numbers for machin
     {"time": "2026-11-24T09:30:12.345Z", "level": "info", "event": "progress", "message": "…",
      "examples_written": 1200, "rows_planned": 1797, …}
 
-Numbers have the names of :mod:`recordgen.core.runs.counters`; docs/running.md lists events and
+Numbers have the names of :mod:`recordgen.core.progress`; docs/running.md lists events and
 fields.
 """
 
@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.terminal import JsonFormatter, TextFormatter, progress_message
-from recordgen.core.runs import counters
+from recordgen.core import progress
 from recordgen.errors import DataError, RemediedError
 from recordgen.messages import megabytes
 from recordgen.messages.masking import masked, masked_json
@@ -129,7 +129,7 @@ class ProgressLog:
     def planning(self) -> None:
         """Log that rows are being read."""
         self._wait()
-        zero = {counters.ROWS_READ: 0, counters.ROWS_PLANNED: 0, counters.ROWS_REJECTED: 0}
+        zero = {progress.ROWS_READ: 0, progress.ROWS_PLANNED: 0, progress.ROWS_REJECTED: 0}
         event("planning", "reading and planning rows", {**zero, "seconds": 0.0})
 
     def planning_rows(self, snapshot: Snapshot) -> None:
@@ -170,9 +170,9 @@ class ProgressLog:
         self._wait()
         fields = {
             **_row_counts(snapshot),
-            counters.EXAMPLES_WRITTEN: snapshot.examples,
-            counters.PAYLOADS_REJECTED: snapshot.payloads_rejected,
-            counters.PAYLOAD_BYTES: snapshot.done_bytes,
+            progress.EXAMPLES_WRITTEN: snapshot.examples,
+            progress.PAYLOADS_REJECTED: snapshot.payloads_rejected,
+            progress.PAYLOAD_BYTES: snapshot.done_bytes,
             "planned_bytes": snapshot.bytes,
             "examples_per_s": _rounded(snapshot.examples_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
@@ -185,9 +185,9 @@ class ProgressLog:
 
 def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
     return {
-        counters.ROWS_READ: snapshot.rows_read,
-        counters.ROWS_PLANNED: snapshot.rows,
-        counters.ROWS_REJECTED: snapshot.rows_rejected,
+        progress.ROWS_READ: snapshot.rows_read,
+        progress.ROWS_PLANNED: snapshot.rows,
+        progress.ROWS_REJECTED: snapshot.rows_rejected,
         "seconds": _rounded(snapshot.seconds),
     }
 

@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, Literal
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.terminal import AUTO, progress_for
-from recordgen.conversion.committing import Mode, committed, facets_of, opened_run
-from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
+from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult, warn_about
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.warned import warn_about
-from recordgen.conversion.work import Work, checked, read_outcome, read_plan
+from recordgen.conversion.work import (
+    Mode,
+    Work,
+    checked,
+    committed,
+    facets_of,
+    opened_run,
+    read_outcome,
+    read_plan,
+)
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.graph import NewRunner, running

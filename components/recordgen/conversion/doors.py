@@ -1,7 +1,7 @@
 """``recordgen.convert``, ``check`` and ``plan``: errors name options as keywords of Python.
 
 The command calls the functions of :mod:`recordgen.conversion.api`, whose messages may have its own
-spelling; see :mod:`recordgen.conversion.warned`.
+spelling; see :mod:`recordgen.conversion.results`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any, TypeVar, cast
 
 from recordgen.conversion import api
-from recordgen.conversion.warned import as_keywords
+from recordgen.conversion.results import as_keywords
 from recordgen.errors import DataError, RecordgenError, check_names
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

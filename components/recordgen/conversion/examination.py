@@ -28,9 +28,8 @@ from recordgen.checks.check import (
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.facts.columns import Columns
-from recordgen.core.flow.found import Place, write_sorted
 from recordgen.core.flow.graph import bucket_count
-from recordgen.core.flow.runner import Step
+from recordgen.core.flow.runner import Place, Step, write_sorted
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.planning.plan import FoundTexts

@@ -46,8 +46,7 @@ from recordgen.conversion.examination import (
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_place
 from recordgen.core.facts.columns import Columns
-from recordgen.core.flow.found import MergeFound
-from recordgen.core.flow.runner import Each, Flow, Runner
+from recordgen.core.flow.runner import Each, Flow, MergeFound, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.planning.plan import FoundTexts

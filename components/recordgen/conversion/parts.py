@@ -17,13 +17,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen import storage
 from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
-from recordgen.conversion import committing
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
-from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
+from recordgen.conversion.results import ConversionResult, PartResult, PartsResult, warn_about
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.warned import warn_about
-from recordgen.conversion.work import Work, read_plan
+from recordgen.conversion.work import (
+    Mode,
+    Work,
+    committed,
+    facets_of,
+    opened_run,
+    read_plan,
+    stop_unless_usable,
+)
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
@@ -38,7 +44,6 @@ from recordgen.core.progress import Phases, Progress
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs import commit as runs
 from recordgen.core.runs import lease
-from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
 from recordgen.formats.detect import Detection
@@ -157,7 +162,7 @@ def plan(
     if not isinstance(parts, int) or parts < 1:
         raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
-    mode = committing.Mode(overwrite, append, resume)
+    mode = Mode(overwrite, append, resume)
     opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
     if not opened.files:
         raise UsageError(
@@ -167,13 +172,13 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = versions_of(file.path for file in opened.files)  # before rows are read
-    with committing.opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
+    with opened_run(opened, target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
         staged = read_plan(run.staging)
         most = conversion.max_reject_fraction
-        committing.stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
+        stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
         planned = lease.PlannedParts(
             parts=parts,
             shards=staged.shards,
@@ -289,7 +294,7 @@ def commit(
         planned = lease.read_planned(staging)
         lease.check_plan(staging, planned)
         if runs.is_committed(target, staging):
-            counts = total_counts(read_plan(staging), staging.read_results().values())
+            counts = read_plan(staging).totals(staging.read_results().values())
             result = _there(target, counts)
         else:
             result = _published(target, staging, planned, phases)
@@ -338,8 +343,8 @@ def _published(
         runner = LocalRunner()
         with work.running(runner):
             work.examine(runner, runner.start("ListShards", files))
-        result = committing.committed(work, run, output)
-        events.emit("COMPLETE", partial(committing.facets_of, result.dataset))
+        result = committed(work, run, output)
+        events.emit("COMPLETE", partial(facets_of, result.dataset))
     return result
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recordgen.core.conversion import Conversion
+from recordgen.core.conversion import Conversion, Labels, Shards, Splits
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS, LabelForms
 from recordgen.core.facts import MEASURES, ROWS
-from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.task.task import ONE, SEVERAL, Task
 from recordgen.formats.format import Format
 from recordgen.formats.import_file import ImportFile

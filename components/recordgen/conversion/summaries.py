@@ -15,8 +15,8 @@ from recordgen.console import logs
 from recordgen.console.terminal import aligned, escaped, one_line
 from recordgen.conversion.printed_tables import difference_summary
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
+from recordgen.core.progress import EXAMPLES_WRITTEN, SHARD_BYTES
 from recordgen.core.rows.row import is_worth_naming
-from recordgen.core.runs.counters import EXAMPLES_WRITTEN, SHARD_BYTES, total_counts
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
@@ -398,7 +398,7 @@ def log_detected(detection: Detection) -> None:
 
 def log_planned(result: results.PlanResult, seconds: float, exit_code: int) -> None:
     """Log the result of a plan that took some seconds."""
-    message, counts = f"{result.rows:,} of {result.read:,} rows planned", total_counts(result)
+    message, counts = f"{result.rows:,} of {result.read:,} rows planned", result.totals()
     fields = {"seconds": round(seconds, 3), "exit_code": exit_code}
     _log_end(message, counts, result.rejects, result.vocabulary.warnings, fields)
 
@@ -430,7 +430,7 @@ def _log_end(
     fields: Mapping[str, Any],
 ) -> None:
     """Log the warnings of a run, then one line with all counts and further fields."""
-    from recordgen.conversion.warned import as_flags  # no run without a log needs it
+    from recordgen.conversion.results import as_flags  # no run without a log needs it
 
     for text in warnings:
         logs.event("warning", as_flags(text), level=logging.WARNING)

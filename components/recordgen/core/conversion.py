@@ -1,7 +1,7 @@
 """What a run does: its task, its settings, and the objects that read rows and payloads.
 
-A door makes a :class:`Conversion` once (:mod:`recordgen.conversion.settings`). It is pickled to
-workers, and each step passes on the parts that a function needs.
+A door makes a :class:`Conversion` of the options once (:mod:`recordgen.conversion.settings`). It is
+pickled to workers, which get no options, and each step passes on the parts that a function needs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
+from recordgen.core.dataset.vocabulary import LabelForms
 from recordgen.core.facts import Seen
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.rows.row import ReadItem
-from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import Named
 from recordgen.storage import FileInfo
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
     from recordgen.core.rows.columns import Columns
     from recordgen.core.rows.row import PlannedRow
-    from recordgen.core.task.task import Task
 
 #: Most bytes of payloads held at the same time, unless a single payload has more.
 IN_FLIGHT_BYTES = 64_000_000
@@ -107,6 +109,56 @@ class PayloadStore(Protocol):
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Splits:
+    """How rows get their splits, and which rows become no example."""
+
+    seed: int  # seed of the order of rows and of assigned splits
+    fractions: SplitFractions  # shares of the splits for rows that name none
+    share: EvalFrom | None  # the share of a split that moves to `eval`; None if no row moves
+    # The column or pattern of groups that share a split; None if there are no groups.
+    grouping: GroupBy | None
+    by_content: bool  # rows of files with the same bytes share a split
+    by_looks: bool  # images that look nearly the same share a split, too
+    stratifies: bool  # each split gets its share of each label
+    duplicates: str  # what happens to copies of a file: `keep`, `drop` or `fail`
+    drops_unnamed: bool  # rows without a split are dropped if another row names one
+    # Why rows in `train` and none in `eval` are refused, and the remedy; empty if they are not.
+    without_eval: str = ""
+    # The remedy if all rows name splits, but none `train`; empty if that is not refused.
+    without_train: str = ""
+
+    @property
+    def finds_copies(self) -> bool:
+        """Whether rows that name different files with the same bytes are found."""
+        return self.duplicates != "keep"
+
+    @property
+    def decides_together(self) -> bool:
+        """Whether all rows must be known before any is planned."""
+        return self.finds_copies or self.by_looks or self.stratifies
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """How labels get their numbers."""
+
+    mode: str  # one of LABEL_MODES
+    vocabulary: str  # a `labels.txt` or an output whose labels keep their numbers; may be empty
+    missing: str  # why rows without any label are refused, and the remedy; empty if they are not
+    # What labels may be mistaken for; None if an option says that they are names, and for tables.
+    forms: LabelForms | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shards:
+    """How examples are divided into files."""
+
+    bytes: int  # target size of a shard
+    by_label: bool  # each label has shards of its own
+    compression: str  # `none` or `gzip`
 
 
 @dataclass(frozen=True, kw_only=True)

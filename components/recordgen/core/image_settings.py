@@ -1,7 +1,7 @@
 """Settings of stored images: what one may cost, its size, and its format.
 
 Each is one option of the conversion, decoded from text such as ``mb=30,seconds=5``, ``512max`` and
-``jpeg:90``.
+``jpeg:90``; :class:`PayloadSettings` has them all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -310,3 +311,33 @@ def image_size_of(size: Any) -> tuple[int, int]:
         f"image_size must be height and width, each at least 1, or one number for a square "
         f"(got {size!r})"
     )
+
+
+_KEPT, _AS_IT_IS = Encoding(), ImageSizing()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadSettings:
+    """How payloads are checked and stored, and what the checks of the data note about them.
+
+    By default, an image is decoded and stored as it is.
+    """
+
+    check: str = "decode"  # how images are checked: `decode`, `header` or `none`
+    limit: Limits
+    image_size: ImageSizing = _AS_IT_IS
+    resize: str = "stretch"  # how an image gets its shape: `stretch`, `fit` or `center_crop`
+    encode: Encoding = _KEPT
+    needs_looks: bool = False  # downscaled images and the words of texts are noted
+    needs_rows: bool = False  # whole rows of tables are noted
+    text_encoding: str = ""  # the encoding of texts in files; empty for UTF-8
+
+    @cached_property
+    def decoding(self) -> Decoding:
+        """What decoding has taken in this process, for all images that have these settings."""
+        return Decoding()
+
+    @cached_property  # read for each image
+    def changes_pictures(self) -> bool:
+        """Whether images may be stored in another size or format than their file has."""
+        return bool(self.image_size) or self.encode != _KEPT

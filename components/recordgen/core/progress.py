@@ -1,4 +1,9 @@
-"""The progress of a run or of an export, how long its phases take, and who receives both."""
+"""The progress of a run or of an export: counts, seconds of its phases, and who receives both.
+
+Names of a run's counts are the same in Beam's metrics, in the JSON log and in the results:
+``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_merged + rows_dropped +
+rows_existing``, and at the end ``rows_planned == examples_written + payloads_rejected``.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,32 @@ from recordgen.core.ordered import beside
 
 if TYPE_CHECKING:
     from threading import Event
+
+#: The namespace of the counts in Beam's metrics.
+NAMESPACE = "recordgen"
+
+#: Rows in the import files.
+ROWS_READ = "rows_read"
+#: Rows that become examples unless their payload is refused.
+ROWS_PLANNED = "rows_planned"
+#: Rows rejected while planning; their payload was not opened.
+ROWS_REJECTED = "rows_rejected"
+#: Rows that repeat another row.
+ROWS_DUPLICATE = "rows_duplicate"
+#: Rows that add something to another row's example.
+ROWS_MERGED = "rows_merged"
+#: Rows without a split, dropped by ``missing_split=drop``.
+ROWS_DROPPED = "rows_dropped"
+#: Rows whose example is in the dataset that is appended to.
+ROWS_EXISTING = "rows_existing"
+#: Examples written; for a check, the examples that a conversion would write.
+EXAMPLES_WRITTEN = "examples_written"
+#: Planned rows whose payload was refused.
+PAYLOADS_REJECTED = "payloads_rejected"
+#: Bytes of the processed payloads, including refused ones.
+PAYLOAD_BYTES = "payload_bytes"
+#: Bytes of the shards written.
+SHARD_BYTES = "shard_bytes"
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
 # The checks of examples are steps of it, too: CHECKS is what the launcher does with their findings.

@@ -24,8 +24,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder, with_facts
 from recordgen.core.ordered import map_in_order, threads_here
-from recordgen.core.records import RECORDS
-from recordgen.core.records.format import Record
+from recordgen.core.records import RECORDS, Record
 from recordgen.core.rows.columns import (
     Columns,
     PlannedBatch,
@@ -39,7 +38,7 @@ from recordgen.core.rows.columns import (
 from recordgen.core.rows.row import PlannedRow, requested_uris, with_uri
 from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task, count_labels
 from recordgen.rejects import Reject
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
 from recordgen.version import __version__
 
 _Result = TypeVar("_Result")

@@ -19,9 +19,9 @@ from tfx.types import standard_component_specs as specs
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.api import convert_files
 from recordgen.conversion.summaries import log_converted
+from recordgen.core.dataset.lint import dataset_numbers
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
 from recordgen.examplegen.driver import PREVIOUS_KEY, ExampleGenParameters
 

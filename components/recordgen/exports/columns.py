@@ -25,7 +25,7 @@ from recordgen.core.task.annotation import is_image, label_files, stored_feature
 from recordgen.errors import UsageError
 from recordgen.exports.copying import file_name
 from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.header import stored_image
 from recordgen.subjects.details import KEYPOINT, Details
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
 from recordgen.tables.columns import label_features, table_of

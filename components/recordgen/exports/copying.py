@@ -47,7 +47,7 @@ from recordgen.exports.export import Export, Exported, ExportOptions, Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.stored import kind_of, stored_image
+from recordgen.payloads.header import kind_of, stored_image
 from recordgen.subjects.details import Details
 from recordgen.subjects.objects import StoredBox, stored_boxes
 from recordgen.tasks.object_detection.annotation import Boxes
@@ -559,7 +559,7 @@ def split_word(split: str) -> str:
 def file_name(uri: str, kind: str) -> str:
     """Return a name for an image of a format: ``gs://b/a:1.JPG``, ``jpeg`` → ``a_1.JPG``.
 
-    The format is one of :func:`recordgen.payloads.stored.stored_image`, so the suffix is safe, too.
+    The format is one of :func:`recordgen.payloads.header.stored_image`, so the suffix is safe, too.
     """
     stem, suffix = _stem_and_suffix(uri)
     known = _SUFFIXES.get(kind, (f".{kind}",))

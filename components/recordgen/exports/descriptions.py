@@ -17,8 +17,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.facts import BOXES, MASKS, TEXTS
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.core.task.task import PARTS
-from recordgen.exports.export import FileExport, Output
-from recordgen.exports.templates import environment
+from recordgen.exports.export import FileExport, Output, environment
 from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
 from recordgen.lineage import dataset_name
 from recordgen.options import recorded_defaults

@@ -9,9 +9,14 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import resources
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
+
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from recordgen import storage
 from recordgen.core.dataset.lint import LintFinding
@@ -287,3 +292,47 @@ def read_lines(path: str, kind: Callable[..., _Line]) -> Iterator[_Line]:
     except (TypeError, ValueError) as exc:
         what = "a rejected row" if kind is Reject else "a finding"
         raise SourceError(f"{path}:{number}: not {what}: {exc}") from exc
+
+
+# --- templates of texts, compiled once for all processes ------------------------------------------
+
+
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, in the user's own folder of Jinja below the temporary one.
+
+    Compiling them anew would be a large part of the time of a small conversion. Beside the
+    templates they would stay when the package is removed.
+    """
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):  # the folder is full
+            super().dump_bytecode(bucket)
+
+
+def _compiled_templates() -> _CompiledTemplates | None:
+    """Return the compiled templates; None if the user can have no folder of their own."""
+    with suppress(OSError, RuntimeError):
+        return _CompiledTemplates()
+    return None
+
+
+def file_text(name: str) -> str:
+    """Return the text of a file in ``templates``."""
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def environment(**options: Any) -> Environment:
+    """Return what renders the files in ``templates``; ``options`` are further ones of Jinja."""
+    found = Environment(
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        optimized=False,  # a text is rendered once: optimizing costs more than it saves
+        loader=PackageLoader(__package__),
+        bytecode_cache=_compiled_templates(),
+        **options,
+    )
+    # JSON strings are YAML scalars, too.
+    found.filters.update(count=lambda number: f"{number:,}", json=json.dumps)
+    return found

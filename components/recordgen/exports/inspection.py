@@ -37,7 +37,7 @@ from recordgen.features import FeatureSpec
 from recordgen.messages import listed
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.header import stored_image
 from recordgen.registry import CHECKS
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes

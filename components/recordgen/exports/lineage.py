@@ -18,8 +18,7 @@ from recordgen.core.dataset import manifest
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.task.annotation import stored_features
 from recordgen.errors import DataError, SourceError, StorageError, UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions, Output
-from recordgen.exports.templates import environment
+from recordgen.exports.export import Export, Exported, ExportOptions, Output, environment
 from recordgen.exports.verifying import Difference
 from recordgen.exports.verifying import verify as verify_files
 from recordgen.options import make_options

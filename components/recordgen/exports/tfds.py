@@ -31,8 +31,7 @@ from recordgen.core.records.example import empty_lists
 from recordgen.core.task.annotation import is_image, label_files, stored_features
 from recordgen.errors import MissingPackageError, UsageError
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, image_formats
-from recordgen.exports.export import Export, Exported, ExportOptions, Output
-from recordgen.exports.templates import environment
+from recordgen.exports.export import Export, Exported, ExportOptions, Output, environment
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.lineage import dataset_name
 from recordgen.tables.columns import label_features

@@ -16,7 +16,7 @@ import numpy as np
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.exports import copying
-from recordgen.exports.templates import environment
+from recordgen.exports.export import environment
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.objects import StoredBox
 from recordgen.tasks import ObjectDetection

@@ -21,7 +21,7 @@ from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.masks import box_of, runs_of, text_of
 from recordgen.subjects.picture import (

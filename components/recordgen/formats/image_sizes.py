@@ -99,8 +99,8 @@ class _Sized:
 def _read_header(path: str, source: str, access: Access) -> FileHeader:
     """Return the header of the image at a path. Raises: PayloadError, StorageError."""
     # Imported here: few rows need it.
+    from recordgen.payloads.fetching import check_reach, context_of, read_part, requested
     from recordgen.payloads.opening import file_header
-    from recordgen.payloads.requests import check_reach, context_of, read_part, requested
     from recordgen.storage.retries import retried
 
     part = Range.of(path)

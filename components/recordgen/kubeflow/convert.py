@@ -15,12 +15,12 @@ from recordgen import storage
 from recordgen.beam import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import check_opened, convert_files, logged, with_rejects
-from recordgen.conversion.committing import fatal_findings, why_unusable
 from recordgen.conversion.fingerprint import image_fingerprint
 from recordgen.conversion.summaries import log_checked, log_converted
+from recordgen.conversion.work import fatal_findings, why_unusable
+from recordgen.core.dataset.lint import dataset_numbers
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
-from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import LintError, SourceError, UsageError
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import open_files

@@ -13,8 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.opening import decoded, file_header, open_image
-from recordgen.payloads.reencoding import to_8_bit
-from recordgen.payloads.resizing import LOSSY_QUALITY
+from recordgen.payloads.reencoding import LOSSY_QUALITY, to_8_bit
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.masks import IGNORED, pixels_of, runs_of

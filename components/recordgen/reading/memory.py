@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from recordgen import storage
 from recordgen.access.shards import ShardFile
+from recordgen.core.allowance import free_memory
 from recordgen.messages import megabytes
 from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
-from recordgen.storage.memory import free_memory
 
 #: The stages that can be kept.
 RECORDS, IMAGES, NOTHING = "records", "images", "nothing"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.facts import IMAGES, MEASURES
-from recordgen.core.settings import TaskSettings
-from recordgen.core.task.task import ONE, Task
+from recordgen.core.task.task import ONE, Task, TaskSettings
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, OPTIONS, ConvertOptions, Need
 from recordgen.registry import CHECKS, OWN, TASKS

@@ -4,7 +4,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.conversion.warned import as_flags
+from recordgen.conversion.results import as_flags
 from recordgen.errors import UsageError
 from tests.conftest import stored_examples
 

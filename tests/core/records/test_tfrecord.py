@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen import storage
-from recordgen.core.records import RECORDS
-from recordgen.core.records.format import LengthError
+from recordgen.core.records import RECORDS, LengthError
 from recordgen.core.records.tfrecord import frame_head, lengths_fit
 from recordgen.errors import RecordError
 from tests.conftest import peak_of

@@ -24,12 +24,12 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.conversion import summaries
-from recordgen.conversion.warned import as_flags
+from recordgen.conversion.results import as_flags
+from recordgen.core import progress as counters
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching
 from recordgen.core.progress import Pace
-from recordgen.core.runs import counters
 from recordgen.core.runs.staging import ROWS as PLANNING
 from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile

@@ -11,7 +11,7 @@ import recordgen
 from recordgen.core.dataset.counts import ImageStats, Shard
 from recordgen.core.facts.columns import facts_of, without_empty
 from recordgen.core.flow import steps
-from recordgen.core.flow.found import write_odd_lines
+from recordgen.core.flow.runner import write_odd_lines
 from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult, SplitSum

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen.messages import Shown
 from recordgen.registry import CHECKS
 from recordgen.rejects import place_of
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
+
+if TYPE_CHECKING:
+    from recordgen.core.dataset.manifest import Dataset
 
 #: The levels of checks: the data misleads a model's training or metrics, or may do so.
 ERROR, WARNING = "error", "warning"
@@ -138,3 +141,19 @@ def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
 def count_level(counts: Mapping[str, int], level: str) -> int:
     """Return the number of findings of a level, given the counts by code."""
     return sum(only_level(counts, level).values())
+
+
+def dataset_numbers(dataset: Dataset) -> dict[str, int]:
+    """Return the numbers of a dataset that pipelines display, by the names that all steps use."""
+    rows = dataset.rows
+    return {
+        "rows": rows.read,
+        "examples": dataset.examples,
+        "duplicates": rows.duplicates,
+        "merged": rows.merged,
+        "dropped": rows.dropped,
+        "rejects": rows.rejects,
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
+        "label_count": len(dataset.labels),
+    }

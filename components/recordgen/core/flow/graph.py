@@ -37,6 +37,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core import allowance
+from recordgen.core.allowance import memory_limit
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
@@ -59,7 +60,6 @@ from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
 from recordgen.core.shards import ShardResult, write_shard
 from recordgen.errors import RecordgenError, UsageError
-from recordgen.storage.memory import memory_limit
 from recordgen.storage.retries import forget_failures
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each

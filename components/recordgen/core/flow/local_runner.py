@@ -32,7 +32,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import KILLED, has_python, map_in_order, share_threads, start_main
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
-from recordgen.storage.spool import Spool
+from recordgen.storage.local import Spool
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3

@@ -9,13 +9,12 @@ from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
 
 from recordgen import storage
-from recordgen.core import allowance
-from recordgen.core.conversion import Conversion, PayloadStore, RowReader
+from recordgen.core import allowance, progress
+from recordgen.core.conversion import Conversion, PayloadStore, RowReader, Splits
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.flow.found import merge_found, write_odd_lines
-from recordgen.core.flow.runner import Count, Step
+from recordgen.core.flow.runner import Count, Step, merge_found, write_odd_lines
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.decide import decide, facts_of, lost_by_bucket, with_doubt
 from recordgen.core.planning.plan import (
@@ -48,9 +47,7 @@ from recordgen.core.rows.row import (
     batched,
     is_content_uri,
 )
-from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
-from recordgen.core.settings import Splits
 from recordgen.core.shards import ShardResult, ShardTask
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
@@ -172,7 +169,7 @@ class ReadRows(PlanningStep):
             rows = placed(batches, names, seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(columns)
-        self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
+        self.count({progress.ROWS_READ: read, progress.ROWS_REJECTED: len(rejects)})
         self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
@@ -375,12 +372,12 @@ class ResolveBuckets(PlanningStep):
         planned, counts = sum(summary.rows.values()), summary.counts
         self.count(
             {
-                counters.ROWS_PLANNED: planned,
-                counters.ROWS_REJECTED: len(summary.rejects),
-                counters.ROWS_DUPLICATE: counts.duplicates,
-                counters.ROWS_MERGED: counts.merged,
-                counters.ROWS_DROPPED: counts.dropped,
-                counters.ROWS_EXISTING: counts.existing,
+                progress.ROWS_PLANNED: planned,
+                progress.ROWS_REJECTED: len(summary.rejects),
+                progress.ROWS_DUPLICATE: counts.duplicates,
+                progress.ROWS_MERGED: counts.merged,
+                progress.ROWS_DROPPED: counts.dropped,
+                progress.ROWS_EXISTING: counts.existing,
             }
         )
         self._heartbeat.add(0, planned, len(summary.rejects))
@@ -464,10 +461,10 @@ class WorkOnShards(Step):
         self.staging.write_result(result, outline.index)
         self.count(
             {
-                counters.EXAMPLES_WRITTEN: result.shard.examples,
-                counters.PAYLOADS_REJECTED: len(result.rejects),
-                counters.PAYLOAD_BYTES: size,
-                counters.SHARD_BYTES: result.shard.bytes,
+                progress.EXAMPLES_WRITTEN: result.shard.examples,
+                progress.PAYLOADS_REJECTED: len(result.rejects),
+                progress.PAYLOAD_BYTES: size,
+                progress.SHARD_BYTES: result.shard.bytes,
             }
         )
         yield result.shard.file

@@ -27,10 +27,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
+from recordgen.core.conversion import Splits
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS
 from recordgen.core.rows.columns import Columns, rows_of, shares_of, values_of
 from recordgen.core.rows.row import PlacedRow, is_content_uri, placing, row_name
-from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import ADDING, Annotations, Declaration, Task, first_labels
 from recordgen.errors import DataError

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from recordgen.core.conversion import Labels
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EVAL, TRAIN, EvalFrom, split_order
 from recordgen.core.dataset.vocabulary import (
@@ -34,7 +35,6 @@ from recordgen.core.rows.columns import (
     read_streams,
 )
 from recordgen.core.rows.row import Group
-from recordgen.core.settings import Labels
 from recordgen.errors import DataError, LintError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import OddLine, Reject

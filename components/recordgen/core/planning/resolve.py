@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import storage
-from recordgen.core.conversion import PayloadStore
+from recordgen.core.conversion import PayloadStore, Splits
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
 from recordgen.core.facts.columns import ExampleNote, FactsBuilder
@@ -53,7 +53,6 @@ from recordgen.core.rows.row import (
     requested_uris,
     with_uri,
 )
-from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import ADDING, Payloads, Sizes, Task, count_labels, first_labels
 from recordgen.errors import PayloadError

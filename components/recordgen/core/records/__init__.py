@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from recordgen.core.records.tfrecord import TfRecords
 
     #: The format of every file of records.
     RECORDS: TfRecords
+
+#: A serialised record, or a framed one, in pieces: joining large pieces would copy them.
+Record: TypeAlias = Sequence[bytes]
+
+# Arrow's type stubs, if installed, differ from version to version.
+RecordColumn: TypeAlias = Any  # pa.BinaryArray
+
+
+class LengthError(ValueError):
+    """No record of the expected length begins here."""
 
 
 def __getattr__(name: str) -> Any:

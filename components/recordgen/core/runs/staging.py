@@ -30,7 +30,7 @@ import math
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -38,6 +38,7 @@ from itertools import chain
 from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
+from recordgen.core import progress
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.index import LengthsOf
 from recordgen.core.dataset.lint import Found
@@ -153,6 +154,25 @@ class StagedPlan:
     def bytes(self) -> int:
         """Bytes of their payloads."""
         return sum(split["bytes"] for split in self.splits.values())
+
+    def totals(self, results: Collection[SplitSum] = ()) -> dict[str, int]:
+        """Return the counts of a run by the names of :mod:`recordgen.core.progress`.
+
+        Without results, it only planned.
+        """
+        return {
+            progress.ROWS_READ: self.read,
+            progress.ROWS_PLANNED: self.rows,
+            progress.ROWS_REJECTED: len(self.rejects),
+            progress.ROWS_DUPLICATE: self.duplicates,
+            progress.ROWS_MERGED: self.merged,
+            progress.ROWS_DROPPED: self.dropped,
+            progress.ROWS_EXISTING: self.existing,
+            progress.EXAMPLES_WRITTEN: sum(each.examples for each in results),
+            progress.PAYLOADS_REJECTED: sum(len(each.rejects) for each in results),
+            progress.PAYLOAD_BYTES: self.bytes if results else 0,
+            progress.SHARD_BYTES: sum(shard.bytes for each in results for shard in each.shards),
+        }
 
 
 class _Remembered(dict[str, bytes]):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.records.format import Record, RecordColumn
+from recordgen.core.image_settings import PayloadSettings
+from recordgen.core.records import Record, RecordColumn
 from recordgen.core.rows.row import CONTENT, Adjustments, PlannedRow, Row, RowBatch, row_name
-from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, check_uri
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
@@ -29,6 +29,21 @@ from recordgen.rejects import Reject, RejectCode
 if TYPE_CHECKING:
     from recordgen.core.facts import ImageNote, Seen
     from recordgen.core.rows.columns import PlannedBatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """What a task needs to know of a run."""
+
+    stratifies: bool  # each split gets its share of each label
+    by_label: bool  # each label has shards of its own
+    labels: str  # one of LABEL_MODES
+    bad_boxes: str  # what happens to a box beyond its image: `clip`, `drop` or `reject`
+    box_orientation: str  # boxes refer to the image as `stored`, or to the `upright` one
+    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
+    offsets: str  # what the offsets of entities count; `auto`: characters
+    table: object | None  # the detected Table; None if there is none
+    schema: object | None  # the declared Schema; None if there is none
 
 
 class Declaration(ABC):

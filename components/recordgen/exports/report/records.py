@@ -20,7 +20,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import Thumbnail, draw_mask, label_colour, to_thumbnail
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.header import stored_image
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import StoredBox, stored_boxes

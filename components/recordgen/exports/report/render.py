@@ -21,7 +21,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.facts import BOXES
 from recordgen.core.task.task import SEVERAL
-from recordgen.exports.export import FileExport, Output
+from recordgen.exports.export import FileExport, Output, environment, file_text
 from recordgen.exports.report.contents import (
     COLUMNS,
     Contents,
@@ -39,7 +39,6 @@ from recordgen.exports.report.sampling import (
     read_shown,
     wanted_lines,
 )
-from recordgen.exports.templates import environment, file_text
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import Thumbnail

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.core.image_settings import Limits
-from recordgen.core.settings import PayloadSettings
+from recordgen.core.image_settings import Limits, PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import decoded_mask
 from recordgen.payloads.header import FileHeader

@@ -29,7 +29,6 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import MASKS
 from recordgen.core.records.example import FeatureValue, parse_example
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     RowContent,
     bad_annotation,
@@ -37,7 +36,7 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import PARTS, Task
+from recordgen.core.task.task import PARTS, Task, TaskSettings
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import Details, Polygons

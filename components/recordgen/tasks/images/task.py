@@ -28,9 +28,9 @@ from recordgen import features
 from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, requested_uris
-from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
     Merged,
     RowContent,
@@ -38,7 +38,15 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, FetchedRow, Task, each_row
+from recordgen.core.task.task import (
+    HAS,
+    ONE,
+    SEVERAL,
+    BuiltExample,
+    FetchedRow,
+    Task,
+    each_row,
+)
 from recordgen.messages import listed
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import lines

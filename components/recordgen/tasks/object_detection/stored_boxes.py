@@ -38,8 +38,7 @@ from recordgen.subjects.objects import features_of
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
 
 if TYPE_CHECKING:
-    from recordgen.payloads.reencoding import CheckedImage
-    from recordgen.payloads.resizing import View
+    from recordgen.payloads.reencoding import CheckedImage, View
     from recordgen.subjects.details import Array
     from recordgen.subjects.picture import Picture
 

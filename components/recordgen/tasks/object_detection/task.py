@@ -29,7 +29,6 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.core.facts import BOXES
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     Merged,
     RowContent,
@@ -37,7 +36,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import PARTS, Task, Texts
+from recordgen.core.task.task import PARTS, Task, TaskSettings, Texts
 from recordgen.messages import listed
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.objects import details_in

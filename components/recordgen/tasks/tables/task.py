@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import is_exact
 from recordgen.core.rows.row import Adjustments, requested_uris
-from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task import task
 from recordgen.core.task.annotation import (
     AnnotationError,
@@ -43,6 +43,7 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
+from recordgen.core.task.task import TaskSettings
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import Reject, RejectCode

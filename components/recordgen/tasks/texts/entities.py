@@ -22,9 +22,8 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
-from recordgen.core.task.task import PARTS, BuiltExample, FetchedRow, Task, each_row
+from recordgen.core.task.task import PARTS, BuiltExample, FetchedRow, Task, TaskSettings, each_row
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import features
 from recordgen.core.dataset.counts import record_line
 from recordgen.core.facts import MEASURES, TEXTS
+from recordgen.core.image_settings import PayloadSettings
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, content_uri, is_content_uri
-from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task import task
 from recordgen.core.task.annotation import (
     AnnotationError,
@@ -46,6 +46,7 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
+from recordgen.core.task.task import TaskSettings
 from recordgen.errors import PayloadError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode

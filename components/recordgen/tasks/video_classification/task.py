@@ -27,9 +27,17 @@ from recordgen import features, storage
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
-from recordgen.core.task.task import ONE, BuiltExample, FetchedRow, Sizes, Task, Texts, each_row
+from recordgen.core.task.task import (
+    ONE,
+    BuiltExample,
+    FetchedRow,
+    Sizes,
+    Task,
+    TaskSettings,
+    Texts,
+    each_row,
+)
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS

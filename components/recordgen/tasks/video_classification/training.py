@@ -17,7 +17,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.core.ordered import map_in_order
 from recordgen.errors import DataError
-from recordgen.payloads.stored import kind_of
+from recordgen.payloads.header import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.attempts import answered, attempted
 from recordgen.reading.decoding import resize_images
