@@ -143,7 +143,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 def check_bomb() -> None:
     """Check the bomb on stdin; print processor seconds, peak in MB and outcome as JSON."""
-    from recordgen.conversion.settings import payloads_of
+    from recordgen.conversion.api import payloads_of
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions
     from recordgen.payloads.check import check_image

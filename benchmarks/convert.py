@@ -53,7 +53,7 @@ Contender = Callable[[list[str], str], float]
 
 def limit(paths: list[str], output: str) -> float:
     """Return the seconds of a bare loop that reads, checks and writes, and nothing else."""
-    from recordgen.conversion.settings import payloads_of
+    from recordgen.conversion.api import payloads_of
     from recordgen.core.records import RECORDS
     from recordgen.core.records.example import serialize_example
     from recordgen.options import ConvertOptions

@@ -33,7 +33,7 @@ from typing import Any
 
 from PIL import Image
 
-from recordgen.conversion.settings import payloads_of
+from recordgen.conversion.api import payloads_of
 from recordgen.core.image_settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions

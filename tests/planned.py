@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from recordgen.conversion.settings import shards_of, splits_of
+from recordgen.conversion.api import shards_of, splits_of
 from recordgen.core.conversion import Labels, PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import SplitFractions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordgen.conversion.settings import conversion_of, payloads_of, splits_of
+from recordgen.conversion.api import conversion_of, payloads_of, splits_of
 from recordgen.core.conversion import Conversion, Splits
 from recordgen.core.image_settings import PayloadSettings
 from recordgen.options import make_options

@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from recordgen import storage
 from recordgen.console import logs, terminal
 from recordgen.console.quiet import quiet_libraries
-from recordgen.console.stopping import check_stopped, exit_now, interrupted, stopping
+from recordgen.console.stopping import exit_now, interrupted, stopping
 from recordgen.conversion import printed_tables, summaries
+from recordgen.core.ordered import check_stopped
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names

@@ -25,8 +25,7 @@ from recordgen.beam import beam_flags, pipeline_factory, runner_factory
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.examination import Stage
 from recordgen.core.flow import graph
-from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.runner import OUT_OF_MEMORY, Each, MergeFound
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Each, LocalRunner, MergeFound
 from recordgen.core.planning.plan import RowBlock
 from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlacedRow, placing
@@ -382,7 +381,7 @@ def test_two_consumers_of_a_flow_get_all_elements_in_order():
 def test_values_of_groups_wait_in_a_file(monkeypatch):
     """Memory holds eight of fifty blocks, whichever group has them."""
     block_bytes, most = 8 << 14, 0
-    monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 8 * block_bytes)
+    monkeypatch.setattr("recordgen.core.flow.runner._BYTES_IN_MEMORY", 8 * block_bytes)
     runner, seen, before = LocalRunner(), list[Any](), pa.total_allocated_bytes()
 
     def blocks():
@@ -405,7 +404,7 @@ def _first_numbers(group):
 
 def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, monkeypatch):
     """Memory decides nothing about the output; without a folder for the file, a run stops."""
-    monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr("recordgen.core.flow.runner._BYTES_IN_MEMORY", 0)
     monkeypatch.setattr(Spool, "in_memory", 0)
     recordgen.convert(source, tmp_path / "out", **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected

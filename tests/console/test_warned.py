@@ -15,7 +15,7 @@ import recordgen.pandas
 from recordgen.cli import main
 from recordgen.console.terminal import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.core.progress import Phase, Snapshot
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, ExampleFacts, FoundRows, checks_of
 from recordgen.checks.copies import alike_groups
+from recordgen.conversion.api import conversion_of
 from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
 from recordgen.conversion.examining import Size, UniteGroups, examine
-from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
-from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.runner import sort_key
+from recordgen.core.flow.runner import LocalRunner, sort_key
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards import ShardResult
 from recordgen.measures.pictures import Looks, measured

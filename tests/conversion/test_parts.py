@@ -12,9 +12,9 @@ import pytest
 
 import recordgen
 from recordgen import cli, parts
+from recordgen.conversion.api import conversion_of
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.parts import options_of, saved, source_of
-from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import find_planned

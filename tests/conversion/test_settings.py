@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.api import conversion_of
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from tests.golden import NEEDED, ROOT, SAMPLES

@@ -11,7 +11,7 @@ from tfx.utils import proto_utils
 from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.driver import OPTION_TYPES, ExampleGenParameters

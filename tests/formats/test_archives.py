@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.conversion.settings import store_of
+from recordgen.conversion.api import store_of
 from recordgen.core.rows.row import RowBatch
 from recordgen.errors import NothingToConvertError, SourceError
 from recordgen.formats.archives import Archive

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from recordgen.conversion.settings import payloads_of
+from recordgen.conversion.api import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments, PlannedRow, Row

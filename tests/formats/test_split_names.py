@@ -10,7 +10,7 @@ import pytest
 import recordgen
 from recordgen.conversion.api import convert_files
 from recordgen.conversion.summaries import detection_lines
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import open_source

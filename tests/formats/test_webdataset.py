@@ -98,7 +98,7 @@ def test_check_append_and_groups_read_ranges(folder):
 
 def test_changed_while_it_was_converted(folder):
     """Another tar under the same name has other images in the same places."""
-    from recordgen.conversion.settings import store_of
+    from recordgen.conversion.api import store_of
     from recordgen.core.rows.row import PlannedRow, Range
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions

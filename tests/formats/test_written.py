@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 
 import recordgen
-from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.api import conversion_of
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
 from recordgen.formats.source import open_source

@@ -29,7 +29,8 @@ from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.lineage import dataset_id
 from recordgen.messages.masking import is_secret, masked, masked_values, without_secrets
-from recordgen.storage.retries import host_of, shown_cause
+from recordgen.storage.access import host_of
+from recordgen.storage.retries import shown_cause
 from recordgen.tasks import ImageClassification
 from tests.conftest import encoded, noise
 from tests.planned import planned

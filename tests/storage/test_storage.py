@@ -25,7 +25,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
-from recordgen.conversion.settings import store_of
+from recordgen.conversion.api import store_of
 from recordgen.conversion.summaries import conversion_summary
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.row import PlannedRow
@@ -42,7 +42,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import listed_infos, worth_listing
-from recordgen.storage import RequestContext, local, retries
+from recordgen.storage import RequestContext, access, local
 from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
@@ -338,11 +338,11 @@ def test_slow_servers_do_not_hold_a_run(serve, tmp_path, monkeypatch):
 def test_when_a_host_counts_as_dead(monkeypatch):
     """Any response resets the count, also to a later request; a trial is sent without retries."""
     url, now = "https://host.example/1.jpg", 100.0
-    monkeypatch.setattr(retries.time, "monotonic", lambda: now)
+    monkeypatch.setattr(access.time, "monotonic", lambda: now)
 
     def fails(meanwhile=lambda: None):
         try:
-            with retries.watched(url):
+            with access.watched(url):
                 meanwhile()
                 raise UnreachableError("retried" if may_retry() else "once")
         except UnreachableError as exc:
@@ -351,10 +351,10 @@ def test_when_a_host_counts_as_dead(monkeypatch):
     def answers():
         nonlocal now
         now += 1
-        with suppress(FileNotFoundError), retries.watched(url):
+        with suppress(FileNotFoundError), access.watched(url):
             raise FileNotFoundError
 
-    retries.forget_failures()
+    access.forget_failures()
     assert {fails() for _ in range(15)} == {"retried"}
     answers()
     assert {fails(answers) for _ in range(20)} == {"retried"}  # a later request was answered
@@ -366,7 +366,7 @@ def test_when_a_host_counts_as_dead(monkeypatch):
     now += 119
     assert fails() != "once"
     now += 1
-    with retries.watched(url):
+    with access.watched(url):
         assert not may_retry()
     assert fails() == "retried"
 

@@ -19,7 +19,7 @@ import pytest
 import recordgen
 from recordgen import parts, storage
 from recordgen.cli import main
-from recordgen.conversion.settings import store_of
+from recordgen.conversion.api import store_of
 from recordgen.core.rows.row import PlannedRow
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.exports.report.render import render_report

@@ -20,7 +20,6 @@ from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
-from recordgen.tasks.lines import label_features
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
 from tests.conftest import encoded, exif_of
@@ -200,7 +199,7 @@ def test_labels_come_back_from_a_record(found):
     assert set(task.labels(said)) == found
     vocabulary = build_vocabulary(found, "text")
     names = "image/class/text", "image/class/label"
-    values = label_features(task.labels(said), vocabulary, names)
+    values = vocabulary.features(task.labels(said), names)
     stored = parse_example(b"".join(serialize_example(values)))
     assert stored["image/class/label"] == list(range(len(found)))
     assert task.from_features(stored) == said

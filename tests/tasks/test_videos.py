@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
-from recordgen.conversion.settings import payloads_of
+from recordgen.conversion.api import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow, Row

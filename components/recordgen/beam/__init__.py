@@ -13,7 +13,7 @@ from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_imports, waiting
 from recordgen.core.flow.graph import NewRunner
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.errors import RunnerError, UsageError, install
 
 # A class path: newer versions of Beam start or even download another runner for "DirectRunner".

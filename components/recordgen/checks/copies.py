@@ -232,7 +232,7 @@ def divided(
     A division has a number, the rows, and a key of each. With one bucket, all are one division.
     """
     rows, looks = facts.looks
-    usable = likeness.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
+    usable = looks.has_hash if len(rows) else np.zeros(0, np.bool_)
     rows, hashes = rows[usable], looks.perceptual_hash[usable]
     worded, signatures = facts.signatures
     if buckets == 1:

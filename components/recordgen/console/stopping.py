@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from recordgen.console import logs
+from recordgen.core.ordered import STOPPING, check_stopped
 from recordgen.errors import RecordgenError
 
 # After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
@@ -26,7 +27,6 @@ STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
 _SAME_SECONDS = 0.3
 
 _stopped_by: list[signal.Signals] = []
-_stopping: list[signal.Signals] = []  # the same, but empty outside of stopping()
 _hints = [""]  # the hint of the running command
 
 
@@ -57,7 +57,7 @@ def stopping(hint: str = "") -> Iterator[None]:
         if not _stopped_by:
             began.append(time.monotonic())
             _stopped_by.append(by)
-            _stopping.append(by)
+            STOPPING.append(by)
             deadlines.append(threading.Timer(STOP_SECONDS[by], _end))
             deadlines[0].daemon = True
             deadlines[0].start()
@@ -76,22 +76,13 @@ def stopping(hint: str = "") -> Iterator[None]:
             deadline.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        _stopping.clear()
+        STOPPING.clear()
         if not _stopped_by:
             threading.excepthook, sys.unraisablehook = hooks
 
 
 def _until_stopped(hook: Callable[[Any], object]) -> Callable[[Any], object]:
     return lambda unhandled: bool(_stopped_by) or hook(unhandled)
-
-
-def check_stopped() -> None:
-    """Raise KeyboardInterrupt if a signal has stopped the command, but some library swallowed it.
-
-    Modules in C do so while they import others, such as pandas.
-    """
-    if _stopping:
-        raise KeyboardInterrupt
 
 
 def stopped_by() -> signal.Signals:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from recordgen import storage
-from recordgen.conversion.settings import store_of
+from recordgen.conversion.api import store_of
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import labels_digest

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen import storage
 from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
-from recordgen.conversion.api import open_for
+from recordgen.conversion.api import conversion_of, open_for
 from recordgen.conversion.appending import find_existing, read_rejects
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult, warn_about
-from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.work import (
     Mode,
     Work,
@@ -35,7 +34,7 @@ from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.graph import running
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing

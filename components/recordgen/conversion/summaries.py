@@ -24,7 +24,7 @@ from recordgen.options import AUTO
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
 from recordgen.storage import is_http
-from recordgen.storage.retries import unreachable_text
+from recordgen.storage.access import unreachable_text
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:

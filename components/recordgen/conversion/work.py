@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from recordgen import storage
 from recordgen.checks.check import Examined, ExampleFacts, run_checks
 from recordgen.checks.selection import Selection
-from recordgen.console.stopping import check_stopped
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import all_facts, examine
 from recordgen.conversion.results import CheckResult, ConversionResult
@@ -34,6 +33,7 @@ from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.flow import graph
 from recordgen.core.flow.graph import running
 from recordgen.core.flow.runner import Flow, Runner
+from recordgen.core.ordered import check_stopped
 from recordgen.core.planning.appending import Existing, merge, merge_findings
 from recordgen.core.planning.plan import too_many
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phases
@@ -56,7 +56,7 @@ from recordgen.formats.source import Source
 from recordgen.lineage import Facets
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
-from recordgen.storage.retries import unreachable_text
+from recordgen.storage.access import unreachable_text
 from recordgen.version import __version__
 
 # Limit on the findings in a result, which must stay small however many rows were changed.

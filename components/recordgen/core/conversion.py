@@ -1,6 +1,6 @@
 """What a run does: its task, its settings, and the objects that read rows and payloads.
 
-A door makes a :class:`Conversion` of the options once (:mod:`recordgen.conversion.settings`). It is
+A door makes a :class:`Conversion` of the options once (:mod:`recordgen.conversion.api`). It is
 pickled to workers, which get no options, and each step passes on the parts that a function needs.
 """
 

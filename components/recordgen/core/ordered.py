@@ -1,4 +1,4 @@
-"""Threads that process items in order or work beside a block; other processes of this Python."""
+"""Threads that process items in order or work beside a block; signals; other processes."""
 
 from __future__ import annotations
 
@@ -149,6 +149,21 @@ def slot(work: str, most: int) -> BoundedSemaphore:
 
 # By process: a slot held during a fork would never be released in the child.
 _slots: dict[tuple[int, str], BoundedSemaphore] = {}
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+#: The signal that stops the command that runs (:mod:`recordgen.console.stopping`).
+STOPPING: list[signal.Signals] = []
+
+
+def check_stopped() -> None:
+    """Raise KeyboardInterrupt if a signal has stopped the command, but some library swallowed it.
+
+    Modules in C do so while they import others, such as pandas.
+    """
+    if STOPPING:
+        raise KeyboardInterrupt
 
 
 # --- processes -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from recordgen.conversion.api import convert_files
 from recordgen.conversion.summaries import log_converted
 from recordgen.core.dataset.lint import dataset_numbers
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import LocalRunner
 from recordgen.errors import SourceError
 from recordgen.examplegen.driver import PREVIOUS_KEY, ExampleGenParameters
 

@@ -16,7 +16,6 @@ from recordgen import storage
 from recordgen.core.image_settings import Limits
 from recordgen.core.rows.row import Adjustments, Range, ReadItem, Row, RowBatch, batched
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.rejects import Reject
@@ -47,14 +46,13 @@ class NeedsSizes(Protocol):
         ...
 
 
-def with_image_sizes(items: Iterable[ReadItem], task: Task, access: Access) -> Iterator[ReadItem]:
+def with_image_sizes(
+    items: Iterable[ReadItem], task: NeedsSizes, access: Access
+) -> Iterator[ReadItem]:
     """Yield a reader's items with boxes in shares of their images; unreadable images are rejects.
 
     ``access`` is what rows may reach. Raises: StorageError.
     """
-    if not isinstance(task, NeedsSizes):
-        yield from items
-        return
     sized = _Sized(task, access)
     for item in items:
         if isinstance(item, RowBatch) and any(map(task.lacks_size, item.annotations)):

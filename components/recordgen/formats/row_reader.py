@@ -27,7 +27,7 @@ from recordgen.core.task.task import Task
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
-from recordgen.formats.image_sizes import with_image_sizes
+from recordgen.formats.image_sizes import NeedsSizes, with_image_sizes
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.samples import Samples
 from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
@@ -104,7 +104,8 @@ class RowReader:
         items = batched(rows, adjusted)
         if self._images is not None:
             items = below_root(items, file.images or self._images, self._task)
-        items = with_image_sizes(items, self._task, self._access)
+        if isinstance(self._task, NeedsSizes):
+            items = with_image_sizes(items, self._task, self._access)
         for item in without_url_secrets(items, self._task):
             yield item.with_split(file.split) if isinstance(item, RowBatch) else item
 

@@ -16,7 +16,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
-from recordgen.formats.image_sizes import with_image_sizes
+from recordgen.formats.image_sizes import NeedsSizes, with_image_sizes
 from recordgen.formats.import_file import Files, ImportFile, find_import_files
 from recordgen.formats.row_parser import own_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows, without_url_secrets
@@ -78,14 +78,15 @@ def _open_frame(
     options = opened.options
     columns = detection.columns if opened.columns is None else tuple(opened.columns)
     detection = replace(detection, options=options, columns=columns)
-    rows = opened.rows
+    rows, decided = opened.rows, task_for(options)
     if (images := ImageRoot.of(options)) is not None:
         images.check()
-        rows = below_root(rows, images, task_for(options))
-    rows = with_image_sizes(rows, task_for(options), options.access)
-    rows = own_images.in_file(rows, task_for(options))
-    source = replace(Source.of_rows(rows, task_for(options)), own_images=own_images)
-    shown = preview_rows(chain.from_iterable(source.rows), task_for(options))
+        rows = below_root(rows, images, decided)
+    if isinstance(decided, NeedsSizes):
+        rows = with_image_sizes(rows, decided, options.access)
+    rows = own_images.in_file(rows, decided)
+    source = replace(Source.of_rows(rows, decided), own_images=own_images)
+    shown = preview_rows(chain.from_iterable(source.rows), decided)
     return replace(source, detection=replace(detection, **shown._asdict())), options
 
 

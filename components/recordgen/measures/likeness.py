@@ -310,9 +310,6 @@ _Floats: TypeAlias = "npt.NDArray[np.float32]"
 #: The least correlation of the signatures of near-duplicates.
 LEAST_CORRELATION = 0.97
 
-#: The least contrast of a picture with a meaningful hash.
-LEAST_HASH_CONTRAST = 3.0
-
 
 # Divisions of the signatures in crowded buckets: two of a class of about this size are compared.
 # Pairs that correlate by 0.97 are in one class in about every third division.
@@ -349,7 +346,7 @@ def find_alike(
     """
     count = len(facts.perceptual_hash)
     hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
-    usable = np.tile(has_hash(facts), 2)
+    usable = np.tile(facts.has_hash, 2)
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         return are_alike(signatures_of(first), signatures_of(second), least)
@@ -466,8 +463,3 @@ def are_alike(
 def _products(one: _Floats, other: _Floats) -> npt.NDArray[np.int64]:
     """Return the sum of products of each pair of signatures: whole numbers below 2**24."""
     return np.einsum("ij,ij->i", one, other).astype(np.int64)
-
-
-def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
-    """Return whether each picture has enough contrast for a meaningful hash."""
-    return facts.contrast >= LEAST_HASH_CONTRAST

@@ -235,6 +235,9 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
     return np.maximum(shared, 0).astype(np.float64)
 
 
+#: The least contrast of a picture with a meaningful hash.
+LEAST_HASH_CONTRAST = 3.0
+
 #: Pixels on each side of a signature.
 SIGNATURE_SIDE = 8
 
@@ -254,6 +257,11 @@ class PictureFacts(NamedTuple):
     darkest: Pixels  # uint8: 1 % of the picture is at this level or below
     lightest: Pixels  # uint8: 1 % of the picture is at this level or above
     sharpness: _Singles  # float32: see Looks
+
+    @property
+    def has_hash(self) -> npt.NDArray[np.bool_]:
+        """Whether each picture has enough contrast for a meaningful hash."""
+        return self.contrast >= LEAST_HASH_CONTRAST
 
 
 def picture_facts(seen: Columns) -> PictureFacts:

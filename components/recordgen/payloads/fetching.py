@@ -34,8 +34,8 @@ from recordgen.measures.pictures import picture_facts
 from recordgen.payloads.check import picture_in_small
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
-from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.retries import deadline, retried, watched
+from recordgen.storage.access import Access, RowUrlPolicy, watched
+from recordgen.storage.retries import deadline, retried
 
 if TYPE_CHECKING:
     from recordgen.core.rows.columns import Columns

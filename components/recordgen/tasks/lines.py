@@ -13,8 +13,6 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.records.example import FeatureValue
 from recordgen.core.task import annotation
 from recordgen.messages.masking import without_secrets
 from recordgen.rejects import RejectCode
@@ -40,21 +38,6 @@ def add_up(rows: Iterable[Iterable[_Item]]) -> tuple[set[_Item], int]:
         duplicates += number > 0 and not new
         found |= new
     return found, duplicates
-
-
-def label_features(
-    labels: Sequence[str], vocabulary: Vocabulary, names: tuple[str, str]
-) -> dict[str, FeatureValue]:
-    """Return the texts and the numbers of labels, in the order of their numbers.
-
-    ``names`` are the features of the texts and of the numbers; without labels, there are none.
-    """
-    if len(labels) == 1:
-        return dict(zip(names, (labels[0].encode(), vocabulary.index(labels[0])), strict=True))
-    numbered = sorted((vocabulary.index(label), label) for label in labels)
-    texts = [label.encode() for _, label in numbered]
-    numbers = [number for number, _ in numbered]
-    return dict(zip(names, (texts, numbers), strict=True)) if numbered else {}
 
 
 def too_many_fields(message: str) -> annotation.AnnotationError:

@@ -14,8 +14,7 @@ import pytest
 
 from recordgen.core.flow import graph
 from recordgen.core.flow.graph import processes_for
-from recordgen.core.flow.local_runner import LocalRunner, in_processes
-from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.flow.runner import OUT_OF_MEMORY, LocalRunner, Step, in_processes
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
@@ -159,7 +158,7 @@ def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from recordgen.core.flow.local_runner import in_processes\n"
+        "from recordgen.core.flow.runner import in_processes\n"
         "from tests.core.flow.test_processes import Told\n"
         "for each in in_processes(Told(Path(sys.argv[1])), iter(lambda: 'x', None), 2):\n"
         "    print(each[1], flush=True)\n"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from recordgen.conversion import appending
+from recordgen.conversion.api import conversion_of
 from recordgen.conversion.appending import task_there
-from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.counts import RowCounts, Shard, Split, dataset_digest
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, read_dataset, write_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary

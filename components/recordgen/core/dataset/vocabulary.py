@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import DataError, NotUnderstoodError, check_one_of
@@ -49,6 +50,18 @@ class Vocabulary:
     def index(self, label: str) -> int:
         """Return the number of ``label`` (``image/class/label``)."""
         return self._index[label]
+
+    def features(self, labels: Sequence[str], names: tuple[str, str]) -> dict[str, Any]:
+        """Return the texts and the numbers of labels, in the order of their numbers.
+
+        ``names`` are the features of the texts and of the numbers; without labels, there are none.
+        """
+        if len(labels) == 1:
+            return dict(zip(names, (labels[0].encode(), self.index(labels[0])), strict=True))
+        numbered = sorted((self.index(label), label) for label in labels)
+        texts = [label.encode() for _, label in numbered]
+        numbers = [number for number, _ in numbered]
+        return dict(zip(names, (texts, numbers), strict=True)) if numbered else {}
 
 
 def labels_text(names: Sequence[str]) -> str:

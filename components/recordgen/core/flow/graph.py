@@ -60,7 +60,7 @@ from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
 from recordgen.core.shards import ShardResult, write_shard
 from recordgen.errors import RecordgenError, UsageError
-from recordgen.storage.retries import forget_failures
+from recordgen.storage.access import forget_failures
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.

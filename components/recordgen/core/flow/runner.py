@@ -1,22 +1,34 @@
-"""Interfaces of steps and of runners, which run a graph of them here or with Beam; findings."""
+"""Interfaces of steps and runners; findings between steps; the runner of this machine."""
 
 from __future__ import annotations
 
 import heapq
+import logging
+import os
+import pickle
+import signal
+import sys
 import tempfile
-from collections import defaultdict
+import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, islice, tee
+from logging.handlers import QueueHandler
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
+from queue import SimpleQueue
+from sys import getsizeof
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from recordgen import storage
 from recordgen.core.dataset.lint import Found, LintFinding
+from recordgen.core.ordered import KILLED, has_python, map_in_order, share_threads, start_main
 from recordgen.core.planning.plan import FoundFile, FoundTexts
 from recordgen.core.runs.staging import Staging
+from recordgen.errors import RecordgenError, RunnerError
 from recordgen.rejects import OddLine
+from recordgen.storage.local import Spool
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -176,3 +188,249 @@ def _runs(staging: Staging, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
             run.seek(0)
             yield run
             waiting, size = [], 0
+
+
+# --- this machine ---------------------------------------------------------------------------------
+
+# Steps may use threads, and some are worth several processes. The threads of one process take turns
+# in Python, so beyond a few of them only more processes help. Each process is a new interpreter
+# that knows nothing of this one's modules: a script that converts needs no
+# ``if __name__ == "__main__"``. It receives the step, then element after element:
+#
+#     launcher ── Task(step, processes, level), element, element, … ──▶ process
+#              ◀── LogRecord, LogRecord, [output, …] | None ────────┘
+#
+# None is the answer to an element whose error lies in the staging folder. When the launcher ends in
+# any way, the pipe closes, and so does the process.
+
+# A process takes some tenths of a second to start, so fewer elements are not worth another one.
+_ELEMENTS_PER_PROCESS = 3
+
+# Values of groups that wait in memory: rows of tables, and as much again for messages and objects.
+_BYTES_IN_MEMORY = 16 << 20
+
+
+class LocalRunner:
+    """Runs a graph lazily: each step computes an element when the next step requests it."""
+
+    def __init__(self) -> None:
+        self.last: Iterator[Any] = iter(())  # the end of the graph, which pulls all elements
+
+    def start(self, name: str, elements: Iterable[Any], *, spread: bool = False) -> _Elements:
+        return _Elements(self, elements)
+
+    def run(self, staging: Staging) -> None:
+        last, self.last = self.last, iter(())
+        try:
+            deque(last, maxlen=0)
+        except MemoryError as exc:
+            raise RunnerError(OUT_OF_MEMORY) from exc
+        except (OSError, RuntimeError) as exc:  # such as a full disk, or no more threads
+            raise RunnerError(f"the run failed: {type(exc).__name__}: {exc}") from exc
+
+
+class _Elements:
+    """Elements that are computed on demand, for one consumer."""
+
+    def __init__(self, runner: LocalRunner, elements: Iterable[Any]) -> None:
+        self._runner, self.elements = runner, iter(elements)
+        runner.last = self.elements
+
+    def through(self, name: str, step: Step) -> _Elements:
+        return _Elements(self._runner, _processed(self.elements, step))
+
+    def grouped(self, name: str) -> _Elements:
+        return _Elements(self._runner, _groups(self.elements))
+
+    def twice(self) -> tuple[_Elements, _Elements]:
+        one, other = tee(self.elements)
+        return _Elements(self._runner, one), _Elements(self._runner, other)
+
+    def merged(self, name: str, others: Sequence[_Elements]) -> _Elements:
+        parts = [self.elements, *(other.elements for other in others)]
+        return _Elements(self._runner, chain.from_iterable(parts))
+
+
+def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
+    if step.processes > 1 and has_python():
+        first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
+        elements = chain(first, elements)
+        if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:
+            yield from in_processes(step, elements, processes)
+            return
+    step.begin(lambda amounts: None)  # do not count here: the results hold all counts
+    for element in elements:
+        yield from step.process(element)
+
+
+def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield the values of each key, in their order; only some of them wait in memory."""
+    found: dict[Any, list[Any]] = {}
+    places = defaultdict[Any, list[int]](list)  # numbers of the earlier values of a key
+    size, spool = 0, Spool()
+    for key, value in elements:
+        found.setdefault(key, []).append(value)
+        size += getsizeof(value)
+        if size > _BYTES_IN_MEMORY:
+            for key, values in found.items():
+                if values:
+                    places[key].append(spool.add(pickle.dumps(values)))
+                    values.clear()
+            size = 0
+    while found:
+        key = next(iter(found))
+        earlier = [value for at in places.pop(key, ()) for value in pickle.loads(spool[at])]
+        yield key, earlier + found.pop(key)  # free as soon as the group is processed
+
+
+class Task(NamedTuple):
+    """What a process learns first."""
+
+    step: Step
+    processes: int  # number of processes that share the threads of the run
+    level: int  # level of the launcher's logs
+
+
+def in_processes(step: Step, elements: Iterable[Any], processes: int) -> Iterator[Any]:
+    """Yield the step's outputs for all elements, in order, from several processes.
+
+    Raises:
+        RecordgenError: the step raised it.
+        MemoryError: a process ran out of memory.
+        RunnerError: a process ended early.
+    """
+    level = min(logging.getLogger(name).getEffectiveLevel() for name in ("", "recordgen"))
+    task = pickle.dumps(Task(step, processes, level))
+    started = [_Process(task) for _ in range(processes)]
+    free: SimpleQueue[_Process] = SimpleQueue()
+    for each in started:
+        free.put(each)
+
+    def outputs(element: Any) -> Sequence[Any]:
+        process = free.get()
+        try:
+            return process.answer(element, step)
+        finally:
+            free.put(process)
+
+    def end() -> None:
+        for process in started:
+            process.end()
+
+    found = map_in_order(outputs, elements, threads=processes, on_leave=end)
+    try:
+        yield from chain.from_iterable(found)
+    finally:
+        found.close()
+        for process in started:
+            process.close()
+
+
+class _Process:
+    """A process that runs a step."""
+
+    def __init__(self, task: bytes) -> None:
+        self._process = start_main(__name__)
+        self._elements = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+        self._send(task)
+
+    def answer(self, element: Any, step: Step) -> Sequence[Any]:
+        """Return the step's outputs for an element. Raises: as :func:`in_processes`."""
+        self._send(pickle.dumps(element))
+        try:
+            while isinstance(message := pickle.load(self._answers), logging.LogRecord):
+                _log_here(message)
+        except (EOFError, pickle.UnpicklingError):
+            raise self._death() from None
+        if message is None:
+            raise step.staging.read_error() or RunnerError("a process failed without an error")
+        found: Sequence[Any] = message
+        return found
+
+    def end(self) -> None:
+        """Close the pipe, so that the process ends, whatever it is doing."""
+        with suppress(OSError):
+            self._elements.close()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Release what is left, when no thread waits for an answer."""
+        self._answers.close()
+
+    def _send(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # the missing answer says that the process is dead
+            self._elements.write(data)
+            self._elements.flush()
+
+    def _death(self) -> Exception:
+        status = self._process.wait()
+        if status == KILLED:
+            return MemoryError("the system killed a process, to free memory")
+        return RunnerError(f"a process of the run exited with {status}; --resume keeps the shards")
+
+
+def _log_here(record: logging.LogRecord) -> None:
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+def main() -> None:
+    """Run the step on stdin for the elements on stdin; write the answers to stdout."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal interrupts all processes
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # libraries print, too
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
+    """Run a step for the elements that can be read, and write the answers."""
+    lock = threading.Lock()
+
+    def answer(message: Any) -> None:
+        data = pickle.dumps(message)
+        with lock, suppress(BrokenPipeError):  # the launcher has ended
+            answers.write(data)
+            answers.flush()
+
+    step, processes, level = pickle.load(asked)
+    share_threads(processes)
+    logging.captureWarnings(True)
+    logging.basicConfig(level=level, format="%(message)s", handlers=[_Forwarded(answer)])
+    elements: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_read, args=(asked, elements), daemon=True).start()
+    step.begin(lambda amounts: None)  # the results hold all counts
+    while True:
+        answer(_outputs(step, elements.get()))
+
+
+def _read(asked: IO[bytes], elements: SimpleQueue[Any]) -> None:
+    """Read elements until the launcher ends, and end this process with it."""
+    try:
+        with suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                elements.put(pickle.load(asked))
+    finally:
+        os._exit(0)  # after any error: the launcher waits for an answer
+
+
+def _outputs(step: Step, element: Any) -> Sequence[Any] | None:
+    try:
+        return list(step.process(element))
+    except RecordgenError as exc:
+        step.staging.write_error(exc)
+    except MemoryError:
+        step.staging.write_error(RunnerError(OUT_OF_MEMORY))
+    return None
+
+
+class _Forwarded(QueueHandler):
+    """Hands log records to the launcher, whose logs may be JSON."""
+
+    def __init__(self, answer: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__(SimpleQueue())  # records are answers instead
+        self._answer = answer
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self._answer(record)

@@ -158,10 +158,10 @@ class ReadRows(PlanningStep):
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
             groups = list(chain.from_iterable(batch.groups or () for batch in batches))
         task, seed = self.task, self.splits.seed
-        rejects = [with_doubt(item, task) for item in rejects]
-        lost = lost_by_bucket(rejects, task, seed, self.buckets)
-        for bucket, items in lost.items():
-            yield bucket, LostRows(tuple(items))
+        if rejects:
+            rejects = [with_doubt(item, task) for item in rejects]
+            for bucket, items in lost_by_bucket(rejects, task, seed, self.buckets).items():
+                yield bucket, LostRows(tuple(items))
         if any(batch.lines for batch in batches):
             names = chain.from_iterable(
                 placing_names(batch, task, self.folder) for batch in batches

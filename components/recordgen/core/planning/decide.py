@@ -319,8 +319,6 @@ def without_incomplete(
     rows: Columns, lost: Sequence[Reject], task: Declaration
 ) -> tuple[Columns, list[Reject]]:
     """Return the rows of a bucket whose payload is complete, and a reject for each other row."""
-    if not lost:
-        return rows, []
     first: dict[str, Reject] = {}
     for item in sorted(lost):  # the same relative uri in two folders names two payloads
         first.setdefault(storage.resolve(item.uri, item.source), item)

@@ -86,8 +86,10 @@ def settle_bucket(
     Contents of payloads are read only if ``splits`` need them. ``known`` are the bucket's examples
     in the dataset that is appended to.
     """
-    complete, incomplete = without_incomplete(in_order(placed), lost, task)
-    settled = _settle(complete, task, known, splits.share)
+    rows, incomplete = in_order(placed), list[Reject]()
+    if lost:
+        rows, incomplete = without_incomplete(rows, lost, task)
+    settled = _settle(rows, task, known, splits.share)
     settled.rejects += incomplete
     rows = settled.rows
     if drop_unnamed:

@@ -185,7 +185,7 @@ def _labels(texts: Sequence[Any], numbers: Sequence[Any]) -> set[Label]:
 
 def _boxes(record: Record) -> tuple[StoredBox, ...]:
     try:
-        return tuple(stored_boxes(record))
+        return tuple(stored_boxes(record)) if features.BBOX[0] in record else ()
     except ValueError:
         return ()
 

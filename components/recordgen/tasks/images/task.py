@@ -206,7 +206,7 @@ class LabelledImage(ImageTask):
     def described(self, annotation: str, stored: StoredImage) -> Described:
         labels = self.labels(annotation)
         names = features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL
-        return Described(annotation, labels, lines.label_features(labels, stored.vocabulary, names))
+        return Described(annotation, labels, stored.vocabulary.features(labels, names))
 
     @classmethod
     def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:

@@ -285,7 +285,7 @@ class LabelledText(TextTask):
             {
                 features.TEXT: text,
                 features.TEXT_SOURCE_ID: row.uri.encode(),
-                **lines.label_features(labels, vocabulary, _FEATURES),
+                **vocabulary.features(labels, _FEATURES),
             }
         )
         return task.BuiltExample(
