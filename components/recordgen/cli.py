@@ -504,7 +504,6 @@ def _add_export(commands: _Commands) -> None:
     add("--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …")
     add("--split", metavar="NAME", help="copy only this split (default: all)")
     add("--lossy", action="store_true", help="leave out the images that the copy cannot hold")
-    add("--overwrite", action="store_true", help="card: replace an existing card")
     text = "lineage: open the dataset also there, if lineage.json names it; as in convert"
     add("--allow", metavar=OPTIONS["allow"].metavar, action=_Joined, default=(), help=text)
     text = "lineage: read the shards, too; exit 1 unless the same records are there"

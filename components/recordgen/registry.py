@@ -100,7 +100,6 @@ OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
     "croissant": "recordgen.exports.descriptions:Croissant",
     "tfdv": "recordgen.exports.descriptions:Tfdv",
-    "card": "recordgen.exports.descriptions:Card",
     "lineage": "recordgen.exports.lineage:Lineage",
     "openlineage": "recordgen.exports.lineage:OpenLineage",
     "index": "recordgen.exports.verifying:Index",

@@ -16,7 +16,7 @@ import pytest
 
 import recordgen
 from recordgen.access import generation
-from recordgen.core.dataset.index import DTYPE, head
+from recordgen.core.dataset.manifest import DTYPE, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, RecordgenError, SourceError
 

@@ -10,9 +10,8 @@ import pytest
 
 import recordgen
 from recordgen import parts
-from recordgen.core.dataset import index
-from recordgen.core.dataset.index import decoded, head
-from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.dataset import manifest
+from recordgen.core.dataset.manifest import decoded, head, read_dataset
 from recordgen.core.records import RECORDS
 from tests.deaths import DEATHS, convert_and_die
 
@@ -125,7 +124,7 @@ def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
     """Threads read few shards ahead of what they write."""
     source = tmp_path / "texts.csv"
     source.write_text(TEXTS)
-    monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(manifest, "_BYTES_AT_ONCE", 1)
     converted(source, tmp_path / "out")
     dataset, reading, most = read_dataset(tmp_path / "out"), [], []
 
@@ -135,8 +134,8 @@ def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
         most.append(len(reading))
         reading.remove(file)
         [examples] = (shard.examples for shard in dataset.shards if shard.file == file)
-        return bytes(index.DTYPE.itemsize * examples)
+        return bytes(manifest.ITEM_BYTES * examples)
 
-    index.write_index(str(tmp_path / "records.npy"), dataset, lengths_of)
+    manifest.write_index(str(tmp_path / "records.npy"), dataset, lengths_of)
     assert most == [1] * len(dataset.shards)
     assert len(most) > 5

@@ -244,9 +244,9 @@ def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, stdout_o
 def test_options_of_other_exports(detection, caplog):
     """Only copies take --to and --split."""
     for option in ("--to", "--split"):
-        assert main(["export", "card", str(detection), option, "x"]) == 2
-        assert caplog.messages[-1] == f"export card takes no {option}"
-    for name in ("card", "coco"):
+        assert main(["export", "croissant", str(detection), option, "x"]) == 2
+        assert caplog.messages[-1] == f"export croissant takes no {option}"
+    for name in ("croissant", "coco"):
         assert main(["export", name, str(detection), "x"]) == 2
         assert ("--to x" in caplog.messages[-1]) == (name == "coco")
 

@@ -40,7 +40,6 @@ convert photos out --append
 check out
 inspect out --to shown
 report out
-export card out
 export lineage out --verify
 export parquet out --to rows
 export webdataset out --to tars

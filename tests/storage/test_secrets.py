@@ -237,9 +237,8 @@ def by_command(server, folder):
     (folder / "rows.csv").write_text(rows_of(server))
     for out in (str(folder / "out"), f"memory://{USER}:{PASSWORD}@box/out"):
         assert main(["convert", rows, out, *flags, "--json"]) == 0
-        for command in ("export card", "export croissant", "export lineage", "report", "inspect"):
-            more = ["--overwrite"] if command == "export card" else []
-            assert main([*command.split(), out, *more, "--json"]) == 0
+        for command in ("export croissant", "export lineage", "report", "inspect"):
+            assert main([*command.split(), out, "--json"]) == 0
         assert main(["inspect", out, "--label", "a", "--json"]) == 0
         assert main(["inspect", out, "--label", "a", "--to", mkdtemp(dir=folder)]) == 0
         assert main(["diff", out, out, "--json"]) == 0

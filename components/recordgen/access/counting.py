@@ -14,7 +14,7 @@ from contextlib import suppress
 import numpy as np
 
 from recordgen import storage
-from recordgen.core.dataset.index import DTYPE, Lengths, decoded, head
+from recordgen.core.dataset.manifest import DTYPE, Lengths, decoded, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import StorageError
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.access.counting import lengths_in, read_lengths_in
-from recordgen.core.dataset.index import (
-    DTYPE,
+from recordgen.core.dataset.manifest import (
     HEAD_BYTES,
+    INDEX_FILE,
+    ITEM_BYTES,
+    Dataset,
     Lengths,
     LengthsOf,
     by_shard,
@@ -21,7 +23,6 @@ from recordgen.core.dataset.index import (
     head,
     index_bytes,
 )
-from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
 from recordgen.core.limits import MAX_INFLATION
 from recordgen.core.records import RECORDS
 from recordgen.errors import FileTooLargeError, SourceError
@@ -81,8 +82,8 @@ def lengths_there(root: str, dataset: Dataset) -> LengthsOf:
 
     def from_index(file: str) -> bytes:
         start, count = ranges[file]
-        at = HEAD_BYTES + start * DTYPE.itemsize
-        return storage.read_range(path, at, count * DTYPE.itemsize) if count else b""
+        at = HEAD_BYTES + start * ITEM_BYTES
+        return storage.read_range(path, at, count * ITEM_BYTES) if count else b""
 
     def from_shard(file: str) -> bytes:
         return read_lengths_in(storage.join(root, file)).tobytes()

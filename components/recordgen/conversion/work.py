@@ -25,9 +25,8 @@ from recordgen.conversion.results import CheckResult, ConversionResult
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset import manifest
 from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest
-from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.lint import Lint, LintFinding
-from recordgen.core.dataset.manifest import INDEX_FILE, Dataset, shard_file
+from recordgen.core.dataset.manifest import INDEX_FILE, Dataset, shard_file, write_index
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.flow import graph

@@ -31,7 +31,7 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.progress import Progress
 from recordgen.core.records import RECORDS
 from recordgen.core.task.annotation import LABEL_FILES
-from recordgen.errors import OutputExistsError, RecordError, SourceError
+from recordgen.errors import RecordError, SourceError
 from recordgen.options import ConvertOptions
 from recordgen.registry import EXPORTS
 from recordgen.rejects import Reject
@@ -53,7 +53,6 @@ class ExportOptions:
         output: path or URL of the file to write; None: the export's own name, beside the dataset.
         to: folder or URL prefix of the copy, for exports that copy the examples.
         split: the split to copy; None: all of them.
-        overwrite: replace an existing file, and with it the answers that people added.
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
         verify: compare the shards with ``dataset.json``, instead of their digests there only.
@@ -64,7 +63,6 @@ class ExportOptions:
     output: str | None = None
     to: str | None = None
     split: str | None = None
-    overwrite: bool = False
     allow: Sequence[str] = ()
     verify: bool = False
     lossy: bool = False
@@ -114,11 +112,9 @@ class FileExport(Export):
 
     Attributes:
         file: name of the file, which is written beside the dataset by default.
-        has_answers: whether people edit the file; then only ``overwrite`` replaces it.
     """
 
     file: ClassVar[str]
-    has_answers: ClassVar[bool] = False
     takes: ClassVar[Collection[str]] = ("output",)
 
     @abstractmethod
@@ -130,16 +126,10 @@ class FileExport(Export):
 
         Raises:
             SourceError: there is no finished dataset.
-            OutputExistsError: the file exists, and people may have edited it.
             StorageError: storage failed.
         """
         output = Output.open(place)
         path = options.output or storage.inside(output.root, self.file)
-        if self.has_answers and not options.overwrite and storage.exists(path):
-            raise OutputExistsError(
-                f"{path}: this file exists, perhaps with answers that people added; use --output "
-                f"FILE to write another one, or --overwrite to replace it"
-            )
         storage.write_text(path, self.text(output))
         return Exported(files=(path,))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from recordgen import storage
 from recordgen.access.counting import read_lengths_in
 from recordgen.core.dataset import manifest
-from recordgen.core.dataset.index import Lengths, write_index
+from recordgen.core.dataset.manifest import Lengths, write_index
 from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import RecordError, StorageError

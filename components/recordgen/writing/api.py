@@ -33,7 +33,6 @@ import numpy as np
 from recordgen import storage
 from recordgen.access.index import lengths_there
 from recordgen.core.dataset.counts import Shard, Split
-from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.joining import dataset_of, with_splits
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
@@ -44,6 +43,7 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     shard_file,
     split_dir,
+    write_index,
 )
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads

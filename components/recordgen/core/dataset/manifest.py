@@ -7,29 +7,45 @@ OUT/rejects.jsonl                              one line per rejected row
 OUT/findings.jsonl                             one line per change in another row
 OUT/lint.jsonl                                 one line per finding of the checks
 OUT/examples.parquet                           one row per example: its source and its record
-OUT/records.npy                                the length of each record: :mod:`.index`
+OUT/records.npy                                the length of each record
 OUT/report.html, croissant.json, schema.pbtxt  for people and other tools: :mod:`recordgen.exports`
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import types
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.core.image_settings import Encoding
-from recordgen.errors import SourceError
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.errors import RecordError, SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.messages import Shown
 from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 _T = TypeVar("_T")
 
@@ -407,3 +423,83 @@ def read_vocabulary(path: str) -> Vocabulary | None:
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
+# --- records.npy: the length of each record, so that readers find any record at once --------------
+
+# uint32 [records] in NumPy's format: the shards in the order of dataset.json, and their records in
+# the order of the file.
+
+#: uint32 [records]
+Lengths: TypeAlias = "npt.NDArray[np.uint32]"
+
+#: Returns the lengths of the records of a shard, given its file: uint32, little-endian.
+LengthsOf: TypeAlias = "Callable[[str], bytes]"
+
+#: How lengths are stored, on every machine.
+DTYPE, ITEM_BYTES = "<u4", 4
+
+# Lengths that are in memory together, in bytes.
+_BYTES_AT_ONCE = 16 << 20
+
+#: The beginning of a file in NumPy's format 1.0: magic, version, bytes of the head that follows.
+HEAD_BYTES = 128
+_MAGIC = b"\x93NUMPY\x01\x00" + (HEAD_BYTES - 10).to_bytes(2, "little")
+
+
+def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
+    """Write the index of a dataset, and return the dataset with the name of its index.
+
+    ``lengths_of`` is called for each shard, in threads; memory holds the lengths of some shards.
+    """
+    digest = hashlib.sha256()
+    parts = map_in_order(
+        lambda shard: lengths_of(shard.file),
+        dataset.shards,
+        threads=STORAGE_THREADS,
+        bytes_of=lambda shard: ITEM_BYTES * shard.examples,
+        max_bytes=_BYTES_AT_ONCE,
+    )
+    with storage.replacing(path) as out:
+        beginning = head(dataset.examples)
+        digest.update(beginning)
+        out.write(beginning)
+        for shard, part in zip(dataset.shards, parts, strict=True):
+            if len(part) != ITEM_BYTES * shard.examples:
+                raise RecordError(
+                    f"{shard.file}: {len(part)} bytes of lengths, but {shard.examples} records; "
+                    f"convert again"
+                )
+            digest.update(part)
+            out.write(part)
+    found = {"file": INDEX_FILE, "records": dataset.examples, "sha256": digest.hexdigest()}
+    return replace(dataset, index=found)
+
+
+def head(records: int) -> bytes:
+    """Return what a file begins with: the same bytes with every version of NumPy."""
+    text = f"{{'descr': '{DTYPE}', 'fortran_order': False, 'shape': ({records},), }}"
+    return _MAGIC + text.encode().ljust(HEAD_BYTES - len(_MAGIC) - 1) + b"\n"
+
+
+def decoded(content: bytes) -> Lengths:
+    """Return the lengths in a file. Raises: ValueError: it holds something else."""
+    count = max(0, len(content) - HEAD_BYTES) // ITEM_BYTES
+    if content[:HEAD_BYTES] != head(count) or len(content) != index_bytes(count):
+        raise ValueError(f"it does not hold lengths of records ({DTYPE} [n])")
+    import numpy as np  # who reads dataset.json does not need it
+
+    return np.frombuffer(content, DTYPE, count, HEAD_BYTES)
+
+
+def index_bytes(records: int) -> int:
+    """Return the size of an index."""
+    return HEAD_BYTES + ITEM_BYTES * records
+
+
+def by_shard(dataset: Dataset) -> Iterator[tuple[str, int, int]]:
+    """Yield each shard's file, the number of its first record, and that after its last one."""
+    end = 0
+    for shard in dataset.shards:
+        start, end = end, end + shard.examples
+        yield shard.file, start, end

@@ -40,9 +40,8 @@ from typing import IO, Any, TypeVar
 from recordgen import errors, storage
 from recordgen.core import progress
 from recordgen.core.dataset.counts import Shard
-from recordgen.core.dataset.index import LengthsOf
 from recordgen.core.dataset.lint import Found
-from recordgen.core.dataset.manifest import DATASET_FILE, built, parsed_json, shard_place
+from recordgen.core.dataset.manifest import DATASET_FILE, LengthsOf, built, parsed_json, shard_place
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
