@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from recordgen.core.progress import Progress
 
 _RECORDS_SHOWN = 5
-_EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes,leaks", "changes", "leaks", "none")  # the first by default
 _PLACES = {"source", "output", "place", "to", "old", "new"}
 _DATASET = "a converted or written output, or a TFX Examples uri"
@@ -296,27 +295,10 @@ def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any])
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    filters = {name: getattr(args, name) for name in ("label", "code", "source")}
-    if any(filters.values()):
-        return _inspect_matching(args, filters)
     from recordgen.exports.inspection import inspect
 
-    num = args.num or _RECORDS_SHOWN
-    found = inspect(args.output, split=args.split, num=num, to=args.to)
+    found = inspect(args.output, split=args.split, num=args.num, to=args.to)
     _show(args, [record.to_json() for record in found], printed_tables.records_table(found))
-    return 0
-
-
-def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None]) -> int:
-    from recordgen.exports.inspection import find_examples
-
-    found = find_examples(args.output, split=args.split, **filters)
-    num = args.num or (None if args.json else _EXAMPLES_SHOWN)
-    examples = list(found.first(num))
-    written = [] if args.to is None else found.extract(num, args.to)
-    shown = [example.to_json() for example in examples]
-    values = {"count": len(found), "examples": shown, "written": written}
-    _show(args, values, printed_tables.examples_table(examples, len(found)), written)
     return 0
 
 
@@ -459,14 +441,8 @@ def _add_inspect(commands: _Commands) -> None:
     text = "a converted output, TFX Examples uri, or TFRecord files"
     add("output", metavar="OUTPUT", help=text)
     add("--split", help="only this split (default: train, or the first)")
-    for name, what, text in (
-        ("label", "LABEL", "with this label"),
-        ("code", "CODE", "with a finding of this code, such as LEAK"),
-        ("source", "FILE", "of this import file"),
-    ):
-        add(f"--{name}", metavar=what, help=f"list the examples {text}, with their findings")
-    text = "records to show (default: 5; examples in a list: 20, with --json all of them)"
-    add("--num", type=_natural, metavar="N", help=text)
+    text = "records to show (default: %(default)s)"
+    add("--num", type=_natural, metavar="N", default=_RECORDS_SHOWN, help=text)
     text = (
         "write the shown images to this folder, byte for byte; images with boxes or a mask are "
         "re-encoded with these drawn on them"

@@ -16,7 +16,7 @@ import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import SourceError, UsageError
-from recordgen.exports.inspection import find_examples, find_shards, inspect
+from recordgen.exports.inspection import find_shards, inspect
 from recordgen.exports.report.render import render_report
 from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading import Tuning
@@ -258,8 +258,8 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # the second is the small picture, which is not enlarged
     assert size_of(shown.image_file) in sizes
-    matches = find_examples(outputs["boxes one size raw"], split="train")
-    files = matches.extract(None, str(tmp_path / "all"))
+    shown = inspect(outputs["boxes one size raw"], num=99, to=str(tmp_path / "all"))
+    files = [str(record.image_file) for record in shown]
     assert set(map(size_of, files)) == sizes
     assert all(file.endswith(".png") for file in files)
     page = render_report(outputs["boxes one size raw"])
@@ -269,14 +269,13 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
 def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
     """Stored, shown and extracted files are the given ones."""
     shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
-    files = find_examples(outputs["webp"], split="train").extract(None, str(tmp_path / "all"))
     stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
     assert stored == sorted(
         path.read_bytes() for path in Path(outputs["webp"]).parent.glob("*.webp")
     )
-    for paths in ([Path(str(record.image_file)) for record in shown], [*map(Path, files)]):
-        assert {path.suffix for path in paths} == {".webp"}
-        assert sorted(path.read_bytes() for path in paths) == stored
+    paths = [Path(str(record.image_file)) for record in shown]
+    assert {path.suffix for path in paths} == {".webp"}
+    assert sorted(path.read_bytes() for path in paths) == stored
     [drawn, *_] = inspect(outputs["boxes webp"], num=1, to=str(tmp_path / "boxes"))
     assert str(drawn.image_file).endswith(".png")
     assert render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)

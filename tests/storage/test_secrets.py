@@ -239,8 +239,7 @@ def by_command(server, folder):
         assert main(["convert", rows, out, *flags, "--json"]) == 0
         for command in ("export croissant", "export lineage", "report", "inspect"):
             assert main([*command.split(), out, "--json"]) == 0
-        assert main(["inspect", out, "--label", "a", "--json"]) == 0
-        assert main(["inspect", out, "--label", "a", "--to", mkdtemp(dir=folder)]) == 0
+        assert main(["inspect", out, "--to", mkdtemp(dir=folder)]) == 0
         assert main(["diff", out, out, "--json"]) == 0
         assert main(["convert", rows, out, *flags]) == 2
         assert main(["convert", rows, out, *flags, "--resume"]) == 0

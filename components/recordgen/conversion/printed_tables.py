@@ -1,4 +1,4 @@
-"""What ``recordgen diff`` and ``recordgen inspect`` print: differences, records and examples."""
+"""What ``recordgen diff`` and ``recordgen inspect`` print: differences and records."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from recordgen import features
 from recordgen.console.terminal import aligned, one_line
 from recordgen.core.rows.row import is_content_uri
 from recordgen.messages import shortened
-from recordgen.rejects import place_of
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
     from recordgen.exports.diff import differences
-    from recordgen.exports.inspection import ListedExample, Record
+    from recordgen.exports.inspection import Record
 
 _Item = TypeVar("_Item")
 
@@ -180,7 +179,7 @@ def _more(indent: str, count: int) -> list[str]:
     return [f"{indent}… and {count:,} more"] if count > 0 else []
 
 
-# --- records and examples ------------------------------------------------------------------------
+# --- records -------------------------------------------------------------------------------------
 
 
 _CELL_VALUES = 4
@@ -201,27 +200,6 @@ def records_table(records: Sequence[Record]) -> str:
         lines = aligned(header, rows, left=tuple(range(1, len(header))))
     lines += [f"wrote {record.image_file}" for record in records if record.image_file]
     return "\n".join(lines)
-
-
-def examples_table(examples: Sequence[ListedExample], count: int) -> str:
-    """Return a table of the first of ``count`` examples, each followed by its findings."""
-    rows = [
-        (
-            place_of(item.source, item.line, item.uri),
-            item.split,
-            _first(item.labels),
-            item.uri,
-        )
-        for item in examples
-    ]
-    lines = aligned(("row", "split", "labels", "uri"), rows, left=(0, 1, 2, 3)) if rows else []
-    listed = lines[:1]
-    for example, line in zip(examples, lines[1:], strict=True):
-        listed.append(line)
-        listed += [f"    {item.code} {item.message}" for item in example.findings]
-    if count > len(examples):
-        listed.append(f"… and {count - len(examples):,} more (--num, --json)")
-    return "\n".join([*listed, f"{count:,} examples"])
 
 
 def _image_table(records: Sequence[Record]) -> list[str]:
