@@ -41,7 +41,7 @@ REMOVE_STAGED = Death("recordgen.storage.remove", 1, False, f"{STAGING}/", is_fi
 # points of death
 DEATHS = {
     "while planning": Death(f"{RUNS}.staging.Staging.write_plan", 1, after=False),
-    "within the fourth shard": Death("recordgen.core.records.format.write_pieces", 4, after=True),
+    "within the fourth shard": Death("recordgen.core.records.tfrecord.write_pieces", 4, after=True),
     "between shard and result": Death(f"{RUNS}.staging.Staging.write_result", 4, after=False),
     "after five shards": Death(f"{RUNS}.staging.Staging.write_result", 5, after=True),
     "before the commit": WHEN_ALL_IS_WRITTEN,

@@ -130,9 +130,7 @@ UNLABELLED, BOX = {**ONE, "labels": "none"}, ",a,0,0,,,1,1,,"
 # export; kind of the images, fields of their rows, options of their conversion; fact of the error
 REFUSED = [
     ("tfds", "PNG", ",a", {**ONE, "encode": "raw"}, "raw pixels"),
-    ("tfds", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
     ("tfds", "PNG", ",a", {**ONE, "compression": "gzip"}, "compressed"),
-    ("automl", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
     ("yolo", "GIF", BOX, {**BOXES, "check": "none"}, "GIF"),
     ("folder", "PNG", "", UNLABELLED, "'train'"),
     ("folder", "PNG", ",a/b", ONE, "'a/b'"),

@@ -40,7 +40,6 @@ _DECODING = (
     PayloadSettings(limit=_WHOLE.limit, needs_looks=True),
     payload_settings(**_LIMIT, check="header", image_size="8max"),
     payload_settings(**_LIMIT, check="none"),
-    payload_settings(**_LIMIT, encode="webp"),
 )
 
 # In memory if possible, because each input is written to a file.

@@ -221,11 +221,9 @@ def test_only_exif_turns_an_image():
     files = (
         hostile.jpeg_of_segments(1, 0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp),
         hostile.png_of(hostile.png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)),
-        hostile.webp_of(hostile.webp_chunk(b"XMP ", xmp)),
     )
     for data in files:
-        kind = "webp" if data[:4] == b"RIFF" else "keep"
-        stored = check_image(data, payload_settings(encode=kind))
+        stored = check_image(data, payload_settings())
         assert (stored.data, stored.orientation) == (data, 1)
 
 

@@ -1,7 +1,4 @@
-"""Raw pixels and WEBPs: every function reads them as it reads the same images in PNGs.
-
-A TensorFlow that cannot decode WEBPs is an error before anything is read.
-"""
+"""Raw pixels: every function reads them as it reads the same images in PNGs."""
 
 import io
 import shutil
@@ -15,7 +12,6 @@ from PIL import Image
 import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.errors import SourceError, UsageError
 from recordgen.exports.inspection import find_shards, inspect
 from recordgen.exports.report.render import render_report
 from recordgen.kubeflow.models import evaluation_of
@@ -30,17 +26,6 @@ SIZE = (24, 30)
 PICTURES = [(80, 48), (48, 80), (64, 64), (20, 12), (300, 230)]
 
 
-needs_webp = pytest.mark.skipif(
-    not hasattr(tf.io, "decode_webp"), reason=f"TensorFlow {tf.__version__} decodes no WEBPs"
-)
-
-
-@pytest.fixture
-def without_webp(monkeypatch):
-    """Make TensorFlow look as if it could not decode WEBPs, like version 2.16."""
-    monkeypatch.delattr(tf.io, "decode_webp", raising=False)
-
-
 def picture(number):
     """Return a smooth picture; the third is gray."""
     small = noise(6, 5, number).resize(PICTURES[number], Image.Resampling.BICUBIC)
@@ -53,11 +38,9 @@ def source(tmp_path_factory):
     for number in range(len(PICTURES)):
         data = encoded(picture(number), "PNG", **({"exif": exif_of(6)} if number == 1 else {}))
         (folder / f"{number}.png").write_bytes(data)
-        (folder / f"{number}.webp").write_bytes(encoded(picture(number), "WEBP"))
     for name, what in (("labels", "thing"), ("boxes", "box,.3,.3,,,.8,.7,,")):
-        for suffix in ("png", "webp"):
-            rows = (f"TRAIN,{number}.{suffix},{what}\n" for number in range(len(PICTURES)))
-            (folder / f"{name} {suffix}.csv").write_text("".join(rows))
+        rows = (f"TRAIN,{number}.png,{what}\n" for number in range(len(PICTURES)))
+        (folder / f"{name}.csv").write_text("".join(rows))
     return folder
 
 
@@ -65,7 +48,7 @@ def source(tmp_path_factory):
 def outputs(source):
     """Return outputs by name: the same pictures as PNGs and raw, resized to one size or not.
 
-    Most have a label: reading boxes takes four times as long. Others come from WEBPs.
+    Most have a label: reading boxes takes four times as long.
     """
     one_size = {"image_size": SIZE, "resize": "fit"}
     options = {
@@ -81,19 +64,10 @@ def outputs(source):
         "boxes raw": {"encode": "raw"},
         "boxes unchecked": {"encode": "raw", "check": "header"},
         "boxes one size raw": {**one_size, "encode": "raw"},
-        "webp": {"encode": "webp"},
-        "webp as png": {"encode": "png"},
-        "webp unchecked": {"encode": "webp", "check": "header"},
-        "webp mixed": {"encode": "mixed:webp"},
-        "webp small mixed": {"encode": "mixed:webp", "image_size": "200max"},
-        "boxes webp": {"encode": "webp"},
-        "boxes webp as png": {"encode": "png"},
-        "one size webp": {**one_size, "encode": "webp"},
     }
     for name, given in options.items():
         what = "boxes" if name.startswith("boxes") else "labels"
-        rows = f"{what} {'webp' if 'webp' in name else 'png'}.csv"
-        recordgen.convert(source / rows, source / name, lint="-BLURRED", **given)
+        recordgen.convert(source / f"{what}.csv", source / name, lint="-BLURRED", **given)
     return {name: str(source / name) for name in options}
 
 
@@ -113,10 +87,6 @@ def batch(output, **options):
         ("raw", "png", "fit", "exact"),
         ("boxes unchecked", "boxes png", "stretch", "fast"),
         ("boxes mixed", "boxes png", "fit", "fast"),
-        pytest.param("boxes webp", "boxes webp as png", "center_crop", "fast", marks=needs_webp),
-        pytest.param("webp", "webp as png", "fit", "exact", marks=needs_webp),
-        pytest.param("webp unchecked", "webp as png", "random_crop", "fast", marks=needs_webp),
-        pytest.param("webp mixed", "webp as png", "stretch", "fast", marks=needs_webp),
     ],
 )
 def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
@@ -128,52 +98,12 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
         assert np.array_equal(found, expected)
 
 
-@needs_webp
-def test_webps_decode_to_the_pixels_of_pillow(outputs):
-    """TensorFlow and Pillow agree on each level."""
-    images, _ = batch(outputs["one size webp"], scale="uint8")
-    stored = [opened(record) for record in records(outputs["one size webp"])]
-    assert {image.format for image in stored} == {"WEBP"}
-    pairs = [pair for pair in zip(images, stored, strict=True) if pair[1].size == SIZE[::-1]]
-    assert len(pairs) == len(PICTURES) - 1  # one is smaller
-    assert all(np.array_equal(pixels, np.asarray(image)) for pixels, image in pairs)
-
-
 def opened(record):
     return Image.open(io.BytesIO(record["image/encoded"][0]))
 
 
 def evaluated(output):
     return evaluation_of("no model", output, recordgen.read_dataset(output), "train")
-
-
-# functions that read images, and fail before they read one
-DOORS = [
-    recordgen.train_dataset,
-    recordgen.load,
-    recordgen.reading.reading_plan,
-    lambda output: recordgen.eval_dataset(output, split="train"),
-    lambda output: recordgen.eval_dataset(f"{output}/Split-train/*"),
-    lambda output: recordgen.steps_per_epoch(output, 1),
-    evaluated,
-]
-
-
-def test_a_tensorflow_without_webps(outputs, without_webp):
-    """Each door fails before it reads, and names the remedy."""
-    others = ((DOORS[0], name) for name in ("boxes webp", "webp mixed"))
-    for read, name in (*((door, "webp") for door in DOORS), *others):
-        with pytest.raises(UsageError, match=rf"TensorFlow {tf.__version__} .*--encode jpeg"):
-            read(outputs[name])
-
-
-def test_readings_without_webps_do_not_need_them(outputs, without_webp):
-    """Records and other pictures are read."""
-    [found] = recordgen.read(outputs["webp"], batch_size=len(PICTURES))
-    assert list(found["image/format"].numpy()) == [b"webp"] * len(PICTURES)
-    assert batch(outputs["webp small mixed"])[0].shape == (len(PICTURES), *SIZE, 3)
-    with pytest.raises(SourceError):
-        evaluated(outputs["webp small mixed"])
 
 
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
@@ -266,37 +196,19 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
 
-def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
-    """Stored, shown and extracted files are the given ones."""
-    shown = inspect(outputs["webp"], to=str(tmp_path / "seen"))
-    stored = sorted(record["image/encoded"][0] for record in records(outputs["webp"]))
-    assert stored == sorted(
-        path.read_bytes() for path in Path(outputs["webp"]).parent.glob("*.webp")
-    )
-    paths = [Path(str(record.image_file)) for record in shown]
-    assert {path.suffix for path in paths} == {".webp"}
-    assert sorted(path.read_bytes() for path in paths) == stored
-    [drawn, *_] = inspect(outputs["boxes webp"], num=1, to=str(tmp_path / "boxes"))
-    assert str(drawn.image_file).endswith(".png")
-    assert render_report(outputs["webp"]).count("data:image/") >= len(PICTURES)
-
-
-@pytest.mark.parametrize(
-    ("name", "png"),
-    [("boxes mixed", "png"), pytest.param("webp mixed", "webp as png", marks=needs_webp)],
-)
-def test_models_see_what_they_were_trained_on(outputs, name, png):
+def test_models_see_what_they_were_trained_on(outputs):
     """Evaluation reads records through the model's signature."""
-    examples = [item for path in find_shards(outputs[name]) for item in RECORDS.read(path)]
+    shards = find_shards(outputs["boxes mixed"])
+    examples = [item for path in shards for item in RECORDS.read(path)]
     images = stored_images(tf.constant(examples), SIZE)
-    assert np.array_equal(images, batch(outputs[png])[0])
+    assert np.array_equal(images, batch(outputs["png"])[0])
 
 
-def table(source, suffix, **options):
+def table(source, **options):
     """Return an output of rows with two images each."""
-    rows = source / f"table {suffix}.csv"
-    rows.write_text(f"day,night,age,kind\n0.{suffix},1.{suffix},3,a\n3.{suffix},2.{suffix},5,b\n")
-    out = source / f"table {suffix} {options}"
+    rows = source / "table.csv"
+    rows.write_text("day,night,age,kind\n0.png,1.png,3,a\n3.png,2.png,5,b\n")
+    out = source / f"table {options}"
     schema = {"day": "image", "night": "image", "age": "int", "kind": "label"}
     given = {"schema": schema, "split": "1,0,0", "overwrite": True}
     recordgen.convert(str(rows), out, **given, **options)
@@ -308,33 +220,13 @@ def columns_of(output):
     return columns
 
 
-# suffix, options
-STORED_AS = [
-    ("png", {"encode": "raw"}),
-    ("png", {"encode": "raw", "check": "header"}),
-    pytest.param("webp", {"encode": "webp"}, marks=needs_webp),
-]
-
-
-@pytest.mark.parametrize(("suffix", "options"), STORED_AS)
-def test_raw_images_and_webps_in_columns_are_read_like_pngs(source, suffix, options):
+@pytest.mark.parametrize("options", [{}, {"check": "header"}])
+def test_raw_images_in_columns_are_read_like_pngs(source, options):
     """The columns of declared rows have the same pixels."""
-    expected = columns_of(table(source, suffix, encode="png"))
-    found = columns_of(table(source, suffix, **options))
+    expected = columns_of(table(source, encode="png"))
+    found = columns_of(table(source, encode="raw", **options))
     for name in ("day", "night"):
         assert np.array_equal(found[name], expected[name])
-
-
-def test_columns_without_images_need_no_webps(source, without_webp):
-    """Only columns that are read must be decodable."""
-    outputs = [table(source, "webp", encode="png"), table(source, "webp", encode="webp")]
-    [(columns, _)] = recordgen.train_dataset(outputs, columns=["age"], shuffle=False)
-    assert sorted(columns["age"].numpy()) == [3, 3, 5, 5]
-    for given in (outputs[1], outputs):
-        with pytest.raises(UsageError):
-            recordgen.train_dataset(given)
-    with pytest.raises(UsageError):
-        evaluated(outputs[1])
 
 
 def test_damaged_pixels_are_skipped(outputs, out):

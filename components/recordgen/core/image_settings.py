@@ -21,9 +21,9 @@ from recordgen.errors import PayloadError, UsageError, did_you_mean
 from recordgen.rejects import RejectCode
 
 KEEP = "keep"
-JPEG, PNG, WEBP = "jpeg", "png", "webp"
+JPEG, PNG = "jpeg", "png"
 #: Formats of files; ``keep``: JPEG stays JPEG, and all others become PNG if they are encoded.
-_FORMATS = (KEEP, JPEG, PNG, WEBP)
+_FORMATS = (KEEP, JPEG, PNG)
 
 #: All pixels are raw, or only those of small images.
 RAW, MIXED = "raw", "mixed"
@@ -262,15 +262,15 @@ class ImageSizing:
 class Encoding:
     """The format of stored images."""
 
-    format: str = KEEP  # `keep`, `jpeg`, `png` or `webp`
-    # Quality of JPEGs and WEBPs that are re-encoded, from 1 to 100; None: the default.
+    format: str = KEEP  # `keep`, `jpeg` or `png`
+    # Quality of JPEGs that are re-encoded, from 1 to 100; None: the default.
     quality: int | None = None
     # `raw`: all images are stored as their pixels; `mixed`: small ones; empty: none.
     pixels: str = ""
 
     @classmethod
     def of(cls, given: str | Encoding | None) -> Encoding:
-        """Decode ``keep``, ``jpeg:90``, ``png``, ``webp``, ``raw``, ``mixed`` or ``mixed:jpeg:90``.
+        """Decode ``keep``, ``jpeg:90``, ``png``, ``raw``, ``mixed`` or ``mixed:jpeg:90``.
 
         Raises: UsageError: it has another form.
         """
@@ -285,9 +285,9 @@ class Encoding:
         is_raw = pixels == RAW and (kind, quality) != (KEEP, None)
         if words or is_lossless or is_raw or not (quality is None or is_number):
             raise UsageError(
-                f"encode must be keep, jpeg, png, webp, raw or mixed; keep, jpeg and webp may have "
-                f"a quality from 1 to 100, such as jpeg:90, and mixed a format for large images, "
-                f"such as mixed:jpeg:90 (got {given!r})"
+                f"encode must be keep, jpeg, png, raw or mixed; keep and jpeg may have a quality "
+                f"from 1 to 100, such as jpeg:90, and mixed a format for large images, such as "
+                f"mixed:jpeg:90 (got {given!r})"
             )
         return cls(kind, None if quality is None else int(quality), pixels)
 

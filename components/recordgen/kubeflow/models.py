@@ -20,7 +20,6 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.core.dataset.manifest import Dataset, read_dataset, split_dir
 from recordgen.core.dataset.splits import EVAL, TRAIN
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.options import without_unset
@@ -189,7 +188,6 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
     label that the model does not know counts as a wrong answer.
 
     Raises:
-        UsageError: TensorFlow does not decode the dataset's images.
         SourceError: the model has no list of its labels.
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
@@ -200,7 +198,6 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
     load_tensorflow()
     import tensorflow as tf
 
-    _check_formats(dataset, split)
     labels = read_model_labels(model_dir)
     signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
@@ -224,15 +221,6 @@ def evaluation_of(model_dir: str, root: str, dataset: Dataset, split: str) -> Ev
             f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"
         )
     return found
-
-
-def _check_formats(dataset: Dataset, split: str) -> None:
-    """Check that TensorFlow decodes the stored images. Raises: UsageError."""
-    from recordgen.access.shards import ShardSet
-    from recordgen.reading.decoding import check_formats
-
-    if any(map(is_image, stored_features(dataset))):
-        check_formats(ShardSet((), split, dataset))
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:

@@ -36,7 +36,6 @@ from recordgen.core.image_settings import (
     MIXED,
     PNG,
     RAW,
-    WEBP,
     Encoding,
     ImageSizing,
     Limits,
@@ -377,11 +376,11 @@ class ConvertOptions:
     encode: Encoding = option(
         Encoding(),
         "format of stored images: `keep` JPEG as JPEG and store others as PNG if they must be "
-        "encoded, or `jpeg`, `png` or `webp` for all, with a quality as in `jpeg:90` (default 92); "
+        "encoded, or `jpeg` or `png` for all, with a quality as in `jpeg:90` (default 92); "
         "`raw`: their pixels, which training reads without decoding; `mixed`: raw up to 65,536 "
         "pixels (256×256), larger ones encoded, as in `mixed:jpeg:90`; files that need no change "
-        "keep their bytes; TensorFlow 2.21 decodes WEBP, 2.16 does not",
-        words=(KEEP, JPEG, PNG, WEBP, RAW, MIXED),
+        "keep their bytes",
+        words=(KEEP, JPEG, PNG, RAW, MIXED),
         metavar="FORMAT[:QUALITY]",
         needs=_READ_IMAGES,
     )

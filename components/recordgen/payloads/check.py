@@ -5,11 +5,9 @@ that this op decodes as a person would see it keeps its bytes; all others are re
 
     exif_orientation  ignored by the op: turned, as JPEG with the file's own quantisation tables
     cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
-    alpha             transparent pixels, and any WEBP with an alpha channel: flattened on white, as
-                      PNG
+    alpha             transparent pixels: flattened on white, as PNG
     16_bit            more than 8 bits per channel: to 8 bit (the high byte), as PNG
-    format            GIF, BMP, WEBP, TIFF, ICO, PBM, PGM and PPM: the first picture, as PNG; with
-                      ``encode=webp``, animated WEBPs only
+    format            GIF, BMP, WEBP, TIFF, ICO, PBM, PGM and PPM: the first picture, as PNG
     image_size        larger than requested: downscaled (JPEG stays JPEG, all others PNG)
 """
 
@@ -50,7 +48,7 @@ from recordgen.payloads.opening import (
     out_of_memory,
 )
 from recordgen.payloads.png import check_png, png_colours, profile_colours
-from recordgen.payloads.reencoding import CheckedImage, Placed, Prepared, change_of, encoder_bytes
+from recordgen.payloads.reencoding import CheckedImage, Placed, Prepared, change_of
 from recordgen.rejects import RejectCode
 
 # --- JPEG -----------------------------------------------------------------------------------------
@@ -176,7 +174,6 @@ def prepare_jpeg(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
         seconds += pixels * 5e-8
     elif settings.changes_pictures:
         size += pixels * 8
-    size += encoder_bytes((header.width, header.height), settings)
     return reencoding.Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
 
 
@@ -253,18 +250,17 @@ def prepare(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
     if not data:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     settings.limit.check_size(len(data))
-    kind = _kind(data, settings)
+    kind = _kind(data)
     keep_pillow_memory_low()
     if settings.check == "none":
         return reencoding.Prepared(partial(_unchecked, data, kind, settings), 0, 0)
     return prepare_jpeg(data, settings) if kind == "jpeg" else _prepare_other(data, kind, settings)
 
 
-def _kind(data: bytes, settings: PayloadSettings) -> str:
+def _kind(data: bytes) -> str:
     """Return the format of a file as it is stored; empty for other formats."""
     kind = stored_format(data)
-    # Not every TensorFlow decodes WEBPs: they are stored only on request.
-    return "" if kind == WEBP and settings.encode.format != WEBP else kind
+    return "" if kind == WEBP else kind  # not every TensorFlow decodes WEBPs
 
 
 def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.CheckedImage:
@@ -292,7 +288,6 @@ def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> reencod
     file = _header(data, settings)
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = file.pixels * (16 if file.format == "WEBP" else 12)
-    size += encoder_bytes((file.width, file.height), settings)
     is_plain = file.bits <= 8 and not file.has_transparency
     is_fast = is_plain and (kind in ("png", "gif", "bmp") or file.bits == 1)
     seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
@@ -323,12 +318,10 @@ def _check_other(
 def _why_reencode(kind: str, file: FileHeader, image: Image.Image) -> str | None:
     if file.bits > 8 or image.mode.startswith("I"):
         return "16_bit"
-    if kind not in ("png", WEBP) or file.is_animated:
+    if kind != "png":
         return "format"
     if file.orientation != UPRIGHT:
         return "exif_orientation"
-    if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque
-        return "alpha" if image.mode != "RGB" else None
     return "alpha" if reencoding.is_transparent(image) else None
 
 

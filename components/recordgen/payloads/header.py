@@ -71,7 +71,6 @@ class FileHeader(NamedTuple):
         part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
         frames: pictures in the file, of which this is the first; None if the format has only one.
-        is_animated: a WEBP's header has the flag, even with a single frame.
         bits: of a sample, as far as Pillow decodes such files; 8 where no caller needs them.
         has_transparency: a PNG has an alpha channel or transparent colours.
     """
@@ -84,7 +83,6 @@ class FileHeader(NamedTuple):
     part_pixels: int = 0
     parts_pixels: int = 0
     frames: int | None = None
-    is_animated: bool = False
     bits: int = 8
     has_transparency: bool = False
 

@@ -334,7 +334,6 @@ def _preference(entry: Sequence[int]) -> tuple[int, int]:
 # --- WEBP (RFC 9649) ------------------------------------------------------------------------------
 
 _RIFF_BYTES, _CHUNK_BYTES = 12, 8  # RIFF, size, WEBP; kind, size
-_ANIMATED = 2  # a flag of VP8X
 
 
 def is_webp(data: bytes) -> bool:
@@ -348,14 +347,13 @@ def webp_header(data: bytes) -> FileHeader:
     if len(body) < 10:
         raise PayloadError(RejectCode.TRUNCATED, "the WEBP ends in its header")
     size = _webp_size(kind, body)
-    is_animated = kind == b"VP8X" and bool(body[0] & _ANIMATED)
     orientation, frames = None, 0
     for start, end in _webp_chunks(data):
         frames += data.startswith(b"ANMF", start)
         if data.startswith(b"EXIF", start) and orientation is None:
             orientation = exif_orientation(data[start + _CHUNK_BYTES : end])
     turn = orientation or UPRIGHT
-    return FileHeader("WEBP", *size, data, turn, frames=max(1, frames), is_animated=is_animated)
+    return FileHeader("WEBP", *size, data, turn, frames=max(1, frames))
 
 
 def _webp_chunks(data: bytes) -> Iterator[tuple[int, int]]:

@@ -27,22 +27,19 @@ from PIL import Image, JpegImagePlugin, _imaging
 from recordgen.core.facts import ImageNote
 from recordgen.core.image_settings import KEEP, MIXED, PayloadSettings
 from recordgen.errors import PayloadError
-from recordgen.features import RAW, WEBP
+from recordgen.features import RAW
 from recordgen.measures.pictures import SmallPicture, small_picture
 from recordgen.payloads.opening import decoded
 from recordgen.rejects import RejectCode
 
-#: Quality of JPEGs and WEBPs that are encoded because of an option, unless a quality is given.
+#: Quality of JPEGs that are encoded because of an option, unless a quality is given.
 LOSSY_QUALITY = 92
 
-# Longest side that libjpeg and libwebp encode, in pixels.
-_MOST_ACROSS = {"jpeg": 65_500, WEBP: 16_383}
+# Longest side that libjpeg encodes, in pixels.
+_MOST_ACROSS = {"jpeg": 65_500}
 
 # With encode=mixed, pictures with more pixels are encoded: 256×256 take 197 kB.
 _MIXED_PIXELS = 65_536
-
-# Memory that libwebp takes for each encoded pixel. Other encoders take little.
-_WEBP_BYTES = 11
 
 # Pillow first shrinks a much larger picture by a whole factor, to at least twice the target size.
 _REDUCING_GAP = 2.0
@@ -168,7 +165,7 @@ def encoded(
 
     Args:
         image: the picture.
-        kind: ``jpeg``, ``png``, ``webp`` or ``raw``.
+        kind: ``jpeg``, ``png`` or ``raw``.
         jpeg: settings of Pillow's JPEG encoder, used unless a quality is given.
         settings: the quality of ``encode`` is used.
 
@@ -187,19 +184,11 @@ def encoded(
     quality = settings.encode.quality
     if kind != "jpeg" or quality is not None:
         jpeg = {}
-    if kind in ("jpeg", WEBP) and not jpeg:
+    if kind == "jpeg" and not jpeg:
         jpeg = {"quality": quality or LOSSY_QUALITY}
     # Drop Exif and profile: a reader of the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **jpeg)
     return out.getvalue()
-
-
-def encoder_bytes(size: tuple[int, int], settings: PayloadSettings) -> int:
-    """Return the memory of the encoder for a picture of this width and height, in bytes."""
-    if settings.encode.format != WEBP:
-        return 0
-    width, height = place(size, settings).canvas
-    return width * height * _WEBP_BYTES
 
 
 def change_of(
@@ -256,7 +245,7 @@ class CheckedImage(NamedTuple):
 
     Attributes:
         data: the encoded bytes.
-        format: ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp`` or ``raw``; empty if ``check=none``
+        format: ``jpeg``, ``png``, ``gif``, ``bmp`` or ``raw``; empty if ``check=none``
             does not recognise it.
         height: pixels; None if ``check=none`` cannot read the header.
         width: pixels; None if ``check=none`` cannot read the header.

@@ -11,17 +11,16 @@ once and not decoded at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
-from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
-from recordgen.features import RAW, RAW_CHANNELS, WEBP
+from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.attempts import attempted
 from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.levels import to_uint8, typed
@@ -60,19 +59,6 @@ _UNDECODED = f"TensorFlow cannot decode the image: damaged, or more than {MOST_P
 
 # Formats that the kernel of ``tf.io.decode_jpeg`` decodes.
 _ONE_KERNEL = {"jpeg", "png"}
-
-
-def check_formats(shards: ShardSet) -> None:
-    """Check that this TensorFlow can decode the images of shards. Raises: UsageError."""
-    formats: Collection[str] = () if shards.images is None else shards.images.formats
-    if shards.images is None and shards.dataset is not None:
-        # Rows with several images have no common statistics.
-        formats = (shards.dataset.encoding.format,)
-    if WEBP in formats and not hasattr(tf.io, "decode_webp"):
-        raise UsageError(
-            f"the images are WEBPs, which TensorFlow {tf.__version__} cannot decode; use a newer "
-            f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from recordgen.reading.classes import (
     plan_classes,
     plan_task,
 )
-from recordgen.reading.decoding import check_formats
 from recordgen.reading.memory import (
     CachePlan,
     block_length_of,
@@ -113,10 +112,9 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """Plan how images are read.
 
     Raises:
-        UsageError: an option does not fit the data, or TensorFlow cannot decode the images.
+        UsageError: an option does not fit the data.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
-    check_formats(shards)
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
     task = plan_task(shards, options)
     check_image_options(shards, options, task)

@@ -17,7 +17,7 @@ from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
-from recordgen.core.image_settings import KEEP, MIXED, WEBP, Encoding
+from recordgen.core.image_settings import MIXED, Encoding
 from recordgen.errors import DataError
 from recordgen.features import FeatureSpec
 from recordgen.version import __version__
@@ -120,9 +120,7 @@ def _join(encodings: Sequence[Encoding]) -> Encoding:
     if not others:
         return first
     is_raw = any(encoding.pixels for encoding in encodings)
-    # Reading may need a TensorFlow that decodes WEBP.
-    kind = WEBP if any(encoding.format == WEBP for encoding in encodings) else KEEP
-    return Encoding(kind, pixels=MIXED if is_raw else "")
+    return Encoding(pixels=MIXED if is_raw else "")
 
 
 def dataset_of(task: str, splits: Mapping[str, Split], **known: Any) -> Dataset:

@@ -20,7 +20,7 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.decoding import ImageDecoder, as_written, check_formats, stored_sizes
+from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes
 from recordgen.reading.images import ImageReading
 from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed
@@ -59,8 +59,6 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
         if name in given:
             raise UsageError(f"{name} does not apply to these examples ({task}); remove it")
     images = [name for name in wanted_columns(table, options) if name in table.images]
-    if images:
-        check_formats(shards)
     check_masks(images)
     if not table.has_labels:
         labels = ["only"] if options.labels is not None else []
