@@ -23,8 +23,7 @@ from recordgen.formats.header import Given, begins_with_header, kinds_in, names_
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.lines import decoded_head, open_file
 from recordgen.formats.listing import Listing
-from recordgen.formats.made_columns import with_made_columns
-from recordgen.formats.row_parser import has_row_parser
+from recordgen.formats.row_parser import has_row_parser, with_made_columns
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.separators import read_separator
 from recordgen.options import AUTO, ConvertOptions

@@ -24,7 +24,6 @@ from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats import made_columns
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
@@ -32,7 +31,13 @@ from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.proposal import propose
-from recordgen.formats.row_parser import row_parser
+from recordgen.formats.row_parser import (
+    is_constant,
+    made_below,
+    names_in_path,
+    row_parser,
+    with_made_columns,
+)
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT
@@ -121,7 +126,7 @@ class NamedRecords:
         self._source, self._names, self._task = source, names, task
         self._given = replace(given, header="yes", label_separator=separator)
         self._parser = row_parser(task, adjusted)
-        made = made_columns.made_below(names, given, source)
+        made = made_below(names, given, source)
         whole = {at for each in made for at in each.places}
         header = [*names, *(name for each in made for name in each.columns)]
         columns = given.below(header, source)
@@ -155,7 +160,7 @@ class NamedRecords:
 
     def rows(self, records: Iterable[Values]) -> Rows:
         """Yield the rows of records, and the rejects."""
-        items = made_columns.with_made_columns(self._items(records), self._given, self._source)
+        items = with_made_columns(self._items(records), self._given, self._source)
         return self._parser.parse_below(items, self._source, self._given)
 
     def uri_of(self, values: Sequence[Any]) -> str:
@@ -253,9 +258,9 @@ def check_roles(task: Task, given: Given) -> None:
 
 def given_names(given: Given) -> Sequence[str]:
     """Return the names of all columns that options give, which each occur once."""
-    names = [*(made_columns.names_in_path(given) or given.roles.get("path", ()))]
+    names = [*(names_in_path(given) or given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
-        names += [name for name in given.keys_of(role) if not made_columns.is_constant(name)]
+        names += [name for name in given.keys_of(role) if not is_constant(name)]
     return list(dict.fromkeys([*names, *given.box_columns(()), *filter(None, [given.group])]))
 
 
@@ -269,7 +274,7 @@ def named_head(
     values = [list(record) for record in records]
     texts = [[text_of(value) for value in record] for record in values]
     block = together(range(len(texts) + 1), [[*names], *texts])
-    items = made_columns.with_made_columns([block], replace(given, header="yes"), source)
+    items = with_made_columns([block], replace(given, header="yes"), source)
     first, *rows = (
         row for item in items if isinstance(item, Records) for row in item.rows(strip=True)
     )

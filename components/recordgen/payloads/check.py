@@ -160,7 +160,7 @@ def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
         return decode(without_metadata(data, profile=False))
 
 
-def prepare_jpeg(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
+def prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
     """Prepare a JPEG as :func:`prepare` does."""
     jpeg = decoded("JPEG", lambda: read_jpeg(data))
     header = jpeg.header
@@ -174,21 +174,21 @@ def prepare_jpeg(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
         seconds += pixels * 5e-8
     elif settings.changes_pictures:
         size += pixels * 8
-    return reencoding.Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
+    return Prepared(partial(_checked_jpeg, jpeg, settings), size, seconds)
 
 
 def _is_cmyk(jpeg: Jpeg) -> bool:
     return jpeg.colorspace in ("CMYK", "YCCK")
 
 
-def _checked_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> reencoding.CheckedImage:
+def _checked_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
     stored = _check_jpeg(jpeg, settings)
     if jpeg.header.has_profile:
         stored = stored._replace(colours=profile_colours(profile_in(jpeg.data)))
     return stored
 
 
-def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> reencoding.CheckedImage:
+def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> CheckedImage:
     height, width, orientation = jpeg.header.height, jpeg.header.width, jpeg.header.orientation
     is_cmyk = _is_cmyk(jpeg)
     upright = (height, width) if orientation in reencoding.ON_THEIR_SIDE else (width, height)
@@ -204,7 +204,7 @@ def _check_jpeg(jpeg: Jpeg, settings: PayloadSettings) -> reencoding.CheckedImag
         file = file_header(jpeg.data)
         reason = "cmyk" if is_cmyk else "exif_orientation"
         return reencoding.reencode(open_image(file), orientation, reason, settings)
-    return reencoding.CheckedImage(jpeg.data, "jpeg", height, width, small=small)
+    return CheckedImage(jpeg.data, "jpeg", height, width, small=small)
 
 
 def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:
@@ -225,7 +225,7 @@ def _decode_strictly(jpeg: Jpeg, settings: PayloadSettings) -> SmallPicture:
 
 def _change_jpeg(
     jpeg: Jpeg, placed: Placed, reason: str, settings: PayloadSettings
-) -> reencoding.CheckedImage:
+) -> CheckedImage:
     """Decode at the smallest DCT scale that covers the stored size, then turn and resize."""
     width, height = placed.least_size()
     orientation = jpeg.header.orientation
@@ -242,7 +242,7 @@ def _change_jpeg(
 # --- all formats ----------------------------------------------------------------------------------
 
 
-def prepare(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
+def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
     """Read an image's header; refuse an image that announces too much before decoding it.
 
     Args and Raises: as :func:`check_image`.
@@ -253,7 +253,7 @@ def prepare(data: bytes, settings: PayloadSettings) -> reencoding.Prepared:
     kind = _kind(data)
     keep_pillow_memory_low()
     if settings.check == "none":
-        return reencoding.Prepared(partial(_unchecked, data, kind, settings), 0, 0)
+        return Prepared(partial(_unchecked, data, kind, settings), 0, 0)
     return prepare_jpeg(data, settings) if kind == "jpeg" else _prepare_other(data, kind, settings)
 
 
@@ -263,7 +263,7 @@ def _kind(data: bytes) -> str:
     return "" if kind == WEBP else kind  # not every TensorFlow decodes WEBPs
 
 
-def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.CheckedImage:
+def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImage:
     """Return the unchanged bytes, with its size if the header is readable.
 
     Raises:
@@ -275,28 +275,28 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.
             jpeg = decoded("JPEG", lambda: read_jpeg(data))
             height, width = jpeg.header.height, jpeg.header.width
             settings.limit.check_pixels(height, width)
-            return reencoding.CheckedImage(data, kind, height, width)
+            return CheckedImage(data, kind, height, width)
         image = open_image(_header(data, settings))
     except PayloadError as exc:
         if exc.code == RejectCode.UNSUPPORTED_PIXELS:
             raise
-        return reencoding.CheckedImage(data, kind, None, None)
-    return reencoding.CheckedImage(data, kind, image.height, image.width)
+        return CheckedImage(data, kind, None, None)
+    return CheckedImage(data, kind, image.height, image.width)
 
 
-def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> reencoding.Prepared:
+def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepared:
     file = _header(data, settings)
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed.
     size = file.pixels * (16 if file.format == "WEBP" else 12)
     is_plain = file.bits <= 8 and not file.has_transparency
     is_fast = is_plain and (kind in ("png", "gif", "bmp") or file.bits == 1)
     seconds = file.decoded_pixels * (2e-8 if is_fast else 8e-8)
-    return reencoding.Prepared(partial(_check_other, data, kind, file, settings), size, seconds)
+    return Prepared(partial(_check_other, data, kind, file, settings), size, seconds)
 
 
 def _check_other(
     data: bytes, kind: str, file: FileHeader, settings: PayloadSettings
-) -> reencoding.CheckedImage:
+) -> CheckedImage:
     image = open_image(file)
     if settings.check == "decode":
         if kind == "png":
@@ -307,7 +307,7 @@ def _check_other(
         reason, _ = change_of(kind, image.size, settings)
     if reason is None:
         small = reencoding.in_small(image, settings) if settings.check == "decode" else None
-        stored = reencoding.CheckedImage(data, kind, image.height, image.width, small=small)
+        stored = CheckedImage(data, kind, image.height, image.width, small=small)
     else:
         stored = reencoding.reencode(image, file.orientation, reason, settings)
     profile = image.info.get("icc_profile") or b""
