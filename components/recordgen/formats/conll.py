@@ -48,7 +48,7 @@ from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
-from recordgen.rejects import FIRST_MARK, Reject, RejectCode
+from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
 from recordgen.tasks.texts.entities import TAGS_BEGUN, said_of_tokens
@@ -130,7 +130,7 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
                 longer, other = (tags_path, path) if sentence is None else (path, tags_path)
                 message = "each sentence needs its tags on the same line"
                 raise SourceError(f"{longer}:{line}: {other} ends before this line; {message}")
-            yield _row(sentence, tagged, path, line, split, adjusted)
+            yield _row(Row(path, line, split, "", None), sentence, tagged, adjusted)
 
 
 def _lines(file: IO[bytes], path: str, given: Given, adjusted: Adjustments) -> Iterator[bytes]:
@@ -149,25 +149,18 @@ def _spelt_as(example: str, word: str) -> str:
     return word.capitalize() if example[0].isupper() else word
 
 
-def _row(
-    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
-) -> Row | Reject:
+def _row(row: Row, sentence: bytes, tags: bytes, adjusted: Adjustments) -> Row | Reject:
     try:
         tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
     except AnnotationError as exc:
-        return exc.reject(source, line)
-    return _tagged_row(tokens, names, source, line, split, adjusted)
+        return exc.reject(row.source, row.line)
+    return _tagged_row(row, tokens, names, adjusted)
 
 
 def _tagged_row(
-    tokens: Sequence[str],
-    tags: Sequence[str],
-    source: str,
-    line: int,
-    split: str | None,
-    adjusted: Adjustments,
+    row: Row, tokens: Sequence[str], tags: Sequence[str], adjusted: Adjustments
 ) -> Row | Reject:
-    """Return the row of a sentence, or why its tags are unusable.
+    """Return a row with its sentence, or why its tags are unusable.
 
     ``adjusted`` collects the entities that begin with ``I-``.
     """
@@ -177,12 +170,12 @@ def _tagged_row(
             check_label(span.label)
         uri, annotation = said_of_tokens(tokens, spans)
     except TagError as exc:
-        return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
+        return reject(row, RejectCode.BAD_ANNOTATION, str(exc))
     except AnnotationError as exc:
-        return exc.reject(source, line)
+        return exc.reject(row.source, row.line)
     for span in begun:
         adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
-    return Row(source, line, split, uri, annotation)
+    return row._replace(uri=uri, annotation=annotation)
 
 
 def _parts(raw: bytes, what: str) -> list[str]:
@@ -259,7 +252,7 @@ class Conll(_Tagged):
                 # IOB1 has I- where B- begins an entity alone.
                 if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
-                yield _tagged_row(tokens, tags, path, line, split, begun)
+                yield _tagged_row(Row(path, line, split, "", None), tokens, tags, begun)
 
 
 def _is(listing: Listing, name: str) -> bool:
