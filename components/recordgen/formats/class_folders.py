@@ -393,8 +393,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         for name, some in named.items()
         if _is_annotation(name)
         or (are_several and some)
-        or (_is_table(name) and not has_classes)
-        or (_is_table(name) and names_images(listing.head(name), images))
+        or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
     if not (are_twins or found):
         return

@@ -63,7 +63,6 @@ from recordgen.tasks.texts.tags import (
 
 SENTENCES, LABELS = "sentences", "labels"
 
-_SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -100,7 +99,7 @@ class Sentences(_Tagged):
 
 def names_sentences(path: str) -> bool:
     """Return whether a path has the name of a file of sentences."""
-    name = posixpath.basename(path).lower()
+    name = posixpath.basename(path)
     return SENTENCES in name and name.endswith(".txt")
 
 
@@ -112,12 +111,11 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
     """
     path = f"{root}{name}"
     folder, base = posixpath.split(name)
-    found = _SENTENCES.fullmatch(base)
-    if found is None:
+    before, word, after = base.rpartition(SENTENCES)
+    if not word:
         names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
         raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
-    before, word, after = found.groups()
-    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
+    tags_name = posixpath.join(folder, f"{before}{LABELS}{after}")
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
@@ -140,13 +138,6 @@ def _lines(file: IO[bytes], path: str, given: Given, adjusted: Adjustments) -> I
             adjusted.add_line(path, number, *FIRST_MARK)
             raw = raw.removeprefix(BOM_UTF8)
         yield raw
-
-
-def _spelt_as(example: str, word: str) -> str:
-    """Return a word in the case of another one: ``Labels`` for ``Sentences``."""
-    if example.isupper():
-        return word.upper()
-    return word.capitalize() if example[0].isupper() else word
 
 
 def _row(row: Row, sentence: bytes, tags: bytes, adjusted: Adjustments) -> Row | Reject:
