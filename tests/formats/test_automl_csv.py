@@ -14,7 +14,6 @@ from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
 from recordgen.formats.lines import bounded_lines, mark_of
 from recordgen.rejects import Reject
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from tests.formats.sources import parsed
 from tests.rows import row_by_row
@@ -87,23 +86,6 @@ def test_wrong_lines_are_rejects(line, code, words):
     assert words in wrong.message
     assert first == Row("f.csv", 1, "train", "a.jpg", "x")
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
-
-
-def test_lines_are_cut_wherever_chunks_end():
-    """Lines do not depend on the chunks of a file, which needs only read(size)."""
-    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
-
-    class OnlyRead:
-        def __init__(self):
-            self._file = io.BytesIO(data)
-
-        def read(self, size):
-            return self._file.read(size)
-
-    whole = parse(data)
-    for size in (1000, 65_537):
-        assert parse_all(bounded_lines(OnlyRead(), "f.csv", chunk_bytes=size)) == whole
-    assert [item.line for item in whole[-2:]] == [51, 52]
 
 
 # uri in the line, uri of the row

@@ -11,7 +11,6 @@ from recordgen.formats.detect import detect
 from recordgen.formats.image_root import Hint, missing_hint
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.payloads.stored import kind_of
 from recordgen.rejects import Reject
 from tests.formats.sources import Reading, refusal, write_files
 
@@ -152,16 +151,6 @@ def test_no_row_is_utf8(encoding, tmp_path):
     path.write_bytes(text)
     with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .*encoding.* {encoding}"):
         recordgen.convert(path, tmp_path / "out")
-
-
-def test_pointers_and_pages_are_named(tmp_path):
-    """Git LFS's pointers and web pages, as payloads and as import files."""
-    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"
-    assert "git lfs pull" in kind_of(pointer.encode())
-    assert "page" in kind_of(b"<!DOCTYPE html><title>Sign in</title>")
-    (tmp_path / "a.csv").write_text(pointer)
-    with pytest.raises(SourceError, match="git lfs pull"):
-        detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
 
 
 def test_labels_beside_images_are_no_images(tmp_path):

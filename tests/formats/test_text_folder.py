@@ -51,17 +51,6 @@ def test_aclimdb_needs_no_option(tmp_path):
     assert columns == {"train": "split train", "test": "split test", "train/unsup": "no label"}
 
 
-def test_the_texts_become_examples(tmp_path):
-    """The contents of the files are stored, and what is skipped is a finding."""
-    source = write_files(tmp_path / "imdb", IMDB)
-    result = recordgen.convert(source, tmp_path / "out", fail_on="none", max_reject_fraction=0)
-    found = stored_examples(tmp_path / "out")
-    texts = {values["text"][0].decode() for split, values in found if split == "train"}
-    assert texts == {text for name, text in IMDB.items() if name.count("/") > 1 and "train" in name}
-    assert sum(split.examples for split in result.dataset.splits.values()) == 6
-    assert result.dataset.lint["SKIPPED"] == 1
-
-
 def test_the_option_is_the_encoding_of_the_texts(tmp_path):
     """A text of another encoding is a reject that names the option, and no character is lost."""
     words = {"sport": ["Voilà", "été"], "tech": ["où", "Ω"]}

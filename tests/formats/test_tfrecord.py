@@ -9,7 +9,6 @@ import pytest
 import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
-from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import SourceError
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
@@ -18,7 +17,6 @@ from tests.formats.containers import (
     converted,
     converted_each,
     image,
-    rejected_in_little_memory,
 )
 from tests.formats.sources import write_files
 from tests.formats.written import tfds_features
@@ -206,13 +204,6 @@ def test_a_box_with_an_empty_text_has_no_class(folder):
     boxes = {"image/encoded": image(), **BOX, **said}
     write(folder, "a.tfrecord", boxes, {"image/encoded": image(1)})
     assert list(converted(folder)[1]) == ["a.tfrecord/0"]
-
-
-def test_no_memory_for_an_announced_length(folder):
-    """A length of 2 GB with a right checksum takes no memory."""
-    head = frame_head((1 << 31) - 1)
-    (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + head)
-    assert rejected_in_little_memory(folder) == {"truncated": 1}
 
 
 def test_packed_files_are_refused(folder):

@@ -455,17 +455,6 @@ def test_lists_of_darknet_are_splits(files, splits, outcome):
     assert bool(found.skipped) == (len(found.images) < 3)
 
 
-@pytest.mark.parametrize(
-    ("flag", "is_set"), [("Unspecified", False), ("False", False), ("1", True), ("true", True)]
-)
-def test_flags_of_voc_as_programs_write_them(flag, is_set, outcome):
-    """``Unspecified`` is as usual as 0."""
-    more = f"</name><difficult>{flag}</difficult><truncated>1</truncated>"
-    document = voc("a.jpg", ("cat", "4 5 8 10")).replace("</name>", more)
-    [details] = outcome({"a.xml": document}, "a.jpg").details["a.jpg"]
-    assert details.flags == {"truncated", *["difficult"] * is_set}
-
-
 def test_a_stray_classes_txt_is_no_evidence(outcome):
     """Without labels beside images, it names no classes of boxes."""
     found = outcome({"classes.txt": "cat\ndog\n"}, "cat/a.jpg", "dog/b.jpg")
