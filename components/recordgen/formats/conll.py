@@ -213,7 +213,8 @@ class Conll(_Tagged):
         if not listing.only and listing.images:
             return None
         found = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[self.name])
-        names = [name for name in found if _is(listing, name)]
+        heads = ((name, _head(listing, name)) for name in found)
+        names = [name for name, rows in heads if _is_usual(rows) or _places_in(rows)]
         if not names:
             return None
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
@@ -244,12 +245,6 @@ class Conll(_Tagged):
                 if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
                 yield _tagged_row(Row(path, line, split, "", None), tokens, tags, begun)
-
-
-def _is(listing: Listing, name: str) -> bool:
-    """Return whether a file begins with tokens and tags, in whichever columns."""
-    rows = _head(listing, name)
-    return _is_usual(rows) or bool(_places_in(rows))
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
