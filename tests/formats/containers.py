@@ -6,7 +6,6 @@ import shutil
 import recordgen
 from tests.conftest import encoded, noise, stored_examples
 from tests.formats.boxes import boxes_of
-from tests.preloaded import WITH_BEAM
 
 
 def image(seed=0):
@@ -52,20 +51,3 @@ def converted_each(folder, names):
     for uri in examples:
         found[uri.partition("/")[0]][1].append(uri)
     return {name: (file, *found[file]) for name, file in zip(names, sorted(found), strict=False)}
-
-
-# Convert a folder with 1.5 GB more of addresses than what is loaded takes.
-_IN_LITTLE_MEMORY = """
-import resource, sys, recordgen
-with open("/proc/self/statm") as file:
-    used = int(file.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (3 << 29),) * 2)
-recordgen.convert(*sys.argv[1:], max_reject_fraction=1)
-"""
-
-
-def rejected_in_little_memory(folder):
-    """Return how often which reject is counted; sizes of 2 GB that are announced have no room."""
-    done = WITH_BEAM.run("-c", _IN_LITTLE_MEMORY, str(folder / "in"), str(folder / "out"))
-    assert done.returncode == 0, done.stderr
-    return recordgen.read_dataset(folder / "out").rows.rejected

@@ -1,22 +1,31 @@
-"""The reader of AutoML's CSV of images."""
+"""The readers of AutoML's CSV of images and of texts."""
 
 import io
 
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recordgen.core.rows.row import Adjustments, Row
-from recordgen.errors import SourceError, UsageError
-from recordgen.formats.automl_csv import LineParser
+from recordgen.core.rows.row import Adjustments, Row, content_uri
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.csv_records import Record, Records, each_record, read_blocks
+from recordgen.formats.field_kinds import is_file
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
 from recordgen.formats.lines import bounded_lines, mark_of
 from recordgen.rejects import Reject
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
-from tests.formats.sources import parsed
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextMultiLabel,
+    TextSentiment,
+)
+from recordgen.tasks.texts.task import TextContent
+from tests.formats.sources import frame_rows, parsed
 from tests.rows import row_by_row
 
 
@@ -87,23 +96,6 @@ def test_wrong_lines_are_rejects(line, code, words):
     assert words in wrong.message
     assert first == Row("f.csv", 1, "train", "a.jpg", "x")
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
-
-
-def test_lines_are_cut_wherever_chunks_end():
-    """Lines do not depend on the chunks of a file, which needs only read(size)."""
-    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
-
-    class OnlyRead:
-        def __init__(self):
-            self._file = io.BytesIO(data)
-
-        def read(self, size):
-            return self._file.read(size)
-
-    whole = parse(data)
-    for size in (1000, 65_537):
-        assert parse_all(bounded_lines(OnlyRead(), "f.csv", chunk_bytes=size)) == whole
-    assert [item.line for item in whole[-2:]] == [51, 52]
 
 
 # uri in the line, uri of the row
@@ -197,3 +189,115 @@ def in_blocks(first, lines, task):
     ]
     parser = LineParser(task, Adjustments())
     return row_by_row(parser.parse_records(items, "f.csv", Given()))
+
+
+# --- files of texts -------------------------------------------------------------------------------
+
+
+def text_rows(data, task=None):
+    raw = data.encode() if isinstance(data, str) else data
+    return parsed(TextParser.parse_lines, raw.split(b"\n"), "a.csv", task or TextClassification())
+
+
+def said(item):
+    """Return (line, split, text or file, labels) for a row, (line, code) for a reject."""
+    if isinstance(item, Reject):
+        return item.line, item.code
+    text, labels = TextContent.decode(item.annotation)
+    assert text is None or item.uri == content_uri(text)
+    return item.line, item.split, item.uri if text is None else text, labels
+
+
+# line, (split, text or file, labels)
+TEXT_ROWS = [
+    ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
+    ("TRAIN, Good and cheap. ,praise", ("train", "Good and cheap. ", ["praise"])),
+    ('Validation, "  a ""b""  ", praise ', ("eval", '  a "b"  ', ["praise"])),
+    ("Good,praise", (None, "Good", ["praise"])),
+    (",Good,praise", (None, "Good", ["praise"])),
+    (",test,praise", (None, "test", ["praise"])),
+    (",,\nGood,praise,,\n , ,", (None, "Good", ["praise"])),
+    ("test", (None, "test", None)),
+    ("TEST,Good", ("test", "Good", None)),
+    ("TEST,Good,,", ("test", "Good", None)),
+    ("GREAT,praise", (None, "GREAT", ["praise"])),
+    ("TEST,gs://b/1.md,praise", ("test", "gs://b/1.md", ["praise"])),
+    ("texts/My first.TXT,praise", (None, "texts/My first.TXT", ["praise"])),
+    ("TEST,https://x.org is down,praise", ("test", "https://x.org is down", ["praise"])),
+    ("TEST,odd://x.org,praise", ("test", "odd://x.org", ["praise"])),
+    ("UNASSIGNED,text,great", (None, "text", ["great"])),
+    ("TRAIN,Please open readme.txt,spam", ("train", "Please open readme.txt", ["spam"])),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), TEXT_ROWS)
+def test_rows(line, expected):
+    """ML_USE and label are optional; the text is kept unchanged, or is the path of its file."""
+    [item] = text_rows(line)
+    assert said(item)[1:] == expected
+
+
+def test_labels_of_the_other_tasks():
+    """Several labels are sorted without repeats; sentiments are numbers."""
+    [item] = text_rows("TRAIN,x,b,a,,b", TextMultiLabel())
+    assert said(item) == (1, "train", "x", ["a", "b"])
+    [item] = text_rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
+    assert said(item) == (1, "too_many_fields")
+    [item] = text_rows("TRAIN,x,2.0", TextSentiment())
+    assert said(item) == (1, "train", "x", ["2"])
+    found = text_rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
+    assert list(map(said, found)) == [
+        (1, "train", "x", ["2"]),
+        (2, None, "x", ["10"]),
+        (3, "bad_annotation"),
+        (4, "bad_annotation"),
+        (5, None, "x", None),
+    ]
+
+
+@pytest.mark.parametrize("text", ["1.txt", "a/1.txt", "gs://b/1 2.txt"])
+def test_a_column_of_texts_names_no_paths(text):
+    """Below a header, only a URL in a text is one."""
+    [item] = text_rows(f"text,label\n{text},a")
+    assert (TextContent.decode(item.annotation).text == text) == ("://" not in text)
+
+
+def test_names_of_images_are_no_texts():
+    """In a file of texts, the name of an image is a reject unless a header makes it a text."""
+    names = ["a.jpg", "TRAIN,gs://b/1.PNG,cat", ",my photos/1.webp,cat", "v/1.mp4,car"]
+    found = text_rows("\n".join(names))
+    assert [said(item) for item in found] == [(line, "bad_line") for line in range(1, 5)]
+    assert [item.uri for item in found][1:3] == ["gs://b/1.PNG", "my photos/1.webp"]
+    texts = ["See a.jpg", "TEST,on and/or off: see a.jpg,x", "a.jpg!", "See https://h/a.jpg"]
+    assert all(isinstance(item, Row) for item in text_rows("\n".join(texts)))
+    [item] = text_rows("text,label\na.jpg,x")
+    assert said(item) == (2, None, "a.jpg", ["x"])
+
+
+def test_files_are_told_from_texts():
+    """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
+    assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
+    assert is_file("my texts/My first.txt")
+    texts = ["Please open readme.txt", "a", "s3://b/x y", "see\na.txt", "a.txt!"]
+    assert not any(map(is_file, [*texts, "foo://b/x", "a.md"]))
+
+
+def test_dataframes():
+    """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
+    frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
+    found = frame_rows(frame, TextSentiment())
+    assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
+    found = frame_rows(frame, TextMultiLabel())
+    assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
+    [item] = frame_rows(frame, TextClassification())
+    assert isinstance(item, Row)
+    assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
+    with pytest.raises(NotUnderstoodError, match="words"):
+        frame_rows(pd.DataFrame({"words": ["a"]}), TextSentiment())
+
+
+def test_a_repeated_header_may_have_other_blanks():
+    """Texts keep their blanks, but a header with other blanks is not a text."""
+    assert text_rows("text ,label\ntext,label\nGood,praise\n") == text_rows("\n\nGood,praise\n")

@@ -58,14 +58,6 @@ def test_the_option_decodes_the_whole_file(name, tmp_path):
     assert decoded(CSV.encode(name), name, 5) == CSV.encode()
 
 
-@pytest.mark.parametrize("name", ["shift_jis", "gb18030", "euc_kr", "cp1251"])
-def test_characters_of_several_bytes_may_be_cut_anywhere(name):
-    """The second byte of a character is no separator and no line end."""
-    label = {"euc_kr": "\uac1c", "cp1251": "\u043a\u043e\u0442"}.get(name, "\u8868\u4e00")
-    text = f"1.jpg,{label}\n2.jpg,{label}x\n"
-    assert decoded(text.encode(name), name, 3) == text.encode()
-
-
 def test_every_format_of_lines_is_decoded(tmp_path):
     """JSON Lines, tables and sentences with their tags, too."""
     line = '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "caf\u00e9"}}'

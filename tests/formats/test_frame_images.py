@@ -14,7 +14,7 @@ import recordgen
 from recordgen.errors import UsageError
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
-from tests.conftest import stored_examples, tree_bytes
+from tests.conftest import stored_examples
 from tests.formats.containers import image
 
 
@@ -94,15 +94,6 @@ def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
     recordgen.convert(frame, tmp_path / "out", lint="-ALL")
     gc.collect()
     assert not list(Path(tmp_path).glob("*.images"))
-
-
-def test_same_frame_same_bytes(tmp_path):
-    """Two conversions of a frame write the same bytes."""
-    frame = pd.DataFrame({"image": map(image, range(6)), "label": list("ababab")})
-    for name in ("a", "b"):
-        recordgen.convert(frame, tmp_path / name, lint="-ALL")
-    one, two = (tree_bytes(tmp_path / name / "Split-train") for name in ("a", "b"))
-    assert one == two
 
 
 def test_tables_hold_no_files():

@@ -60,6 +60,13 @@ FORMATS = {
         Details(frozenset({"difficult", "occluded"})),
         {},
     ),
+    "voc in words": (
+        voc(
+            "<difficult>Unspecified</difficult><truncated>true</truncated><occluded>False</occluded>"
+        ),
+        Details(frozenset({"truncated"})),
+        {},
+    ),
     "voc without flags": (voc("<difficult></difficult>"), Details(), {}),
     "cvat": (
         cvat_of("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"),

@@ -4,7 +4,6 @@
 import json
 from collections import Counter
 
-import pandas as pd
 import pytest
 
 import recordgen
@@ -174,24 +173,3 @@ def test_what_rows_say_is_stronger(tmp_path):
     ):
         found = Reading(write_files(tmp_path, {name: text}) / name)
         assert [row.split for row in found.rows] == splits
-
-
-def test_no_image_of_test_is_in_train(tmp_path):
-    """The whole run keeps the splits, and records an option that ignores names."""
-    for name in ("train", "test"):
-        rows = [f"{name} sentence number {number}.,{'xy'[number % 2]}\n" for number in range(20)]
-        (tmp_path / f"{name}.csv").write_text("text,label\n" + "".join(rows))
-    files = [tmp_path / "train.csv", tmp_path / "test.csv"]
-    dataset = recordgen.check(files).dataset
-    examples = {name: split.examples for name, split in dataset.splits.items()}
-    assert examples == {"train": 20, "test": 20}
-    assert dataset.options["split"] == "train:80,eval:10,test:10"
-    other = recordgen.check(files, split="names=no").dataset
-    assert other.options["split"] == "train:80,eval:10,test:10,names=no"
-    assert len(other.splits) == 3
-
-
-def test_frames_have_no_name():
-    """A DataFrame has no file, so its rows are assigned."""
-    frame = pd.DataFrame({"image_uri": ["train.jpg"], "label": ["x"]})
-    assert Reading(frame).detection.named_splits == ()

@@ -1,16 +1,18 @@
 """TFRecords of images: the same bytes with other splits, and what other writers call features."""
 
+import base64
 import gzip
 import json
 import re
 
+import numpy as np
 import pytest
 
 import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
-from recordgen.core.records.tfrecord import frame_head
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, UsageError
+from tests.conftest import noise
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import (
@@ -18,7 +20,6 @@ from tests.formats.containers import (
     converted,
     converted_each,
     image,
-    rejected_in_little_memory,
 )
 from tests.formats.sources import write_files
 from tests.formats.written import tfds_features
@@ -208,15 +209,64 @@ def test_a_box_with_an_empty_text_has_no_class(folder):
     assert list(converted(folder)[1]) == ["a.tfrecord/0"]
 
 
-def test_no_memory_for_an_announced_length(folder):
-    """A length of 2 GB with a right checksum takes no memory."""
-    head = frame_head((1 << 31) - 1)
-    (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + head)
-    assert rejected_in_little_memory(folder) == {"truncated": 1}
-
-
 def test_packed_files_are_refused(folder):
     """Gzipped records under a plain name are an error."""
     (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
     with pytest.raises(SourceError):
         converted(folder, source=folder / "in/a.tfrecord")
+
+
+# --- what google/tensorflow-recorder wrote --------------------------------------------------------
+
+# The images of each split: modes, of which TFRecorder knows the palette no more.
+MODES = {"train": ("RGB", "L", "RGBA", "P"), "validation": ("RGB",), "test": ("CMYK",)}
+
+
+def recorded(image, number, split):
+    """Return the record of an image, as TFRecorder's ``beam_image`` makes it."""
+    values = {
+        "image": base64.b64encode(image.tobytes(), altchars=b"-_"),
+        "image_name": f"{number}.{'jpg' if image.mode == 'CMYK' else 'png'}".encode(),
+        **{"image_width": image.width, "image_height": image.height},
+        **{"image_channels": 1 if "L" in image.mode else 3, "label": number % 2},
+        "split": split.upper().encode(),
+    }
+    return b"".join(RECORDS.frame(serialize_example(values)))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_pixels_labels_and_splits_come_back(suffix, tmp_path):
+    """Pixels are the same, labels have their names, and palettes are lost.
+
+    Readers name the command that converts them.
+    """
+    (tmp_path / "transform_fn/assets").mkdir(parents=True)
+    (tmp_path / "transform_fn/assets/vocab_compute_and_apply_vocabulary").write_text("dog\ncat\n")
+    expected = {}
+    for split, modes in MODES.items():
+        pictures = [noise(40, 30, seed=ord(split[0]) + at) for at in range(len(modes))]
+        pictures = [each.convert(mode) for each, mode in zip(pictures, modes, strict=True)]
+        data = b"".join(recorded(each, at, split) for at, each in enumerate(pictures))
+        path = tmp_path / f"{split}-00000-of-00001.tfrecord{suffix}"
+        path.write_bytes(gzip.compress(data) if suffix else data)
+        expected |= {
+            (split, str(at)): (pictures[at], ("dog", "cat")[at % 2]) for at in range(len(modes))
+        }
+    files = f"{tmp_path}/*.tfrecord{suffix}"
+    for read in (recordgen.load, lambda files: recordgen.source(files).images(8)):
+        with pytest.raises(UsageError, match=f"recordgen convert {tmp_path}"):
+            read(files)
+    found = recordgen.convert(tmp_path, tmp_path / "out", lint="-ALL", max_reject_fraction=0.5)
+    assert found.dataset.labels == ("cat", "dog")
+    del expected["train", "3"]
+    assert sum(found.dataset.rows.rejected.values()) == 1
+    read = 0
+    for split in found.dataset.splits:
+        source = recordgen.source(tmp_path / "out", split)
+        for example, (pixels, number) in zip(source, source.images(), strict=True):
+            name = example["image/source_id"].rpartition("/")[2][0]
+            picture, label = expected[{"eval": "validation"}.get(split, split), name]
+            np.testing.assert_array_equal(pixels, np.asarray(picture.convert("RGB")))
+            assert found.dataset.labels[number] == label
+            read += 1
+    assert read == len(expected)

@@ -79,7 +79,7 @@ TWICE = coco(
     image(1, "a.jpg"), image(2, "a.jpg"), boxes=[box(1, 2, *SIDES), box(2, 18, 0, 0, 4, 5)]
 )
 
-# name, files, images that are there, the labels of the images that are used
+# name, files, the image, its labels, the change that is counted
 READ = [
     ("coco: beside", {"a.json": coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: images/", {"x/a.json": coco(image(1, "a.jpg"))}, "x/images/a.jpg", CAT),
@@ -95,16 +95,16 @@ READ = [
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
-    ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])]),
+    ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])], "boxes_clipped"),
     ("yolo: classes in labels/", {"labels/classes.txt": "cat\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
     ("yolo: text keys", {"data.yaml": "train: images\nnames: {'0': cat, '2': dog}\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: gaps", {"data.yaml": "train: images\nnames: {0: cat, 2: dog}\n", "labels/a.txt": "1 0.15 0.375 0.1 0.25\n"}, "images/a.jpg", [("1", BOX)]),
     ("yolo: notes.json", {"classes.txt": "cat\n", "notes.json": "{}", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: prefix of a word", {"data.yaml": YAML, "labels/a.txt": f"\n{LINE}\n"}, "images/a.jpg", CAT),
-    ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT),
-    ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT),
-    ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT),
+    ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT, "boxes_swapped"),
+    ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT, "filename_differs"),
+    ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT, "filename_differs"),
     ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
     ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
     ("hf: dict of lists", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
@@ -112,13 +112,13 @@ READ = [
     ("hf: JSON in CSV", {"metadata.csv": f"file_name,objects\na.jpg,{json.dumps(json.dumps(OBJECTS)).replace(chr(92) + chr(34), chr(34) * 2)}\n"}, "a.jpg", CAT),
     ("hf: no classes of folders", {"metadata.jsonl": lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
     ("cvat: folders", {"annotations.xml": cvat(CVAT_BOX, name="q/a.jpg")}, "images/q/a.jpg", CAT),
-    ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])]),
-    ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<points label='cat' points='1,2'/>")}, "a.jpg", CAT),
+    ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])], "boxes_rotated"),
+    ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<points label='cat' points='1,2'/>")}, "a.jpg", CAT, "shapes_dropped"),
     ("cvat: tag", {"annotations.xml": cvat("<tag label='cat'/>", "<tag label='dog'/>")}, "a.jpg", ["cat", "dog"]),
     ("labelme: \\", {"x/b.json": labelme(RECTANGLE, imagePath="..\\y\\a.jpg")}, "y/a.jpg", CAT),
     ("labelme: imageData", {"a.json": labelme(RECTANGLE, imageData="iVBOR")}, "a.jpg", CAT),
-    ("labelme: point", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "point", "points": [[1, 2]]})}, "a.jpg", CAT),
-    ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {**RECTANGLE, "label": "__ignore__"})}, "a.jpg", CAT),
+    ("labelme: point", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "point", "points": [[1, 2]]})}, "a.jpg", CAT, "shapes_dropped"),
+    ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {**RECTANGLE, "label": "__ignore__"})}, "a.jpg", CAT, "shapes_dropped"),
     ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
     ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
     ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
@@ -127,41 +127,24 @@ READ = [
     ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
     ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
     ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
-    ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT),
+    ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT, "shapes_dropped"),
+    ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "a.jpg", CAT, "size_missing"),
+    ("coco: no size", {"a.json": coco(image(1, "a.jpg", width=0))}, "a.jpg", CAT, "size_missing"),
+    ("cvat: no size", {"annotations.xml": cvat(CVAT_BOX).replace(" width='40'", "")}, "a.jpg", CAT, "size_missing"),
+    ("labelme: no size", {"a.json": labelme(RECTANGLE, imageWidth=0)}, "a.jpg", CAT, "size_missing"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("files", "name", "labels"), [each[1:] for each in READ], ids=[each[0] for each in READ]
+    ("files", "name", "labels", "changes"),
+    [(*each[1:4], [*each[4:]]) for each in READ],
+    ids=[each[0] for each in READ],
 )
-def test_it_is_read(files, name, labels, outcome):
-    """The labels are those of the document."""
+def test_it_is_read(files, name, labels, changes, outcome):
+    """The labels are those of the document, and what had to be changed is counted."""
     found = outcome(files, name)
     assert (found.images, found.rejects) == ({name: labels}, [])
-
-
-# name, files, images that are there, a change or check, and how often
-COUNTED = [
-    ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "boxes_rotated", 1),
-    ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<polyline points='1,2'/>")}, "shapes_dropped", 1),
-    ("labelme: point", {"a.json": labelme(RECTANGLE, {"shape_type": "point"})}, "shapes_dropped", 1),
-    ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "boxes_swapped", 1),
-    ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "size_missing", 1),
-    ("coco: no size", {"a.json": coco(image(1, "a.jpg", width=0))}, "size_missing", 1),
-    ("cvat: no size", {"annotations.xml": cvat(CVAT_BOX).replace(" width='40'", "")}, "size_missing", 1),
-    ("labelme: no size", {"a.json": labelme(RECTANGLE, imageWidth=0)}, "size_missing", 1),
-    ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {"label": "__ignore__"})}, "shapes_dropped", 1),
-    ("voc: filename", {"a.xml": voc("q/b.jpg", ("cat", "4 5 8 10"))}, "filename_differs", 1),
-    ("yolo: edge", {"classes.txt": "cat", "a.txt": "0 0.95 0.5 0.12 1\n"}, "boxes_clipped", 1),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("files", "code", "count"), [each[1:] for each in COUNTED], ids=[each[0] for each in COUNTED]
-)
-def test_it_is_counted(files, code, count, outcome):
-    """The adjustment is counted by its code."""
-    assert outcome(files, "a.jpg").adjusted[code] == count
+    assert [*found.adjusted] == changes
 
 
 # files beside a.jpg and b.jpg, of which only a.jpg is described
@@ -470,17 +453,6 @@ def test_lists_of_darknet_are_splits(files, splits, outcome):
     found = outcome({"obj.names": "cat\n", **labels, **files}, "a.jpg", "b.jpg", "c.jpg")
     assert found.splits == (splits or dict.fromkeys(("a.jpg", "b.jpg", "c.jpg")))
     assert bool(found.skipped) == (len(found.images) < 3)
-
-
-@pytest.mark.parametrize(
-    ("flag", "is_set"), [("Unspecified", False), ("False", False), ("1", True), ("true", True)]
-)
-def test_flags_of_voc_as_programs_write_them(flag, is_set, outcome):
-    """``Unspecified`` is as usual as 0."""
-    more = f"</name><difficult>{flag}</difficult><truncated>1</truncated>"
-    document = voc("a.jpg", ("cat", "4 5 8 10")).replace("</name>", more)
-    [details] = outcome({"a.xml": document}, "a.jpg").details["a.jpg"]
-    assert details.flags == {"truncated", *["difficult"] * is_set}
 
 
 def test_a_stray_classes_txt_is_no_evidence(outcome):

@@ -103,13 +103,6 @@ def test_a_bad_line_rejects_its_image(line, words, outcome):
     assert [*found.images] == ["images/b.jpg"]
 
 
-def test_keypoints_follow_the_box(outcome):
-    """With kpt_shape, numbers behind the box are no polygon."""
-    labels = "1 0.5 0.5 0.2 0.4 0.1 0.1 2 0.9 0.9 1\n"
-    found = outcome({"data.yaml": KEYPOINTS, "labels/a.txt": labels}, "images/a.jpg")
-    assert found.images == {"images/a.jpg": [("dog", [0.4, 0.3, 0.6, 0.7])]}
-
-
 # data.yaml, what the message names
 STOPS = [
     # a lost split, one folder for two splits, and names that do not add up
@@ -146,12 +139,6 @@ def test_most_images_without_labels_stop_the_run(outcome):
     images = [f"images/{name}.jpg" for name in "abc"]
     with pytest.raises(SourceError, match=r"2 of 3 images .*labels/b\.txt"):
         outcome({"data.yaml": YAML, "labels/a.txt": WHOLE}, *images)
-
-
-def test_labels_without_names_of_classes(outcome):
-    """The folder is no folder of classes, and the message says what is missing."""
-    with pytest.raises(SourceError, match=r"data\.yaml|classes\.txt"):
-        outcome({"labels/a.txt": WHOLE}, "images/a.jpg")
 
 
 def test_labels_without_images_are_reported(outcome):

@@ -25,7 +25,8 @@ def _coco(folder, names):
         for n in (0, 1)
     ]
     categories = [{"id": n, "name": name} for n, name in enumerate(CLASSES)]
-    content = {"images": images, "annotations": annotations, "categories": categories}
+    # Keys have any order; most programs begin with the images.
+    content = {"annotations": annotations, "categories": categories, "images": images}
     (folder / "_annotations.coco.json").write_text(json.dumps(content))
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import pytest
 
-from recordgen.formats.conll import _SENTENCES
 from recordgen.formats.separators import _ADDRESS
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
@@ -31,7 +30,6 @@ BOUNDED = {
         "where the first alternative fails, the second one takes all"
     ),
     ("formats/json_values.py", r'"[^"\\]*(?:\\.[^"\\]*)*"'): "texts of JSON that was parsed before",
-    ("formats/conll.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
     ("formats/separators.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
 }
 

@@ -298,17 +298,6 @@ def test_sentences_and_tags(iob, tmp_path):
     assert packed.dataset.rows.adjusted == result.dataset.rows.adjusted
 
 
-@pytest.mark.parametrize(
-    ("name", "tags"), [("Sentences.txt", "Labels.txt"), ("SENTENCES.TXT", "LABELS.TXT")]
-)
-def test_capitals_in_names(name, tags, tmp_path):
-    """Files are recognised by any spelling of their names."""
-    (tmp_path / name).write_text("Ben left\n")
-    (tmp_path / tags).write_text("B-person O\n")
-    for source in (tmp_path / name, tmp_path):
-        assert recordgen.check(str(source), **TASK).dataset.labels == ("person",)
-
-
 # file, its text, error, what the message names
 BROKEN = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt:3: .*labels.txt ends"),

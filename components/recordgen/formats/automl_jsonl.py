@@ -162,7 +162,7 @@ def parse_line(
     try:
         record = parse_object(raw)
         split = _split(record)
-        group = _group(record, group_key)
+        group = single(record.get(group_key), group_key).strip() or None if group_key else None
         _check_kinds(record, task)
         found = task.from_record(record, adjusted)
     except AnnotationError as exc:
@@ -199,11 +199,6 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
             with suppress(ValueError):
                 found.setdefault(json.loads(key), json.loads(value))
     return keys_without_blanks({key: it for key, it in found.items() if "\ufffd" not in it})
-
-
-def _group(record: Mapping[str, Any], key: str) -> str | None:
-    """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
-    return single(record.get(key), key).strip() or None if key else None
 
 
 def split_word(record: Mapping[str, Any]) -> str:

@@ -124,7 +124,7 @@ class _ClassFolders(Format):
         for note in notes_about(sorted(found.others), "files of other kinds were skipped"):
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, item in enumerate(found.placed, start=1):
-            yield row_of_file(listing, line, *item, task, adjusted)
+            yield row_of_file(listing, line, item, task, adjusted)
 
     def roles(self, files: Files) -> Sequence[tuple[str, str]]:
         return [role for file in files for role in self._checked_files(file.around).roles.items()]
@@ -204,9 +204,9 @@ class ImageFolder(_ClassFolders):
         try:
             found, roles = placed(images)
         except ValueError as exc:
-            _check_documents(listing, others, images, None)
+            _check_documents(listing, None)
             raise refusal(listing, str(exc), layout_of_classes(images)) from None
-        _check_documents(listing, others, images, found)
+        _check_documents(listing, found)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
@@ -365,24 +365,18 @@ def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
     return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
 
 
-def _check_documents(
-    listing: Listing,
-    others: Sequence[str],
-    images: Sequence[str],
-    files: Sequence[PlacedFile] | None,
-) -> None:
+def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> None:
     """Check that no file beside images names them, as annotations and lists of splits do.
 
     If no folders are classes, each import file may hold the labels.
 
     Args:
         listing: the folder.
-        others: its files that are no images.
-        images: its images.
-        files: the same images with their classes; None if their folders are not understood.
+        files: its images with their classes; None if their folders are not understood.
 
     Raises: NotUnderstoodError, StorageError.
     """
+    images, others = listing.tree.images, listing.tree.others
     classes = layout_of_classes(images)
     has_classes = files is None or len({item.label for item in files} - {None}) > 1
     has_folders = has_classes and (files is not None or bool(classes))
@@ -399,8 +393,7 @@ def _check_documents(
         for name, some in named.items()
         if _is_annotation(name)
         or (are_several and some)
-        or (_is_table(name) and not has_classes)
-        or (_is_table(name) and names_images(listing.head(name), images))
+        or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
     if not (are_twins or found):
         return

@@ -48,7 +48,7 @@ from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
-from recordgen.rejects import FIRST_MARK, Reject, RejectCode
+from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
 from recordgen.tasks.texts.entities import TAGS_BEGUN, said_of_tokens
@@ -63,7 +63,6 @@ from recordgen.tasks.texts.tags import (
 
 SENTENCES, LABELS = "sentences", "labels"
 
-_SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -100,7 +99,7 @@ class Sentences(_Tagged):
 
 def names_sentences(path: str) -> bool:
     """Return whether a path has the name of a file of sentences."""
-    name = posixpath.basename(path).lower()
+    name = posixpath.basename(path)
     return SENTENCES in name and name.endswith(".txt")
 
 
@@ -112,12 +111,11 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
     """
     path = f"{root}{name}"
     folder, base = posixpath.split(name)
-    found = _SENTENCES.fullmatch(base)
-    if found is None:
+    before, word, after = base.rpartition(SENTENCES)
+    if not word:
         names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
         raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
-    before, word, after = found.groups()
-    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
+    tags_name = posixpath.join(folder, f"{before}{LABELS}{after}")
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
@@ -130,7 +128,7 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
                 longer, other = (tags_path, path) if sentence is None else (path, tags_path)
                 message = "each sentence needs its tags on the same line"
                 raise SourceError(f"{longer}:{line}: {other} ends before this line; {message}")
-            yield _row(sentence, tagged, path, line, split, adjusted)
+            yield _row(Row(path, line, split, "", None), sentence, tagged, adjusted)
 
 
 def _lines(file: IO[bytes], path: str, given: Given, adjusted: Adjustments) -> Iterator[bytes]:
@@ -142,32 +140,18 @@ def _lines(file: IO[bytes], path: str, given: Given, adjusted: Adjustments) -> I
         yield raw
 
 
-def _spelt_as(example: str, word: str) -> str:
-    """Return a word in the case of another one: ``Labels`` for ``Sentences``."""
-    if example.isupper():
-        return word.upper()
-    return word.capitalize() if example[0].isupper() else word
-
-
-def _row(
-    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
-) -> Row | Reject:
+def _row(row: Row, sentence: bytes, tags: bytes, adjusted: Adjustments) -> Row | Reject:
     try:
         tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
     except AnnotationError as exc:
-        return exc.reject(source, line)
-    return _tagged_row(tokens, names, source, line, split, adjusted)
+        return exc.reject(row.source, row.line)
+    return _tagged_row(row, tokens, names, adjusted)
 
 
 def _tagged_row(
-    tokens: Sequence[str],
-    tags: Sequence[str],
-    source: str,
-    line: int,
-    split: str | None,
-    adjusted: Adjustments,
+    row: Row, tokens: Sequence[str], tags: Sequence[str], adjusted: Adjustments
 ) -> Row | Reject:
-    """Return the row of a sentence, or why its tags are unusable.
+    """Return a row with its sentence, or why its tags are unusable.
 
     ``adjusted`` collects the entities that begin with ``I-``.
     """
@@ -177,12 +161,12 @@ def _tagged_row(
             check_label(span.label)
         uri, annotation = said_of_tokens(tokens, spans)
     except TagError as exc:
-        return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
+        return reject(row, RejectCode.BAD_ANNOTATION, str(exc))
     except AnnotationError as exc:
-        return exc.reject(source, line)
+        return exc.reject(row.source, row.line)
     for span in begun:
         adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
-    return Row(source, line, split, uri, annotation)
+    return row._replace(uri=uri, annotation=annotation)
 
 
 def _parts(raw: bytes, what: str) -> list[str]:
@@ -229,7 +213,8 @@ class Conll(_Tagged):
         if not listing.only and listing.images:
             return None
         found = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[self.name])
-        names = [name for name in found if _is(listing, name)]
+        heads = ((name, _head(listing, name)) for name in found)
+        names = [name for name, rows in heads if _is_usual(rows) or _places_in(rows)]
         if not names:
             return None
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
@@ -259,13 +244,7 @@ class Conll(_Tagged):
                 # IOB1 has I- where B- begins an entity alone.
                 if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
-                yield _tagged_row(tokens, tags, path, line, split, begun)
-
-
-def _is(listing: Listing, name: str) -> bool:
-    """Return whether a file begins with tokens and tags, in whichever columns."""
-    rows = _head(listing, name)
-    return _is_usual(rows) or bool(_places_in(rows))
+                yield _tagged_row(Row(path, line, split, "", None), tokens, tags, begun)
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:

@@ -170,11 +170,16 @@ def each_record(items: Iterable[Item]) -> Iterator[Record | Reject]:
         yield from [item] if isinstance(item, Reject) else item.each()
 
 
+#: Returns the uri for the reject of an unreadable line, given its fields, in which U+FFFD stands
+#: for what is unreadable.
+UriIn: TypeAlias = Callable[[Sequence[str]], str]
+
+
 def read_blocks(
     lines: Iterable[bytes],
     source: str,
     adjusted: Adjustments | None = None,
-    uri_in: Callable[[Sequence[str]], str] | None = None,
+    uri_in: UriIn | None = None,
     *,
     block_lines: int = BLOCK_LINES,
 ) -> Iterator[Item]:
@@ -184,28 +189,21 @@ def read_blocks(
         lines: without their ``\n``; a UTF-8 byte order mark at the start of a record is skipped.
         source: the file's name, for rejects and messages.
         adjusted: collects the later lines that contain a byte order mark; None if not needed.
-        uri_in: returns the uri for the reject of an unreadable line; it takes the line's fields, in
-            which U+FFFD stands for what is unreadable.
+        uri_in: returns the uri of an unreadable line; None: it has none.
         block_lines: most lines that are read together.
 
     Raises: SourceError: the file as a whole is not a CSV: :mod:`recordgen.formats.separators`.
     """
-    delimiter, checked = read_separator(lines, source)
-    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read(block_lines)
+    return _Reader(lines, source, adjusted or Adjustments(), uri_in).read(block_lines)
 
 
 class _Reader:
     """Joins physical lines into records."""
 
     def __init__(
-        self,
-        lines: Iterable[bytes],
-        source: str,
-        delimiter: str,
-        adjusted: Adjustments,
-        uri_in: Callable[[Sequence[str]], str] | None,
+        self, lines: Iterable[bytes], source: str, adjusted: Adjustments, uri_in: UriIn | None
     ) -> None:
-        self._lines = iter(lines)
+        delimiter, self._lines = read_separator(lines, source)
         self._pushed_back: deque[bytes] = deque()  # lines to read again
         self._number = 1  # of the next line
         self._width = 0  # number of fields of the first record; 0 before it

@@ -29,8 +29,6 @@ from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks import ObjectDetection
 
 _FOLDER = "labelTxt"
-#: How lines begin that are no objects.
-HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
 _PROBED = 3
 
 
@@ -76,7 +74,7 @@ def _documents(listing: Listing) -> Sequence[str]:
 def _lines(listing: Listing, name: str) -> Sequence[Sequence[str]]:
     """Return the fields of the first lines of a file, without DOTA's headers."""
     text = listing.head(name).decode("utf-8-sig", "replace")
-    return [line.split() for line in text.splitlines() if not line.startswith(HEADERS)]
+    return [line.split() for line in text.splitlines() if not line.startswith(pictures.HEADERS)]
 
 
 def _corners(fields: Sequence[str]) -> bool:
@@ -94,7 +92,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | pictures.Probl
     image = pictures.image_or_problem(listing, beside, line=line)
     if isinstance(image, pictures.Problem):
         return image._replace(message=f"{name}: {image.message}")
-    return pictures.picture_of_lines(listing, line, image, name, object_of_dota, HEADERS)
+    return pictures.picture_of_lines(listing, object_of_dota, line, name, image)
 
 
 def object_of_dota(fields: Sequence[str]) -> Marked:

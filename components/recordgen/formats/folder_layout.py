@@ -27,7 +27,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, pictures, yolo
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
-from recordgen.formats.folder_names import refusal
+from recordgen.formats.folder_names import PlacedFile, refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import Files, ImportFile
@@ -37,7 +37,7 @@ from recordgen.formats.yolo import CLASS_FILES, configs_in, is_class_file, read_
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
-from recordgen.subjects.picture import Marked, Picture
+from recordgen.subjects.picture import Picture
 from recordgen.tables.path_layout import LABEL, SPLIT, MatchedFile, Matches, PathLayout
 from recordgen.tasks import (
     ImageClassification,
@@ -138,7 +138,8 @@ class FolderLayout(Format):
             words, label = found.words, found.words.get(LABEL)
             split = parse_ml_use(words.get(SPLIT, ""))
             if kind.second is None:
-                row = row_of_file(listing, line, found.path, split, label, task, adjusted)
+                placed = PlacedFile(found.path, split, label)
+                row = row_of_file(listing, line, placed, task, adjusted)
             elif found.others:
                 row = _read_row(listing, line, found, kind.second, task, adjusted)
             else:
@@ -244,11 +245,12 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     Raises: NotUnderstoodError: no file names the classes of YOLO's numbers.
     """
     lines = (line.split() for name in seconds[:_PROBED] for _, line in listing.lines(name))
-    first = next((line for line in lines if not line[0].startswith(dota.HEADERS)), [])
+    first = next((line for line in lines if not line[0].startswith(pictures.HEADERS)), [])
     for parse in (dota.object_of_kitti, dota.object_of_dota):
         with suppress(ValueError):
             parse(first)
-            return _Kind(dota.Dota.tasks, _Second(dota.Dota(), _of_lines_by(listing, parse)))
+            read = partial(pictures.picture_of_lines, listing, parse)
+            return _Kind(dota.Dota.tasks, _Second(dota.Dota(), read))
     if not all(map(NUMBER.fullmatch, first)):
         raise refusal(listing, f"{seconds[0]} is not read: it has no lines of YOLO, KITTI or DOTA")
     configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
@@ -260,15 +262,9 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
             listing, f"{seconds[0]} has YOLO's numbers of classes without names; {remedy}"
         )
     config = read_config(listing, configs[0])
-    read = _of_lines_by(listing, partial(yolo.parse_object, config=config))
+    parse_object = partial(yolo.parse_object, config=config)
+    read = partial(pictures.picture_of_lines, listing, parse_object)
     return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), config.classes)
-
-
-def _of_lines_by(listing: Listing, parse: Callable[[Sequence[str]], Marked]) -> _Read:
-    def read(line: int, name: str, image: str) -> Picture | pictures.Problem:
-        return pictures.picture_of_lines(listing, line, image, name, parse, dota.HEADERS)
-
-    return read
 
 
 def problem_with(listing: Listing, layout: str) -> str:
@@ -286,15 +282,10 @@ def problem_with(listing: Listing, layout: str) -> str:
 
 
 def row_of_file(
-    listing: Listing,
-    line: int,
-    path: str,
-    split: str | None,
-    label: str | None,
-    task: Task,
-    adjusted: Adjustments,
+    listing: Listing, line: int, file: PlacedFile, task: Task, adjusted: Adjustments
 ) -> Row | Reject:
     """Return the row of a file whose path says everything, or its reject."""
+    path, split, label = file
     try:
         said = task.from_fields([label] if label else [], adjusted)
         uri = check_uri(path)

@@ -95,17 +95,13 @@ class FrameImages:
     def in_file(self, items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
         """Yield the items of a frame; batches have the places of their images in the file."""
         for item in items:
-            yield self._placed(item, task) if isinstance(item, RowBatch) else item
+            if isinstance(item, RowBatch) and self._cells and task.names_payloads:
+                item = with_places(item, task, self._address)
+            yield item
         self._finish()
 
-    def _placed(self, batch: RowBatch, task: Task) -> RowBatch:
-        if not self._cells or not task.names_payloads:
-            return batch
-
-        def address(uri: str) -> str | None:
-            return self._place(uri).address if uri in self._cells else None
-
-        return with_places(batch, task, address)
+    def _address(self, uri: str) -> str | None:
+        return self._place(uri).address if uri in self._cells else None
 
     def _place(self, path: str) -> Range:
         """Return where an image is; it is written when the first row needs it."""

@@ -160,12 +160,7 @@ def _split_in(record: Mapping[str, Any]) -> str | None:
 
 
 def _picture(
-    listing: Listing,
-    folder: str,
-    label: str,
-    names: Sequence[str],
-    line: int,
-    record: Mapping[str, Any],
+    listing: Listing, folder: str, label: str, names: Sequence[str], line: int, record: Any
 ) -> Picture:
     """Return the image of a record in a folder. Raises: ValueError: it cannot be used."""
     name = record.get(FILE)

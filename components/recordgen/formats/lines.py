@@ -186,17 +186,11 @@ def bounded_lines(
     """
     rest = b""
     for number, chunk in enumerate(text_chunks(file, source, encoding, chunk_bytes)):
-        if number == 0:
-            _check_format(chunk, source)
+        found = None if number else foreign_formats.of_file(chunk[: foreign_formats.HEAD_BYTES])
+        if found is not None:
+            raise found.error(source)
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
         rest = rest[: MAX_RECORD_BYTES + 1]
     if rest:
         yield rest
-
-
-def _check_format(head: bytes, source: str) -> None:
-    """Check that a file with these first bytes may be an import file. Raises: SourceError."""
-    found = foreign_formats.of_file(head[: foreign_formats.HEAD_BYTES])
-    if found is not None:
-        raise found.error(source)

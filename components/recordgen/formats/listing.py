@@ -10,7 +10,7 @@ import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import IO, Any, TypeVar
@@ -82,6 +82,7 @@ class Tree:
         return grouped(self.images, lambda name: posixpath.splitext(name)[0])
 
 
+@dataclass(eq=False)
 class Listing:
     """The files below a folder. They are listed, and opened, when they are first needed.
 
@@ -94,20 +95,13 @@ class Listing:
         archive: the archive that holds the files; None for a folder.
     """
 
-    def __init__(
-        self,
-        root: str,
-        only: str = "",
-        access: Access | None = None,
-        archive: Archive | None = None,
-    ) -> None:
-        self.root = root
-        self.archive = archive
-        self.only = only
-        self.access = access
-        self._heads: dict[str, bytes] = {}
-        self._parsed: dict[str, Any] = {}
-        self._trees: dict[str, Tree] = {}
+    root: str
+    only: str = ""
+    access: Access | None = None
+    archive: Archive | None = None
+    _heads: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _parsed: dict[str, Any] = field(default_factory=dict, repr=False)
+    _trees: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, path: str, access: Access | None = None) -> Listing:
@@ -119,9 +113,7 @@ class Listing:
 
     def at(self, name: str) -> Listing:
         """Return this listing as if the user had passed the file ``name`` in it."""
-        found = Listing(self.root, name, self.access, self.archive)
-        found._heads, found._parsed, found._trees = self._heads, self._parsed, self._trees
-        return found
+        return replace(self, only=name)
 
     def with_folder(self, folder: str) -> Listing:
         """Return the listing of a local file that also holds another folder, if one is given.

@@ -29,7 +29,7 @@ from recordgen.formats.folder_names import IMAGES, MASKS, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing, grouped
-from recordgen.formats.pascal_voc import splits_in_sets
+from recordgen.formats.pascal_voc import listed_split, splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
@@ -97,12 +97,10 @@ class MaskFolders(PictureFormat):
                 continue
             [image] = found
             used |= {image, mask}
-            splits = next((sets[place] for place in sets if mask.startswith(place)), {})
-            stem = posixpath.splitext(posixpath.basename(image))[0]
-            if splits and stem not in splits:
+            split = listed_split(sets, image)
+            if split == "":
                 yield Note(line, f"{mask} is in no list of {_VOC_SETS}; it was skipped")
                 continue
-            split = splits.get(stem)
             yield Picture(line, image, split, notes=notes, mask=mask, colours=colours)
         others = [name for some in images.values() for name in some if name not in used]
         yield from notes_about(others, "images have no mask, and were skipped")

@@ -80,12 +80,11 @@ class PascalVoc(PictureFormat):
                 yield Note(line, f"{name} is no <annotation>; it was skipped")
                 continue
             if isinstance(item, Picture):
-                stem = posixpath.splitext(posixpath.basename(name))[0]
-                splits = next((sets[place] for place in sets if name.startswith(place)), {})
-                if splits and stem not in splits:
+                split = listed_split(sets, name)
+                if split == "":
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
-                item = replace(item, split=splits.get(stem), document=name)
+                item = replace(item, split=split, document=name)
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
@@ -103,6 +102,12 @@ def splits_in_sets(listing: Listing, sets: str) -> Mapping[str, Mapping[str, str
         if f"/{place}".endswith(f"/{sets}") and base.endswith(".txt"):
             lists.setdefault(place.removesuffix(sets), {})[base] = name
     return {place: _splits(listing, lists[place]) for place in sorted(lists, reverse=True)}
+
+
+def listed_split(sets: Mapping[str, Mapping[str, str]], name: str) -> str | None:
+    """Return the split of a file in :func:`splits_in_sets`; "" in none, None without lists."""
+    splits = next((sets[place] for place in sets if name.startswith(place)), {})
+    return splits.get(posixpath.splitext(posixpath.basename(name))[0], "") if splits else None
 
 
 def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:

@@ -22,10 +22,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
-from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
+from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.row import Adjustments, Range, Row
-from recordgen.core.task.annotation import AnnotationError, bad_annotation
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, named_split
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.column_names import names_without_blanks
 from recordgen.formats.csv_records import Record, read_blocks
@@ -51,6 +51,9 @@ SIZE_MISSING = "size_missing"
 
 _Item = TypeVar("_Item")
 _Example = TypeVar("_Example")
+
+#: How the lines of DOTA begin that are no objects.
+HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
 
 _SIDE = re.compile("left|right", re.IGNORECASE)
 _SHOWN = 5
@@ -228,7 +231,7 @@ class PictureFormat(Format):
             check_details(picture)
             check_shapes(picture)
             check_labels(picture)
-            split = parse_ml_use(picture.split) if picture.split else None
+            split = named_split(picture.split or "")
             content = task.from_picture(picture, adjusted)
             names = filter(None, (picture.uri, picture.mask))
             addresses = in_addresses(picture.payloads or map(listing.payload, names))
@@ -237,9 +240,6 @@ class PictureFormat(Format):
         except AnnotationError as exc:
             reject = exc.reject(source, picture.line, picture.uri)
             return reject._replace(message=f"{prefix}{reject.message}")
-        except ValueError as exc:
-            code = RejectCode.UNKNOWN_ML_USE.value
-            return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
         for code, message in picture.notes:
             adjusted.add(code, f"{prefix}{message}")
         return Row(source, picture.line, split, *content, addresses=addresses)
@@ -259,22 +259,16 @@ class PictureFormat(Format):
 
 
 def picture_of_lines(
-    listing: Listing,
-    line: int,
-    image: str,
-    name: str,
-    parse: Callable[[Sequence[str]], Marked],
-    skipped: tuple[str, ...] = (),
+    listing: Listing, parse: Callable[[Sequence[str]], Marked], line: int, name: str, image: str
 ) -> Picture | Problem:
     """Return an image with the object in each line of a text, or the problem with one of them.
 
     Args:
         listing: the folder.
-        line: the line of the picture.
-        image: its name.
-        name: the text.
         parse: returns the object in the fields of a line, or raises ValueError.
-        skipped: how lines begin that are no objects.
+        line: the line of the picture.
+        name: the text, in which DOTA's :data:`HEADERS` are no objects.
+        image: the name of the image.
     """
     try:
         data = listing.read(name, YOLO_BYTES.most)
@@ -282,7 +276,7 @@ def picture_of_lines(
         return Problem(line, f"{name}: {exc}", image)
     objects = []
     for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
-        if text.strip() and not text.startswith(skipped):
+        if text.strip() and not text.startswith(HEADERS):
             try:
                 objects.append(parse(text.split()))
             except ValueError as exc:

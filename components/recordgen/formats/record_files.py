@@ -43,7 +43,7 @@ from recordgen.formats.named_records import NamedRecords, Values, given_names, n
 from recordgen.formats.pictures import Numbered, Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.table_columns import lines_of, named, table_items, table_of
+from recordgen.formats.table_columns import check_header, lines_of, named, table_items, table_of
 from recordgen.formats.table_roles import schema_types
 from recordgen.formats.tfrecord import first_records, names_of, plain_value, record_files
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
@@ -150,7 +150,7 @@ class RecordFiles(Format):
                 if objects.ENTITIES in names:
                     return ()
                 places, values = dict[str, str](), list[Sequence[Any]]()
-                for item in self._values(file, names, islice(records, _FIRST), given, places):
+                for item in _values(file, names, islice(records, _FIRST), given, places):
                     values += [] if isinstance(item, Reject) else [item[1]]
                     if len(places) > _FIRST_IMAGES:
                         break
@@ -184,7 +184,7 @@ class RecordFiles(Format):
                 return
             reader = NamedRecords(file.path, names, task, adjusted, given)
             places: dict[str, str] = {}
-            for item in reader.rows(self._values(file, names, records, given, places)):
+            for item in reader.rows(_values(file, names, records, given, places)):
                 if not places or isinstance(item, Reject):
                     yield item
                     continue
@@ -192,23 +192,19 @@ class RecordFiles(Format):
                 batch = with_places(batch, task, places.get)
                 yield next(batch.rows) if isinstance(item, Row) else batch
 
-    def _values(
-        self,
-        file: ImportFile,
-        names: Sequence[str],
-        records: Numbered,
-        given: Given,
-        places: dict[str, str],
-    ) -> Iterator[Values]:
-        """Yield the values of records; ``places`` gets those of their images by uri."""
-        is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
-        expected = f"an object with the keys {', '.join(names):.80}"
-        for item in records_of(records, file.path, expected, known if is_whole else None):
-            if isinstance(item, Reject):
-                yield item
-            else:
-                values = _with_paths(item[1], *_given_images(given), places)
-                yield item[0], [*map(values.get, names)]
+
+def _values(
+    file: ImportFile, names: Sequence[str], records: Numbered, given: Given, places: dict[str, str]
+) -> Iterator[Values]:
+    """Yield the values of records; ``places`` gets those of their images by uri."""
+    is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
+    expected = f"an object with the keys {', '.join(names):.80}"
+    for item in records_of(records, file.path, expected, known if is_whole else None):
+        if isinstance(item, Reject):
+            yield item
+        else:
+            values = _with_paths(item[1], *_given_images(given), places)
+            yield item[0], [*map(values.get, names)]
 
 
 def records_of(
@@ -307,7 +303,7 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
                 yield from _lines(names, records, file.path)
 
     types = schema_types(header, options) or types
-    return table_of(header, items(), options, types, path)
+    return table_of(check_header(header, path), items(), options, types)
 
 
 def _placed(file: ImportFile, table: Table) -> Numbered:

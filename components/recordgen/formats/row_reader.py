@@ -42,12 +42,9 @@ class RowReader:
 
     Args:
         options: the options of the conversion.
-        samples: first lines of files, which are read instead of the whole files; None if whole
-            files are read.
     """
 
-    def __init__(self, options: ConvertOptions, samples: Samples | None = None) -> None:
-        self._samples = samples
+    def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
         self._name = options.format  # undecided if the rows are those of a DataFrame
         self._access = options.access
@@ -58,7 +55,7 @@ class RowReader:
     def _format(self) -> Format:
         return FORMATS[self._name]()
 
-    def with_lists(self, files: Files) -> list[ImportFile]:
+    def with_lists(self, files: Iterable[ImportFile]) -> list[ImportFile]:
         """Return import files, each followed by the lists of rows that its lines name.
 
         Raises:
@@ -69,8 +66,7 @@ class RowReader:
         found: dict[ImportFile, None] = {}
         for file in files:
             found[file] = None
-            known = self._samples.whole(file) if self._samples is not None else file
-            lists = self._format.lists(known, self._task, self._given, self._access)
+            lists = self._format.lists(file, self._task, self._given, self._access)
             found.update(dict.fromkeys(lists))
         return list(found)
 
@@ -94,13 +90,12 @@ class RowReader:
             read_list = self._task.declared("csv_parser").read_list
             rows = read_list(file, self._task, adjusted, self._given, self._access)
         else:
-            known = self._samples.begun(file) if self._samples is not None else file
             task = self._task
             if self._format.has_columns:
                 task = task.for_file(
-                    lambda each: self._format.rows(known, each, Adjustments(), self._given)
+                    lambda each: self._format.rows(file, each, Adjustments(), self._given)
                 )
-            rows = self._format.rows(known, task, adjusted, self._given)
+            rows = self._format.rows(file, task, adjusted, self._given)
         items = batched(rows, adjusted)
         if self._images is not None:
             items = below_root(items, file.images or self._images, self._task)
@@ -173,7 +168,8 @@ def preview_files(files: Files, options: ConvertOptions, samples: Samples) -> Pr
         UsageError: an option does not fit the files.
         StorageError: storage failed.
     """
-    return preview_rows(RowReader(options, samples).read_all(files), task_for(options))
+    begun = map(samples.begun, files)
+    return preview_rows(RowReader(options).read_all(begun), task_for(options))
 
 
 def preview_rows(items: Iterable[ReadItem], task: Task) -> Preview:

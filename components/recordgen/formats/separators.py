@@ -84,21 +84,17 @@ def _separator_of(head: list[bytes], source: str) -> str:
     at, first = filled[0]
     where = f"{source}:{at + 1}"
     if (hint := _EXCEL_HINT.fullmatch(first)) is not None:
-        head[at] = b""
-        return _hinted(hint[1].decode("latin-1"), where)
+        head[at], separator = b"", hint[1].decode("latin-1")
+        if separator not in _SIGNS:
+            what = f"commas, semicolons or tabs separate fields (got sep={separator})"
+            raise SourceError(f"{where}: {what}; save the file as CSV UTF-8")
+        return separator
     _check_bytes(first, where)
     texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     _check_lines(texts, where)
     if source.lower().endswith(_TAB_SUFFIXES) and any("\t" in text for text in texts):
         return "\t"
     return _separator(texts)
-
-
-def _hinted(separator: str, where: str) -> str:
-    if separator in _SIGNS:
-        return separator
-    what = f"commas, semicolons or tabs separate fields (got sep={separator})"
-    raise SourceError(f"{where}: {what}; save the file as CSV UTF-8")
 
 
 def _check_bytes(first: bytes, where: str) -> None:

@@ -114,8 +114,8 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
         return _open_frame(*found, options)
     if images is not None:
         images.check()
-    with_all = RowReader(detection.options, samples).with_lists(detection.files)
-    with_all = [file._replace(images=images) for file in with_all]
+    with_all = RowReader(detection.options).with_lists(map(samples.whole, detection.files))
+    with_all = [file._replace(images=images, lines=None, listing=None) for file in with_all]
     shown = preview_files(with_all, detection.options, samples)
     detection = replace(detection, **shown._asdict())
     source = Source.of_files(map(samples.begun, with_all))

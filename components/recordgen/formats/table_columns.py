@@ -78,15 +78,10 @@ def find_table(files: Files, options: ConvertOptions) -> Table:
         SourceError: a file is missing or unreadable, or begins with a different header.
         UsageError: the columns contradict the options.
     """
-    header, stats = _read_all(files, options)
-    table = decide_table(header, stats, options, schema_types(header, options))
-    return replace(table, is_bare=options.columns.header == "no")
-
-
-def _read_all(files: Files, options: ConvertOptions) -> tuple[list[str], list[ColumnStats]]:
     header: list[str] = []
     stats: list[ColumnStats] = []
     header_file = ""
+    is_bare = options.columns.header == "no"
     for file in files:
         with open_file(file, options.encoding) as lines:
             blocks = read_blocks(lines, file.path)
@@ -104,35 +99,31 @@ def _read_all(files: Files, options: ConvertOptions) -> tuple[list[str], list[Co
                 if not header:
                     header, header_file = names_of(first, begin, where, options), file.path
                     stats = [ColumnStats() for _ in header]
-                elif options.columns.header == "no":
+                elif is_bare:
                     _check_width(first, header, where)
                 else:
                     _check_header(first.fields, header, file.path, where, header_file)
             rows = fitted(chain(begin, blocks), len(header))
-            if options.columns.header != "no":
+            if not is_bare:
                 # The reader of the rows reports repeated headers, so they are not collected here.
                 rows = without_headers(rows, header, file.path, Adjustments())
             add_records(rows, stats)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
-    return header, stats
+    known = dict(zip(header, stats, strict=True))
+    return replace(decide_table(known, options, schema_types(header, options)), is_bare=is_bare)
 
 
 def table_of(
-    names: Sequence[str],
-    items: Iterable[Item],
-    options: ConvertOptions,
-    types: Mapping[str, str],
-    where: str,
+    names: Sequence[str], items: Iterable[Item], options: ConvertOptions, types: Mapping[str, str]
 ) -> Table:
     """Return the columns of records that have names and, as far as known, types.
 
-    Raises: SourceError: they cannot be names of features; UsageError: the options do not fit.
+    Raises: UsageError: the options do not fit.
     """
-    header = check_header(names, where)
-    stats = [ColumnStats() for _ in header]
-    add_records(items, stats)
-    return decide_table(header, stats, options, types)
+    stats = {name: ColumnStats() for name in names}
+    add_records(items, [*stats.values()])
+    return decide_table(stats, options, types)
 
 
 def _check_width(first: Record, names: Sequence[str], where: str) -> None:
@@ -385,7 +376,9 @@ class TableParser(OwnColumns):
     def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
         table = frame_table(frame, options)
         decided = replace(options, table=table.to_json())
-        return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
+        items = _frame_records(frame, table.target if table.has_labels else None)
+        rows = lines_of(items, named_records.SOURCE, table)
+        return OpenFrame(decided, rows, columns_of_table(table))
 
     @classmethod
     def wrong_role(cls, roles: Iterable[str]) -> str:
@@ -410,13 +403,7 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     classes = _classes_with_gaps(frame, header, options)
     if classes is not None:
         types = {**types, classes: "int64"}
-    return table_of(header, _frame_records(frame, classes), options, types, named_records.SOURCE)
-
-
-def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
-    """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
-    classes = table.target if table.has_labels else None
-    return lines_of(_frame_records(frame, classes), named_records.SOURCE, table)
+    return table_of(header, _frame_records(frame, classes), options, types)
 
 
 def _classes_with_gaps(

@@ -43,16 +43,13 @@ _MARKERS_SHOWN = 5
 
 
 def decide_table(
-    header: Sequence[str],
-    stats: Sequence[ColumnStats],
-    options: ConvertOptions,
-    types: Mapping[str, str],
+    found: Mapping[str, ColumnStats], options: ConvertOptions, types: Mapping[str, str]
 ) -> Table:
     """Return the table of columns with these statistics; ``types`` are their known dtypes by name.
 
     Raises: UsageError: the options or the types do not fit the columns.
     """
-    found = dict(zip(header, stats, strict=True))
+    header = [*found]
     for role, [name, *_] in options.columns.by_role:
         if name not in found:
             no_column(name, header, f"columns {role}={name}")

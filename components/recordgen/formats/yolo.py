@@ -297,7 +297,7 @@ def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
             if labels is None:
                 yield Picture(line, image, own)
             else:
-                found = pictures.picture_of_lines(listing, line, image, labels, parse)
+                found = pictures.picture_of_lines(listing, parse, line, labels, image)
                 yield replace(found, split=own) if isinstance(found, Picture) else found
     unused = [name for name in _around(listing, config.folder) if name not in seen]
     yield from pictures.notes_about(unused, "images are in no split, and were skipped")
