@@ -19,7 +19,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from tests.conftest import encoded, error_of, noise
+from tests.conftest import error_of, write_noise
 from tests.settings import conversion
 
 
@@ -123,8 +123,7 @@ def test_processes_fit_into_the_memory(threads, memory_gb, processes):
 def labels(tmp_path_factory):
     """An import file of 24 images, 270 kB."""
     folder = tmp_path_factory.mktemp("images")
-    for number in range(24):
-        (folder / f"{number}.png").write_bytes(encoded(noise(60, 60, number), "PNG"))
+    write_noise(folder, range(24), 60, 60)
     rows = [f"TRAIN,{number}.png,{'ab'[number % 2]}" for number in range(24)]
     (folder / "labels.csv").write_text("\n".join([*rows, "TRAIN,none.png,a", ""]))
     return folder / "labels.csv"
