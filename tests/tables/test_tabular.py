@@ -602,14 +602,8 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shard
         bucket: sorted(found) for bucket, found in rows.items()
     }
     for bucket, columns in read.items():
-        found, summary = resolve_bucket(
-            columns,
-            options=options,
-            task=task_for(options),
-            drop_unnamed=drop,
-            infos=lambda uris, sources: [],
-            contents=lambda asked: [],
-        )
+        task = task_for(options)
+        found, summary = resolve_bucket(columns, options=options, task=task, drop_unnamed=drop)
         expected = {}
         for row in sorted(rows[bucket], key=lambda row: row[:4]):
             if row.split or not drop:

@@ -19,7 +19,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from tests.conftest import error_of, write_noise
+from tests.conftest import error_of, python_environment, run_python, write_noise
 from tests.settings import conversion
 
 
@@ -145,8 +145,8 @@ def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
     script.write_text(_SCRIPT)
     said = []
     for threads in ("1", "8"):
-        command = [sys.executable, str(script), str(labels), str(tmp_path / threads), threads]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = run_python(str(script), str(labels), str(tmp_path / threads), threads)
+        assert done.returncode == 0, done.stderr
         said.append(done.stdout.split())
     assert said[0] == said[1]
     assert int(said[0][0]) >= 6
@@ -168,7 +168,7 @@ def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=python_environment(),
     ) as launcher:
         assert launcher.stdout is not None
         processes = {int(launcher.stdout.readline()) for _ in range(10)}
