@@ -165,14 +165,6 @@ def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
     assert labels_of(evaluation) == labels_of(eval_dataset(output, image_size=SIZE))
 
 
-def test_patterns_use_counts_and_classes_of_dataset_json(output):
-    """Files of an output are known to belong to it."""
-    files = [f"{output}/Split-train/*"]
-    assert steps_per_epoch(files, 32) == 5
-    one_hot = train_dataset(files, batch_size=8, image_size=SIZE, label_mode="categorical")
-    assert one_hot.element_spec[1] == tf.TensorSpec((None, 200), tf.float32)
-
-
 def test_load_returns_all_splits_with_training_shuffled(pets):
     """Evaluation keeps its order."""
     found = load(pets, batch_size=16, image_size=SIZE)
