@@ -16,20 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.conftest import COMPONENTS
-
-ROOT = Path(__file__).parents[1]
+from tests.conftest import python_environment
 
 
 def environment(**more: str) -> dict[str, str]:
     """Return environment variables for a process that uses this Python, package and tests."""
-    return {
-        **os.environ,
-        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{COMPONENTS}:{ROOT}",
-        "PYTHONWARNINGS": "ignore",
-        **more,
-    }
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    return python_environment(**{"PATH": path, "PYTHONWARNINGS": "ignore", **more})
 
 
 def free_port() -> int:

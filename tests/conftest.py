@@ -21,7 +21,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path, PurePosixPath
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -301,7 +301,7 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
             *(sys.executable, "-m", "recordgen", "convert", source, str(output)),
             *("--shard-mb=1", "--threads=1", *options),
         ],
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
+        env=python_environment(),
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -309,6 +309,19 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
+
+
+def write_noise(folder: Path, names: Iterable[object], width: int = 16, height: int = 12) -> None:
+    """Write a PNG of noise for each name, all of them different."""
+    for seed, name in enumerate(names):
+        (folder / f"{name}.png").write_bytes(encoded(noise(width, height, seed), "PNG"))
+
+
+def while_writing(act: Callable[[], object]) -> Any:
+    """Return a receiver of progress that does something each time it hears of shards."""
+    return SimpleNamespace(
+        planning=lambda: None, writing=lambda snapshot: act(), finished=lambda: None
+    )
 
 
 def peak_of(call: Callable[[], Any]) -> tuple[Any, int]:
@@ -362,18 +375,15 @@ def load_script(name: str) -> ModuleType:
     return module
 
 
-def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
-    """Run this Python in a fresh process, with the package on its path."""
-    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
-    return subprocess.run(
-        [sys.executable, *args],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        timeout=300,
-        **more,  # type: ignore[call-overload]
-    )
+def python_environment(**variables: str) -> dict[str, str]:
+    """Return all variables for a Python with the package and the repository on its path."""
+    return {**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}", **variables}
+
+
+def run_python(*args: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run this Python in a fresh process, with the package and the repository on its path."""
+    options = {"capture_output": True, "text": True, "env": python_environment(), "timeout": 600}
+    return subprocess.run([sys.executable, *args], check=False, **{**options, **more})
 
 
 # TensorFlow 2.19 and later write these lines before they read TF_CPP_MIN_LOG_LEVEL.

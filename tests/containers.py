@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,14 +69,8 @@ class Engine:
 
     def call(self, *args: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Run the engine's program and return its output."""
-        return subprocess.run(
-            [self.program, *args],
-            env=dict(self.environment),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        how: Any = {"capture_output": True, "text": True, "env": dict(self.environment)}
+        return subprocess.run([self.program, *args], timeout=timeout, check=False, **how)
 
 
 @pytest.fixture(scope="session")

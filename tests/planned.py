@@ -22,6 +22,7 @@ from recordgen.core.task.task import Task
 from recordgen.measures.likeness import find_alike
 from recordgen.measures.pictures import picture_facts
 from recordgen.options import ConvertOptions
+from recordgen.storage import FileInfo
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def resolve_bucket(
     *,
     options: ConvertOptions,
     task: Task,
-    infos: Any = None,
-    contents: Any = None,
+    infos: Any = lambda uris, sources: [FileInfo(1, "v")] * len(uris),
+    contents: Any = lambda asked: [],
     **given: Any,
 ) -> tuple[dict[Group, Columns], BucketSummary]:
     """Resolve the only bucket, or one that does not depend on other buckets."""

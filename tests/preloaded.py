@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,9 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from tests.conftest import COMPONENTS
-
-ROOT = Path(__file__).parents[1]
+from tests.conftest import ROOT, python_environment
 
 FORK_SERVER = ROOT / "tests" / "fork_server.py"
 
@@ -58,7 +55,7 @@ class Preloaded:
                 path of the package.
         """
         if env is None and self._environment is None:
-            env = _environment()
+            env = python_environment()
         stdin, stdout = self._server.stdin, self._server.stdout
         assert stdin is not None
         assert stdout is not None
@@ -75,7 +72,7 @@ class Preloaded:
         server = subprocess.Popen(
             self._command,
             cwd=ROOT,
-            env=_environment() if self._environment is None else dict(self._environment),
+            env=python_environment() if self._environment is None else dict(self._environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -111,7 +108,3 @@ TFX_MODULES = ("tfx.v1", "tensorflow_model_analysis")
 WITH_BEAM = Preloaded(*BEAM_MODULES)
 WITH_TENSORFLOW = Preloaded("tensorflow", "recordgen.training.run")
 WITH_TFX = Preloaded(*TFX_MODULES, "pipelines.pipeline")
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"}

@@ -51,14 +51,9 @@ BOUNDS = [
 def test_few_items_are_under_way(ahead, size, max_bytes, expected):
     """An item is taken only if there is room; the second one tells whether there are more."""
     log = []
-    results = map_in_order(
-        lambda item: item,
-        taken(list(range(12)), log),
-        threads=2,
-        ahead=ahead,
-        bytes_of=None if size is None else lambda _: size,
-        max_bytes=max_bytes,
-    )
+    bounds = {"ahead": ahead, "max_bytes": max_bytes}
+    bounds["bytes_of"] = None if size is None else lambda _: size
+    results = map_in_order(lambda item: item, taken(list(range(12)), log), threads=2, **bounds)
     for number, result in enumerate(results):
         assert result == number
         assert len(log) == min(12, max(2, number + expected))

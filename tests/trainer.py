@@ -23,17 +23,12 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
 
     model = str(root / "model")
     folders = [output] if isinstance(output, str | os.PathLike) else output
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{folder}/Split-train/*" for folder in folders],
-            eval_files=[f"{folder}/Split-eval/*" for folder in folders],
-            train_steps=None,
-            eval_steps=None,
-            custom_config=config,
-            serving_model_dir=model,
-            model_run_dir=str(root / "logs"),
-        )
-    )
+    files = {
+        f"{split}_files": [f"{folder}/Split-{split}/*" for folder in folders]
+        for split in ("train", "eval")
+    }
+    given = {"train_steps": None, "eval_steps": None, "custom_config": config, **files}
+    run_fn(SimpleNamespace(serving_model_dir=model, model_run_dir=str(root / "logs"), **given))
     return model
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +20,7 @@ from subprocess import CompletedProcess
 from typing import Any
 from zlib import crc32
 
+from tests.conftest import run_python
 from tests.containers import Engine
 from tests.preloaded import FORK_SERVER, TFX_MODULES, WITH_TFX, Preloaded
 
@@ -299,13 +298,7 @@ def natively(environment: Mapping[str, str]) -> Start:
     """Return a function that starts containers as processes of this machine, with this Python."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *_of_python(attempt)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        return run_python(*_of_python(attempt), env=environment)
 
     return start
 

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pickle
 import resource
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -19,6 +17,7 @@ from recordgen.access import generation
 from recordgen.core.dataset.manifest import DTYPE, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, RecordgenError, SourceError
+from tests.conftest import run_python
 
 TEXT = {"task": "text_classification", "shard_mb": 0.002}
 SPLIT = "Split-train"
@@ -185,7 +184,7 @@ def test_a_shard_that_is_cut_while_it_is_read(out):
         "    try: source[0]\n"
         "    except recordgen.errors.RecordError: print('error')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = run_python("-c", code)
     assert (done.returncode, done.stdout.split()) == (0, ["error"] * 4), done.stderr
 
 

@@ -155,15 +155,9 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
     recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
     how = {"resize": resize, "boxes": boxes}
     images = recordgen.source(tmp_path / "out").images((40, 48), layout="CHW", method=method, **how)
-    data = recordgen.eval_dataset(
-        tmp_path / "out",
-        split="train",
-        batch_size=8,
-        image_size=(40, 48),
-        **how,
-        scale="0..255:uint8",
-        tuning=recordgen.reading.Tuning(decoder="fast" if method == "area" else "exact"),
-    )
+    how |= {"split": "train", "batch_size": 8, "image_size": (40, 48), "scale": "0..255:uint8"}
+    tuning = recordgen.reading.Tuning(decoder="fast" if method == "area" else "exact")
+    data = recordgen.eval_dataset(tmp_path / "out", tuning=tuning, **how)
     [(pixels, expected)] = data.as_numpy_iterator()
     found_pixels, found = images.batch(range(8))
     assert expected["count"].min() < 5 or resize != "center_crop"

@@ -6,7 +6,7 @@ from PIL import Image
 import recordgen
 from recordgen.errors import LintError
 from tests.checks.facts import findings
-from tests.conftest import encoded, noise
+from tests.conftest import write_noise
 
 BOXES = """TRAIN,a.png,dog,0.1,0.1,,,0.5,0.5,,
 TRAIN,a.png,dog,0.1,0.1,,,0.51,0.5,,
@@ -25,8 +25,7 @@ def about_rows(source, **options):
 
 @pytest.fixture
 def boxes(tmp_path):
-    for seed, name in enumerate("abcd"):
-        (tmp_path / f"{name}.png").write_bytes(encoded(noise(60, 40, seed), "PNG"))
+    write_noise(tmp_path, "abcd", 60, 40)
     (tmp_path / "boxes.csv").write_text(BOXES)
     return tmp_path / "boxes.csv"
 

@@ -1,13 +1,12 @@
 """The process of a command may die: its parent says how, and ends with it."""
 
-import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from tests.conftest import COMPONENTS, run_python
+from tests.conftest import python_environment, run_python
 
 RUN = "from recordgen.console.supervising import supervised; import os, signal, time"
 DIES = f"{RUN}; supervised(lambda: os.kill(os.getpid(), {{}}), lambda: '; a hint')"
@@ -43,7 +42,7 @@ def test_nothing_goes_on_when_the_command_is_ended(by):
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
+        env=python_environment(),
     )
     assert command.stdout is not None
     assert int(command.stdout.readline()) != command.pid

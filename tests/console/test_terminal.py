@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import subprocess
 import sys
 import unicodedata
@@ -13,7 +12,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.console.terminal import TextFormatter, escaped, one_line
-from tests.conftest import COMPONENTS, encoded, noise
+from tests.conftest import encoded, noise, python_environment
 
 CLEAR, TURN = "\x1b[2J", "\u202e"
 LABEL = f"cat{CLEAR}{TURN}"
@@ -100,11 +99,8 @@ def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command, stdout, stat
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
     recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")
     program = [sys.executable, "-W", "ignore", "-m", "recordgen", *command.split()]
-    done = subprocess.run(
-        ["sh", "-c", f'"$@" {stdout}', "sh", *program],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
-        stderr=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
+    how = {"cwd": tmp_path, "env": python_environment(), "stderr": subprocess.PIPE, "text": True}
+    done = subprocess.run(["sh", "-c", f'"$@" {stdout}', "sh", *program], check=False, **how)
     assert done.returncode == status
     assert "Traceback" not in done.stderr
     assert status == 0 or done.stderr.splitlines()[-1].startswith("recordgen: ")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen import cli, parts
+from recordgen import cli, errors, parts
 from recordgen.conversion.api import conversion_of
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.parts import options_of, saved, source_of
@@ -20,15 +20,6 @@ from recordgen.core.runs import lease
 from recordgen.core.runs.commit import find_planned
 from recordgen.core.runs.lease import PlannedParts, worker_lease
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import (
-    OutputBusyError,
-    OutputExistsError,
-    RecordgenError,
-    RunnerError,
-    SourceError,
-    TooManyRejectsError,
-    UsageError,
-)
 from recordgen.options import OPTIONS, ConvertOptions
 from tests import golden
 from tests.conftest import tree_bytes
@@ -202,7 +193,7 @@ def test_a_repeated_commit(written, source, whole, stdout_of):
     assert tree_bytes(written) == before
     plan(source, written, overwrite=True)
     parts.work(written, 1)
-    with pytest.raises(RunnerError, match=r"2 of 3 parts .*: 0, 2;"):
+    with pytest.raises(errors.RunnerError, match=r"2 of 3 parts .*: 0, 2;"):
         parts.commit(written)
 
 
@@ -244,28 +235,28 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path, out):
 def test_a_part_that_is_not_there(part, planned, monkeypatch):
     """A number below, above or without the plan is refused."""
     monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
-    with pytest.raises(UsageError):
+    with pytest.raises(errors.UsageError):
         parts.work(planned, part)
 
 
 @pytest.mark.parametrize("number", [0, -1, "3"])
 def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
     """The error quotes it."""
-    with pytest.raises(UsageError, match=re.escape(repr(number))):
+    with pytest.raises(errors.UsageError, match=re.escape(repr(number))):
         parts.plan(source, tmp_path / "out", number)
 
 
 def test_without_a_plan_the_command_that_plans_is_named(tmp_path):
     """Workers and commits need one."""
     for function in (parts.commit, lambda output: parts.work(output, 0)):
-        with pytest.raises(RunnerError, match="recordgen parts plan"):
+        with pytest.raises(errors.RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")
 
 
 def test_a_dataframe_has_no_parts(tmp_path):
     """Other processes do not have it."""
     frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
-    with pytest.raises(UsageError, match="DataFrame"):
+    with pytest.raises(errors.UsageError, match="DataFrame"):
         parts.plan(frame, tmp_path / "out", 2)
 
 
@@ -273,7 +264,7 @@ def test_an_unusable_source_has_no_plan(tmp_path):
     """Only its rejects are left."""
     source = tmp_path / "labels.csv"
     source.write_text("TRAIN,nowhere.jpg,cat\n")
-    with pytest.raises(TooManyRejectsError):
+    with pytest.raises(errors.TooManyRejectsError):
         parts.plan(str(source), tmp_path / "out", 2)
     assert os.listdir(tmp_path / "out") == ["rejects.jsonl"]
 
@@ -285,7 +276,7 @@ def test_another_version_is_refused(written):
     values["made_by"][0] = "0.0.1"
     path.write_text(json.dumps({**values, "later": 1}))
     for function in (parts.commit, lambda output: parts.work(output, 0)):
-        with pytest.raises(RunnerError, match=r"0\.0\.1"):
+        with pytest.raises(errors.RunnerError, match=r"0\.0\.1"):
             function(written)
 
 
@@ -305,10 +296,10 @@ def test_a_plan_that_was_changed_is_refused(door, name, request):
         if content == json.dumps(values).encode():
             continue
         path.write_bytes(content)
-        with pytest.raises(RecordgenError, match=re.escape(name)):
+        with pytest.raises(errors.RecordgenError, match=re.escape(name)):
             parts.work(output, 0) if door == "work" else parts.commit(output)
     path.unlink()
-    with pytest.raises(RecordgenError):
+    with pytest.raises(errors.RecordgenError):
         parts.work(output, 0) if door == "work" else parts.commit(output)
 
 
@@ -319,18 +310,18 @@ def test_a_result_that_was_changed_is_named(written):
     line, rest = path.read_bytes().split(b"\n", 1)
     values = json.loads(line)
     others = [json.dumps(changed(values, *change)).encode() for change in changes(values)]
-    errors = []
+    refusals = []
     for content in [*WHOLE, *others]:
         path.write_bytes(content + b"\n" + rest)
         try:
             staging.read_results()
-        except RunnerError as exc:
-            errors.append(str(exc))
-    assert len(errors) > len(others) // 2
-    assert all(text.startswith(f"{path}: ") for text in errors)
+        except errors.RunnerError as exc:
+            refusals.append(str(exc))
+    assert len(refusals) > len(others) // 2
+    assert all(text.startswith(f"{path}: ") for text in refusals)
     outside = changed(values, ("shard", "file"), "../../x/data_tfrecord-00000-of-00001")
     path.write_bytes(json.dumps(outside).encode() + b"\n" + rest)
-    with pytest.raises(RunnerError, match="x/data_tfrecord"):
+    with pytest.raises(errors.RunnerError, match="x/data_tfrecord"):
         parts.commit(written)
 
 
@@ -350,7 +341,7 @@ def test_files_of_a_run_that_were_changed_are_an_error(kind, request):
     for damage in DAMAGES:
         for path, data in whole.items():
             path.write_bytes(damage(data))
-        with pytest.raises(RecordgenError):
+        with pytest.raises(errors.RecordgenError):
             parts.work(output, 0) if kind == "between" else parts.commit(output)
 
 
@@ -362,7 +353,7 @@ def test_a_source_that_changes_needs_another_plan(tmp_path, out):
     parts.work(out, 0)
     with open(source, "a") as file:
         file.write(f"{images[0]},dog\n")
-    with pytest.raises(SourceError, match=f"^{source}: .*resume=True"):
+    with pytest.raises(errors.SourceError, match=f"^{source}: .*resume=True"):
         parts.work(out, 1)
     plan(source, out, resume=True, max_reject_fraction=0.5)
     recordgen.convert(source, tmp_path / "expected", max_reject_fraction=0.5, **SMALL)
@@ -374,7 +365,7 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
     monkeypatch.chdir(Path(source).parent)
     plan("labels.csv", tmp_path / "out")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match=r"labels\.csv"):
+    with pytest.raises(errors.SourceError, match=r"labels\.csv"):
         parts.work(tmp_path / "out", 0)
 
 
@@ -389,11 +380,11 @@ def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
 def test_another_run_does_not_remove_a_plan(planned, source, whole):
     """Conversions, plans and writes are refused."""
     for more in ({}, {"overwrite": True}):
-        with pytest.raises(OutputBusyError, match=f"^{planned}: "):
+        with pytest.raises(errors.OutputBusyError, match=f"^{planned}: "):
             recordgen.convert(source, planned, **SMALL, **more)
-        with pytest.raises(OutputBusyError, match=f"^{planned}: "):
+        with pytest.raises(errors.OutputBusyError, match=f"^{planned}: "):
             plan(source, planned, **more)
-    with pytest.raises(OutputBusyError, match=f"^{planned}: "):
+    with pytest.raises(errors.OutputBusyError, match=f"^{planned}: "):
         recordgen.write([{"x": 1}], planned)
     finish(planned, whole)
 
@@ -417,10 +408,10 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
     """A living worker or commit is named by its number."""
     staging = find_planned(str(planned))
     path = worker_lease(staging, 1) if name == "worker" else staging.lease
-    with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
+    with lease.held(path), pytest.raises(errors.OutputBusyError, match=str(os.getpid())):
         recordgen.convert(source, planned, resume=True, **SMALL)
     if name == "commit":
-        with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
+        with lease.held(path), pytest.raises(errors.OutputBusyError, match=str(os.getpid())):
             parts.commit(planned)
     recordgen.convert(source, planned, resume=True, **SMALL)
 
@@ -430,7 +421,7 @@ def test_a_process_that_lost_its_lease_leaves_it_to_the_winner(tmp_path):
     path, winner = str(tmp_path / "run.json"), replace(lease.this_process(), host="elsewhere")
     with lease.held(path):
         lease.write_holder(path, winner)
-        with pytest.raises(RunnerError):
+        with pytest.raises(errors.RunnerError):
             lease.check_held(path)
     assert lease.read_holder(path) == winner
 
@@ -439,7 +430,7 @@ def test_the_old_dataset_stays_until_the_commit(source, whole, out):
     """Plan and workers change nothing that can be read."""
     recordgen.convert(source, out, seed=4)
     before = tree_bytes(out)
-    with pytest.raises(OutputExistsError):
+    with pytest.raises(errors.OutputExistsError):
         plan(source, out)
     assert tree_bytes(out) == before
     plan(source, out, overwrite=True)
@@ -486,7 +477,7 @@ def test_appending_to_a_dataset_that_changes(source, tmp_path):
     work_on_all(output)
     values = json.loads((output / "dataset.json").read_text())
     (output / "dataset.json").write_text(json.dumps({**values, "digest": "0" * 64}))
-    with pytest.raises(RunnerError, match=f"^{output}: .*append=True resume=True"):
+    with pytest.raises(errors.RunnerError, match=f"^{output}: .*append=True resume=True"):
         parts.commit(output)
 
 

@@ -161,11 +161,19 @@ def test_lossy_leaves_out_what_a_format_cannot_hold(name, kind, fields, tmp_path
     assert [it for it in copied if it.endswith((".png", f".{kind.lower()}"))] == ["good.png"]
 
 
-def test_bytes_that_json_cannot_have(tmp_path):
+# export, a record from Python, what the error names
+UNFIT = [
+    ("webdataset", {"x": 1, "blob": b"\xff"}, "'blob'"),  # JSON has no such text
+    ("parquet", {"x/encoded": b"1", "x": 1}, "column 'x'"),  # two features of one name
+]
+
+
+@pytest.mark.parametrize(("name", "record", "fact"), UNFIT)
+def test_records_that_a_format_cannot_hold(name, record, fact, tmp_path):
     """They are an error before the first byte."""
-    recordgen.write([{"x": 1, "blob": b"\xff"}], tmp_path / "out")
-    with pytest.raises(errors.UsageError, match="'blob'"):
-        export("webdataset", tmp_path / "out", tmp_path / "to")
+    recordgen.write([record], tmp_path / "out")
+    with pytest.raises(errors.UsageError, match=fact):
+        export(name, tmp_path / "out", tmp_path / "to")
     assert not (tmp_path / "to").exists()
 
 
@@ -186,26 +194,18 @@ def test_boxes_need_sizes(tmp_path, detection):
 
 
 def test_equal_names_are_numbered(tmp_path):
-    """Names stay, unless two of a split are the same in any case of letters."""
+    """Names stay, unless two of a split are equal in any case; raw pixels are copied as PNGs."""
     names = ("a/x.png", "b/X.png", "c/y.png", "d/x.png", "d/..y.png")
     for number, name in enumerate(names):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(encoded(noise(seed=number), "PNG"))
     lines = [f"{'TEST' if name[0] == 'd' else 'TRAIN'},{name},cat" for name in names]
-    export("folder", converted(tmp_path, lines, **ONE), tmp_path / "to")
+    export("folder", converted(tmp_path, lines, encode="raw", **ONE), tmp_path / "to")
     names = {path.name.lower() for path in (tmp_path / "to/train/cat").iterdir()}
     assert {name[8:] for name in names} == {"-x.png", "-y.png"}
     assert sorted(name[:8] for name in names) == ["00000000", "00000001", "00000002"]
     assert {path.name for path in (tmp_path / "to/test/cat").iterdir()} == {"x.png", "y.png"}
-
-
-def test_raw_pixels_become_png(tmp_path):
-    """Their name keeps the suffix of the uri, if it is that of PNG."""
-    out = converted(tmp_path, images(tmp_path), encode="raw", **ONE)
-    export("folder", out, tmp_path / "to")
-    [first, *_] = sorted((tmp_path / "to/train/a").iterdir())
-    assert first.name == "0.png"
-    assert first.read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "to/test/cat/x.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_a_damaged_shard_names_itself(tmp_path):

@@ -13,7 +13,7 @@ from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.exports import Output
 from recordgen.exports.descriptions import Croissant
-from tests.conftest import encoded, noise
+from tests.conftest import write_noise
 from tests.exports.conftest import KINDS
 
 UNKNOWN = ("citeAs", "datePublished", "license", "version")
@@ -75,8 +75,7 @@ def none_of(value):
 
 def test_a_folder_without_measures(tmp_path):
     """A dataset without measures of its images, and with some labels missing."""
-    for line in range(2):
-        (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
+    write_noise(tmp_path, range(2))
     (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
     convert(tmp_path / "rows.csv", tmp_path / "out", lint="-ALL", check="none")
     found = records(tmp_path / "out", "rows")

@@ -25,7 +25,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import LabelDrift
 from recordgen.version import __version__
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_noise
 from tests.datasets import dataset_of
 
 
@@ -83,8 +83,7 @@ def converted(folder, name, lines, **options):
 def images(tmp_path_factory):
     """Two versions of ten images: each kind of change happens to one of the first version."""
     folder = tmp_path_factory.mktemp("images")
-    for number in range(10):
-        (folder / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    write_noise(folder, range(10))
     splits = ["TRAIN"] * 6 + ["VALIDATION"] * 2 + ["TEST"] * 2
     labels = ["cat", "dog"] * 5
     rows = {
@@ -254,8 +253,7 @@ CONVERTED = {
 def test_rows_of_other_tasks(name, tmp_path):
     """Each kind of row is matched by what identifies it, and differs in what else it says."""
     options, lines, others, changed, counts, leaks = CONVERTED[name]
-    for number in range(4):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    write_noise(tmp_path, range(4))
     (tmp_path / "a.txt").write_text("a text in a file")
     old = converted(tmp_path, "old", lines, **options)
     (tmp_path / "a.txt").write_text("a text that changed")

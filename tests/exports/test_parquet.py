@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordgen
-from recordgen.errors import UsageError
 from recordgen.registry import OWN
 from tests.exports.copies import export
 
@@ -58,11 +57,8 @@ COLUMNS = {
         **{"note": TEXT, "usual": INT, "verdict": _class("less", "more")},
     },
     "tabular": {
-        **{
-            "alcohol": FLOAT,
-            "magnesium": INT,
-            "cultivar": _class("barbera", "barolo", "grignolino"),
-        }
+        **{"alcohol": FLOAT, "magnesium": INT},
+        "cultivar": _class("barbera", "barolo", "grignolino"),
     },
 }
 
@@ -153,11 +149,3 @@ def test_examples_from_python(tmp_path):
         "flags": [True, False],
         "halves": [0.5],
     }
-
-
-def test_two_features_of_one_name(tmp_path):
-    """It is an error before the first byte."""
-    recordgen.write([{"x/encoded": b"1", "x": 1}], tmp_path / "out")
-    with pytest.raises(UsageError, match="column 'x'"):
-        export("parquet", tmp_path / "out", tmp_path / "to")
-    assert not (tmp_path / "to").exists()

@@ -5,7 +5,7 @@ import tarfile
 from itertools import groupby
 
 import recordgen
-from tests.conftest import encoded, noise, stored_examples
+from tests.conftest import stored_examples, write_noise
 from tests.exports.copies import boxes, converted, export, labelled
 
 
@@ -69,8 +69,7 @@ def test_no_number_that_json_lacks(tmp_path):
 
 def test_types_come_first(tmp_path):
     """Hugging Face takes types from the first samples, so the first one with a box comes first."""
-    for number in range(12):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    write_noise(tmp_path, range(12))
     lines = [f"TRAIN,{number}.png{',' * 9}" for number in range(11)]
     out = converted(tmp_path, [*lines, "TRAIN,11.png,cat,.1,.1,,,.5,.5,,"], task="object_detection")
     export("webdataset", out, tmp_path / "to")

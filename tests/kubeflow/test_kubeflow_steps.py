@@ -39,15 +39,9 @@ def digits(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(digits, tmp_path_factory):
     """A model that knows most digits."""
-    return call(
-        load_step("train", IMAGE),
-        tmp_path_factory.mktemp("train"),
-        inputs={"dataset": digits},
-        run=WITH_TENSORFLOW.run,
-        image_size=[16, 16],
-        epochs=12,
-        learning_rate=3e-3,
-    )
+    step, folder = load_step("train", IMAGE), tmp_path_factory.mktemp("train")
+    given = {"inputs": {"dataset": digits}, "run": WITH_TENSORFLOW.run}
+    return call(step, folder, **given, image_size=[16, 16], epochs=12, learning_rate=3e-3)
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -276,12 +270,8 @@ def test_train_defaults_are_those_of_training():
 def described(digits, tmp_path_factory):
     """The step ``statistics`` without a curated schema."""
     pytest.importorskip("tensorflow_data_validation")
-    return call(
-        load_step("statistics", IMAGE),
-        tmp_path_factory.mktemp("described"),
-        inputs={"dataset": digits},
-        run=WITH_TENSORFLOW.run,
-    )
+    step, folder = load_step("statistics", IMAGE), tmp_path_factory.mktemp("described")
+    return call(step, folder, inputs={"dataset": digits}, run=WITH_TENSORFLOW.run)
 
 
 @pytest.mark.slow

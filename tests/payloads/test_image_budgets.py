@@ -20,7 +20,7 @@ from recordgen.payloads import check, reencoding
 from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.reencoding import flattened
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_noise
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -252,8 +252,7 @@ def of_one_name(folder):
 
 
 def of_photos(folder):
-    for number in range(40):
-        (folder / f"{number}.png").write_bytes(encoded(noise(300, 200, number), "PNG"))
+    write_noise(folder, range(40), 300, 200)
     (folder / "a.csv").write_text("".join(f"{number}.png,{number % 2}\n" for number in range(40)))
     return folder / "a.csv"
 

@@ -138,14 +138,10 @@ def test_the_client_of_google_starts_the_job_with_other_parameters(compiled, tmp
     path.write_text(json.dumps(compiled()))
 
     def started(**given):
-        return aiplatform.PipelineJob(
-            display_name="flowers",
-            template_path=str(path),
-            parameter_values=given,
-            project="my-project",
-            location="us-central1",
-            credentials=AnonymousCredentials(),
-        ).to_dict()
+        place = {"project": "my-project", "location": "us-central1"}
+        place |= {"credentials": AnonymousCredentials(), "template_path": str(path)}
+        job = aiplatform.PipelineJob(display_name="flowers", parameter_values=given, **place)
+        return job.to_dict()
 
     made, job = started(dataset_version="v4"), compiled()
     assert made["pipelineSpec"] == job["pipelineSpec"]

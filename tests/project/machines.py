@@ -34,18 +34,10 @@ class FakeMachine:
 
     def run(self, script, *arguments, path=(), **variables):
         """Run a script of the repository; ``path`` has folders before the machine's own."""
-        return subprocess.run(
-            [self.repository / "scripts" / script, *arguments],
-            env={
-                "PATH": os.pathsep.join(map(str, [*path, self.bin])),
-                "HOME": str(self.root / "home"),
-                **variables,
-            },
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        folders = os.pathsep.join(map(str, [*path, self.bin]))
+        env = {"PATH": folders, "HOME": str(self.root / "home"), **variables}
+        how = {"env": env, "capture_output": True, "text": True, "timeout": 60, "check": False}
+        return subprocess.run([self.repository / "scripts" / script, *arguments], **how)
 
     def called(self, beginning=""):
         """Return the calls of fake programs that begin so."""

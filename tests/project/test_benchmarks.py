@@ -1,31 +1,20 @@
 """The benchmarks run and print the expected figures; the figures are not judged here."""
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from benchmarks import lint, mutants, results
 from benchmarks.convert import CONTENDERS
-from tests.conftest import COMPONENTS, encoded, noise
+from tests.conftest import ROOT, encoded, noise, run_python
 from tests.preloaded import WITH_TENSORFLOW
-
-ROOT = Path(__file__).parents[2]
 
 
 def benchmark(name, *args):
-    return subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *map(str, args)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    done = run_python("-m", f"benchmarks.{name}", *map(str, args), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.fixture(scope="module")

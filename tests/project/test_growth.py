@@ -23,7 +23,7 @@ from recordgen.errors import DataError, NotUnderstoodError, PayloadError, Record
 from recordgen.formats.coco import Coco
 from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
-from tests.conftest import encoded, noise, peak_of
+from tests.conftest import peak_of, write_noise
 from tests.formats.sources import write_files
 from tests.formats.test_coco import box, coco
 
@@ -155,8 +155,7 @@ def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
     name, options, n, lines, tmp_path
 ):
     """Work is calls of functions, memory at its peak, and written bytes; never seconds."""
-    for seed, image in enumerate("ab"):
-        (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    write_noise(tmp_path, "ab", 8, 8)
     (tmp_path / name).write_text(lines(1))
     recordgen.convert(tmp_path / name, tmp_path / "first", **options)  # loads what is loaded once
     convert = partial(recordgen.convert, tmp_path / name, max_reject_fraction=1, **options)
@@ -184,8 +183,7 @@ def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
     task, lines, command, tmp_path
 ):
     """For each command that reads one."""
-    for seed, image in enumerate("ab"):
-        (tmp_path / f"{image}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    write_noise(tmp_path, "ab", 8, 8)
     found = []
     for size in (2, 40, 80):  # the first one loads what is loaded once
         source, output = tmp_path / "rows.csv", tmp_path / f"out{size}"

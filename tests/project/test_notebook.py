@@ -2,12 +2,11 @@
 
 import ast
 import json
-import os
 from importlib.util import find_spec
 
 import pytest
 
-from tests.conftest import COMPONENTS
+from tests.conftest import python_environment
 from tests.pages import ROOT
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -55,7 +54,7 @@ def test_a_kernel_shows_progress_results_and_warnings(tmp_path, monkeypatch):
     """
     nbformat = pytest.importorskip("nbformat", reason="only one lock has Jupyter")
     nbclient = pytest.importorskip("nbclient")
-    monkeypatch.setenv("PYTHONPATH", f"{COMPONENTS}{os.pathsep}{ROOT}")
+    monkeypatch.setenv("PYTHONPATH", python_environment()["PYTHONPATH"])
     found = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(found)
     run = nbclient.NotebookClient(found, timeout=120, resources={"metadata": {"path": tmp_path}})

@@ -4,16 +4,13 @@ These tests run on Linux without the rest, so they show no more than that.
 """
 
 import ntpath
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from recordgen.samples import write_photos
 from recordgen.storage import paths
-from tests.conftest import COMPONENTS, ROOT
+from tests.conftest import run_python
 
 # Libraries are loaded first: they come for their own system.
 PROGRAM = """
@@ -52,14 +49,7 @@ diff out again --by content
 def test_images_are_converted_without_what_only_linux_has(tmp_path):
     """No module, function or signal of POSIX is used, and no open file is replaced or removed."""
     write_photos(tmp_path / "photos", 30)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=COMMANDS.strip(),
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python("-c", PROGRAM, input=COMMANDS.strip(), cwd=tmp_path)
     assert not done.returncode, done.stderr
 
 

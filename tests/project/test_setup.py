@@ -334,10 +334,13 @@ def test_locks_pin_everything_and_name_no_place(lock):
 
 
 def test_what_is_installed_has_the_hashes_of_a_lock(machine):
-    """This includes parts for extras and packages that compile a source."""
+    """Extras install a part of it with its versions, also packages that compile a source."""
     machine.add_python("bin/python3.10", "3.10")
-    for extras in ("", "kfp"):
+    for extras in ("", "kfp,gcs"):
         assert machine.set_up(EXTRAS=extras).returncode == 0
+    (compiled,) = machine.called("pip compile")
+    assert "--constraint locks/tfx-1.16.txt --extra kfp --extra gcs --extra tfx" in compiled
+    assert ".venv/requirements.txt" in machine.called("pip sync")[1]
     for sync in machine.called("pip sync"):
         assert "--require-hashes" in sync
         assert "--constraint locks/tfx-1.16.txt --build-constraints locks/tfx-1.16.txt" in sync
@@ -404,15 +407,6 @@ def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
     assert {requirement.name for requirement in asked} <= set(pinned)
     for requirement in asked:
         assert requirement.specifier.contains(pinned[requirement.name]), requirement
-
-
-def test_extras_install_a_part_of_the_lock(machine):
-    """With its versions."""
-    machine.add_python("bin/python3.10", "3.10")
-    assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
-    (compiled,) = machine.called("pip compile")
-    assert "--constraint locks/tfx-1.16.txt --extra kfp --extra gcs --extra tfx" in compiled
-    assert ".venv/requirements.txt" in machine.called("pip sync")[0]
 
 
 def test_another_folder_can_be_set_up(machine):

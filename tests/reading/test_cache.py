@@ -51,16 +51,9 @@ def test_the_second_epoch_needs_no_shards_and_has_new_changes(copy, tmp_path, si
     """Whatever is cached, shards are read once, and each epoch has its own random changes."""
     cache = "memory" if where == "memory" else tmp_path / "kept" / "train"
     assert reading_plan(str(copy), cache=cache, **size).cache.stage == stage
-    dataset = iter(
-        train_dataset(
-            copy,
-            cache=cache,
-            epochs=2,
-            augment=dict(brightness=0.1, contrast=0.1),
-            columns=["image/source_id"],
-            **{"tuning": ORDERED, **size},
-        )
-    )
+    options = dict(epochs=2, columns=["image/source_id"], tuning=ORDERED) | size
+    light = dict(brightness=0.1, contrast=0.1)
+    dataset = iter(train_dataset(copy, cache=cache, augment=light, **options))
     first = by_id(next(dataset) for _ in range(8))
     remove_shards(copy)
     second = by_id(dataset)
@@ -118,15 +111,6 @@ def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_pat
     assert free_memory(machine, str(tmp_path)) == 10_000
     assert memory_limit(str(tmp_path)) == 10_001
     assert free_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
-
-
-def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
-    """It needs no shard."""
-    options = dict(cache=str(tmp_path / "kept"), columns=["image/source_id"], **SMALL)
-    first = ids(eval_dataset(copy, **options))
-    waiting = eval_dataset(copy, **options)
-    remove_shards(copy)
-    assert ids(waiting) == first
 
 
 OTHERS = [
@@ -201,10 +185,13 @@ def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
         list(data)
 
 
-def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(pets, tmp_path):
-    """The cache holds the examples in the order of the shards."""
-    options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
-    extras = dict(columns=["image/source_id"])
-    in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
-    assert sorted(ids(train_dataset(pets, **options, **extras))) == sorted(in_order)
-    assert ids(eval_dataset(pets, **options, **extras)) == in_order
+def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(copy, tmp_path):
+    """The cache holds the examples in the order of the shards; a second dataset needs no shard."""
+    options = dict(**SMALL, split="train", columns=["image/source_id"])
+    cached = dict(**options, cache=str(tmp_path / "cache"))
+    in_order = ids(eval_dataset(copy, **options))
+    assert sorted(ids(train_dataset(copy, **cached))) == sorted(in_order)
+    assert ids(eval_dataset(copy, **cached)) == in_order
+    waiting = eval_dataset(copy, **cached)
+    remove_shards(copy)
+    assert ids(waiting) == in_order

@@ -83,15 +83,10 @@ def test_images_are_decoded_and_rows_without_label_skipped(several):
 
 def test_options_select_columns_and_their_form(several):
     """Options choose columns, their padding, scale, label mode and weights."""
-    columns, label, weights = in_order(
-        several,
-        columns=["age", "marks", "back"],
-        image_size=(4, 4),
-        scale="uint8",
-        padding="ragged",
-        label_mode="categorical",
-        weights="balanced",
-    )
+    of_images = dict(image_size=(4, 4), scale="uint8")
+    of_labels = dict(label_mode="categorical", weights="balanced")
+    options = dict(columns=["age", "marks", "back"], padding="ragged", **of_images, **of_labels)
+    columns, label, weights = in_order(several, **options)
     assert list(columns) == ["age", "marks", "back"]
     assert columns["marks"].to_list() == [[], [0], [0, 1], [0], [0, 1]]
     assert columns["back"].dtype == tf.uint8
@@ -108,9 +103,8 @@ def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):
     """A number can be the target of rows with one image."""
     schema = {**SCHEMA, "back": "ignored", "price": "float_label", "breed": "text"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
-    columns, price = in_order(
-        str(tmp_path / "out"), columns=["front", "age", "breed"], image_size=(4, 4)
-    )
+    options = dict(columns=["front", "age", "breed"], image_size=(4, 4))
+    columns, price = in_order(str(tmp_path / "out"), **options)
     assert columns["front"][:, 0, 0, 0].numpy() == pytest.approx(np.arange(6) * 10 / 255)
     assert (price.dtype, price.numpy().tolist()) == (tf.float32, [0, 0.5, 1, 1.5, 2, 2.5])
     assert list(in_order(str(tmp_path / "out"), columns=["age"], label_mode=None)) == ["age"]
@@ -121,14 +115,12 @@ def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):
 def test_a_predicate_sees_every_column_but_the_image(frame, tmp_path):
     """A predicate sees scalars and lists of one row."""
     recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
-    data = recordgen.eval_dataset(
-        tmp_path / "out",
-        split="train",
-        batch_size=8,
-        image_size=(4, 4),
-        only=lambda row: (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1),
-    )
-    [(images, labels)] = data
+
+    def only(row):
+        return (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1)
+
+    options = dict(split="train", batch_size=8, image_size=(4, 4))
+    [(images, labels)] = recordgen.eval_dataset(tmp_path / "out", only=only, **options)
     assert (images.shape, sorted(labels.numpy())) == ((2, 4, 4, 3), [0, 1])
 
 

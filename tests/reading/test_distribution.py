@@ -32,15 +32,8 @@ def shares_of(source, count, **options):
         "image/source_id": tf.io.FixedLenFeature((), tf.string),
         "image/class/label": tf.io.FixedLenFeature((), tf.int64),
     }
-    return [
-        [
-            item["image/source_id"].decode()
-            for item in read(
-                source, feature_spec=spec, shard=(index, count), **options
-            ).as_numpy_iterator()
-        ]
-        for index in range(count)
-    ]
+    found = [read(source, feature_spec=spec, shard=(at, count), **options) for at in range(count)]
+    return [[item["image/source_id"].numpy().decode() for item in data] for data in found]
 
 
 # shares are pieces of files; if records are filtered, workers take turns
@@ -155,17 +148,13 @@ def test_workers_mix_classes(tmp_path):
 def test_counts_of_a_worker_match_what_it_reads(pets, options):
     """Plans, steps and cardinality are those of the share."""
     for index in range(3):
-        options = dict(shard=(index, 3), **options)
+        options = options | dict(shard=(index, 3), tuning=Tuning())
         examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))
         assert reading_plan(pets, **options).examples == examples
         for drop, steps in ((False, -(-examples // 4)), (True, examples // 4)):
-            found = train_dataset(pets, **options, tuning=Tuning(drop_remainder=drop), **WITH_IDS)
-            assert (
-                len(found)
-                == steps_per_epoch(pets, 4, tuning=Tuning(drop_remainder=drop), **options)
-                == steps
-            )
-        options.pop("shard")
+            options["tuning"] = Tuning(drop_remainder=drop)
+            assert len(train_dataset(pets, **options, **WITH_IDS)) == steps
+            assert steps_per_epoch(pets, 4, **options) == steps
 
 
 def test_input_context(pets):
@@ -175,14 +164,8 @@ def test_input_context(pets):
         context = tf.distribute.InputContext(
             num_input_pipelines=2, input_pipeline_id=worker, num_replicas_in_sync=4
         )
-        dataset = input_fn(
-            pets,
-            split="eval",
-            batch_size=8,
-            image_size=(4, 6),
-            input_context=context,
-            columns=["image/source_id"],
-        )
+        options = WITH_IDS | dict(split="eval", batch_size=8)
+        dataset = input_fn(pets, input_context=context, **options)
         assert max(len(images) for images, *_ in dataset) == 2
         found += ids(dataset)
     assert sorted(found) == sorted(ids(eval_dataset(pets, **WITH_IDS)))

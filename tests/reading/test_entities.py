@@ -103,33 +103,25 @@ def test_texts_of_like_length_come_together(out):
 def test_training_does_not_leave_out_the_longest(out):
     """Dropped remainders are not always the longest texts."""
     longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
-    missing = 0
+    missing, tuning = 0, Tuning(drop_remainder=True)
     for seed in range(6):
-        data = recordgen.train_dataset(
-            out, batch_size=50, seed=seed, tuning=Tuning(drop_remainder=True)
-        )
+        data = recordgen.train_dataset(out, batch_size=50, seed=seed, tuning=tuning)
         missing += longest not in map(len, all_texts(data))
     assert missing < 3
 
 
 def test_a_sequence_length_fixes_every_shape(out):
     """A number as padding cuts and pads all texts to it."""
-    data = recordgen.train_dataset(
-        out,
-        batch_size=4,
-        padding=12,
-        only=lambda values: tf.size(values["tokens"]) > 20,
-        tuning=Tuning(drop_remainder=True),
-    )
+
+    def only(values):
+        return tf.size(values["tokens"]) > 20
+
+    options = dict(only=only, tuning=Tuning(drop_remainder=True))
+    data = recordgen.train_dataset(out, batch_size=4, padding=12, **options)
     assert [spec.shape for spec in tf.nest.flatten(data.element_spec)] == [(4, 12)] * 3
     found = all_texts(data)
     assert {len(text) for text in found} == {12}
-    assert len(found) == 4 * recordgen.steps_per_epoch(
-        out,
-        4,
-        only=lambda values: tf.size(values["tokens"]) > 20,
-        tuning=Tuning(drop_remainder=True),
-    )
+    assert len(found) == 4 * recordgen.steps_per_epoch(out, 4, **options)
 
 
 def test_workers_share_the_texts(out):

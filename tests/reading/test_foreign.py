@@ -9,6 +9,7 @@ import pytest
 
 from recordgen import (
     convert,
+    errors,
     eval_dataset,
     load,
     read,
@@ -16,14 +17,6 @@ from recordgen import (
     steps_per_epoch,
     train_dataset,
     write,
-)
-from recordgen.errors import (
-    DataError,
-    NotUnderstoodError,
-    RecordError,
-    SourceError,
-    StorageError,
-    UsageError,
 )
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
@@ -67,7 +60,7 @@ def test_empty_shards_are_skipped(tmp_path):
             write_records(tmp_path / f"1.rec{suffix}", map(pet, range(20))),
         ]
         assert ids(eval_dataset(files, **WITH_IDS)) == NAMES
-        with pytest.raises(DataError, match=r"0\.rec"):
+        with pytest.raises(errors.DataError, match=r"0\.rec"):
             eval_dataset(files[:1], **WITH_IDS)
 
 
@@ -142,7 +135,7 @@ def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
     convert(str(tmp_path / "a.csv"), out, check="none")
     dataset = eval_dataset(out, split="train", on_error=on_error, **WITH_IDS)
     if on_error == "fail":
-        with pytest.raises(RecordError, match=r"c\.jpg"), named_errors(dataset):
+        with pytest.raises(errors.RecordError, match=r"c\.jpg"), named_errors(dataset):
             list(dataset)
     else:
         assert sorted(name[-5] for name in ids(dataset)) == list("abdef")
@@ -173,11 +166,11 @@ def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
     """Damage is found by counting, and named with file and offset."""
     path = write_records(tmp_path / name, map(pet, range(20)))
     Path(path).write_bytes(damage(Path(path).read_bytes()))
-    with pytest.raises(RecordError, match=message):
+    with pytest.raises(errors.RecordError, match=message):
         steps_per_epoch(path, 4)
     if not name.endswith(".gz"):
         for reading in (eval_dataset, train_dataset):
-            with pytest.raises(RecordError, match=message):
+            with pytest.raises(errors.RecordError, match=message):
                 reading(path, **SIZE)
 
 
@@ -190,7 +183,7 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     path = write_records(tmp_path / "a.rec.gz", [pet(n) for n in range(20)] * 40)
     Path(path).write_bytes(damage(Path(path).read_bytes()))
     dataset = eval_dataset(path, **SIZE)
-    with pytest.raises(RecordError, match=r"a\.rec\.gz"), named_errors(dataset):
+    with pytest.raises(errors.RecordError, match=r"a\.rec\.gz"), named_errors(dataset):
         list(dataset)
 
 
@@ -199,14 +192,14 @@ LABELLED = {"image/encoded": b"", "image/class/label": 1}
 
 # the first record, options, error, message
 FIRST_RECORDS = [
-    (b"\xff\xff\xff", {}, RecordError, r"a\.rec.*record 0"),
-    ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
-    ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
-    ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
-    ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
-    ({"image/encoded": b""}, {}, DataError, r"a\.rec.*image/class/label"),
-    (LABELLED, dict(vocabulary=["a"]), DataError, r"a\.rec.*image/class/text"),
-    (LABELLED, dict(columns=["nothing"]), UsageError, r"columns.*a\.rec.*'nothing'"),
+    (b"\xff\xff\xff", {}, errors.RecordError, r"a\.rec.*record 0"),
+    ({"x": 1, "y": 2}, {}, errors.NotUnderstoodError, r"a\.rec"),
+    ({"image": b"", "label": 1}, dict(columns="image=x"), errors.UsageError, "'x'"),
+    ({"image": b"", "label": 1}, dict(columns="picture=image"), errors.NotUnderstoodError, "image"),
+    ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), errors.UsageError, "xmin"),
+    ({"image/encoded": b""}, {}, errors.DataError, r"a\.rec.*image/class/label"),
+    (LABELLED, dict(vocabulary=["a"]), errors.DataError, r"a\.rec.*image/class/text"),
+    (LABELLED, dict(columns=["nothing"]), errors.UsageError, r"columns.*a\.rec.*'nothing'"),
 ]
 
 
@@ -247,7 +240,7 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     """
     path = write_records(tmp_path / "a.rec", map(example, records))
     if columns:
-        error = error_of(NotUnderstoodError, eval_dataset, path, **options)
+        error = error_of(errors.NotUnderstoodError, eval_dataset, path, **options)
         assert error.options == {"columns": columns}
         options = dict(options, columns=columns)
     found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
@@ -262,7 +255,7 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     assert [int(label) for _, labels in loaded for label in labels] == found
     pairs = partial(source(path).pairs, columns=columns, task=options.get("task", "auto"))
     if "vocabulary" in options:  # nothing numbers the texts
-        with pytest.raises(UsageError, match="kind"):
+        with pytest.raises(errors.UsageError, match="kind"):
             pairs()
     else:
         assert [int(label) for _, label in pairs() if label >= 0] == found
@@ -270,12 +263,12 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
 
 # source, error, message
 PATTERNS = [
-    ("nothing/*.rec", SourceError, "shard"),
-    ("nothing", SourceError, r"dataset\.json"),
-    ([], SourceError, "shard"),
-    (["nothing", "nowhere"], SourceError, "shard"),
-    ("zz://bucket/data", StorageError, "zz://"),
-    (["zz://bucket/*"], StorageError, "zz://"),
+    ("nothing/*.rec", errors.SourceError, "shard"),
+    ("nothing", errors.SourceError, r"dataset\.json"),
+    ([], errors.SourceError, "shard"),
+    (["nothing", "nowhere"], errors.SourceError, "shard"),
+    ("zz://bucket/data", errors.StorageError, "zz://"),
+    (["zz://bucket/*"], errors.StorageError, "zz://"),
 ]
 
 
@@ -295,13 +288,13 @@ def test_written_images_are_read(tmp_path):
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(errors.NotUnderstoodError):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 
 def test_read_without_a_specification_lists_the_features(path):
     """The error without feature_spec lists the features."""
-    with pytest.raises(UsageError, match=r"feature_spec.*/class"):
+    with pytest.raises(errors.UsageError, match=r"feature_spec.*/class"):
         read(path)
 
 

@@ -10,7 +10,7 @@ import pytest
 from recordgen import convert, read, write
 from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import RecordError
-from tests.conftest import encoded, noise
+from tests.conftest import write_noise
 from tests.opened import opened
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -39,8 +39,7 @@ def forge(output):
 @pytest.fixture
 def pets(tmp_path):
     """Three converted images in one shard."""
-    for number in range(3):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    write_noise(tmp_path, range(3))
     lines = [f"TRAIN,{tmp_path}/{number}.png,cat\n" for number in range(3)]
     (tmp_path / "labels.csv").write_text("".join(lines))
     convert(str(tmp_path / "labels.csv"), str(tmp_path / "out"))

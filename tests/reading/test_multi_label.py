@@ -28,15 +28,10 @@ def examples():
 
 @pytest.fixture
 def output(tmp_path):
-    return write_split(
-        tmp_path,
-        examples(),
-        task="image_multi_label",
-        counts={"red": 3, "green": 3, "blue": 3},
-        unlabelled=1,
-        # As the conversion writes them: without statistics, the graph takes long to build.
-        images=ImageStats({"png": 6}, (4, 4), (6, 6)),
-    )
+    # As the conversion writes them: without statistics, the graph takes long to build.
+    images = ImageStats({"png": 6}, (4, 4), (6, 6))
+    counts = dict(counts=dict.fromkeys(COLOURS, 3), unlabelled=1, images=images)
+    return write_split(tmp_path, examples(), task="image_multi_label", **counts)
 
 
 def hot(dataset):

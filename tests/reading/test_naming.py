@@ -10,7 +10,7 @@ from recordgen import convert, eval_dataset, read, train_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError
 from recordgen.reading import Tuning, bad_records, named_errors
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_noise
 from tests.reading.conftest import write_records
 
 IMAGE = encoded(noise(), "PNG")
@@ -122,15 +122,11 @@ def test_records_of_any_kind_are_skipped(tmp_path, full):
     """Bad records of any kind are skipped, and batches stay full."""
     records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
     source = write_records(tmp_path / "a.rec.gz", [*records, pet(8)])
-    dataset = read(
-        source,
-        feature_spec={"image/class/label": tf.io.FixedLenFeature((), tf.int64)},
-        batch_size=2,
-        on_error="skip",
-        only=lambda example: example["image/class/label"] >= 0,
-        tuning=Tuning(drop_remainder=full),
-    )
-    batches = [batch["image/class/label"].numpy().tolist() for batch in dataset]
+    label = "image/class/label"
+    spec = {label: tf.io.FixedLenFeature((), tf.int64)}
+    options = dict(batch_size=2, on_error="skip", tuning=Tuning(drop_remainder=full))
+    dataset = read(source, feature_spec=spec, only=lambda found: found[label] >= 0, **options)
+    batches = [batch[label].numpy().tolist() for batch in dataset]
     assert batches == [[0, 1], [0, 1], [0, 1], *([] if full else [[0]])]
 
 
@@ -154,8 +150,7 @@ def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
 
 def test_a_dataset_that_is_replaced(tmp_path):
     """A dataset that another one replaced is an error; one that grew is read as before."""
-    for seed, name in enumerate("abc"):
-        (tmp_path / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    write_noise(tmp_path, "abc", 8, 8)
     source, output = tmp_path / "rows.csv", tmp_path / "out"
     source.write_text("TRAIN,a.png,cat\nTRAIN,b.png,dog\n")
     convert(source, output)

@@ -81,18 +81,13 @@ def test_cut_off_keypoints_are_not_labelled(output):
 
 def test_mirrored_keypoints_swap_left_and_right(output):
     """Among several epochs, images are mirrored and not; the right eye becomes the left one."""
-    data = train_dataset(
-        output,
-        **{"image_size": (20, 40), "split": "train", "batch_size": 3, "epochs": 12, "seed": 1},
-        boxes={"format": "xyxy", "fields": ["keypoints"]},
-        augment={"flip": True},
-    )
+    boxes = {"format": "xyxy", "fields": ["keypoints"]}
+    options = {"image_size": (20, 40), "split": "train", "batch_size": 3, "epochs": 12, "seed": 1}
+    data = train_dataset(output, boxes=boxes, augment={"flip": True}, **options)
     points = {
         tuple(map(tuple, keypoints[labels == 1][0].tolist()))
-        for _, batch in data
-        for keypoints, labels in zip(
-            batch["keypoints"].numpy(), batch["labels"].numpy(), strict=True
-        )
+        for _, batch in data.as_numpy_iterator()
+        for keypoints, labels in zip(batch["keypoints"], batch["labels"], strict=True)
         if (labels == 1).any()
     }
     assert points == {((12, 6, 2), (0, 0, 0), (20, 10, 1)), ((28, 6, 2), (20, 10, 1), (0, 0, 0))}

@@ -24,13 +24,9 @@ def ours(
     """Return shards with their dataset.json."""
     examples = sum(file.examples for file in files)
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
-    dataset = dataset_of(
-        task=task,
-        options={"check": check},
-        labels=tuple(vocabulary or (name for name, _ in labels)),
-        splits={"train": split},
-        features=features or {},
-    )
+    names = tuple(vocabulary or (name for name, _ in labels))
+    more = {"options": {"check": check}, "splits": {"train": split}, "features": features or {}}
+    dataset = dataset_of(task=task, labels=names, **more)
     return ShardSet(tuple(files), "train", dataset)
 
 

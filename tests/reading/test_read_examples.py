@@ -82,12 +82,12 @@ def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
 
 def test_only_gets_one_record(path):
     """A predicate gets the features of one record, also as sparse tensors."""
-    dataset = read(
-        path,
-        feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
-        batch_size=2,
-        only=lambda row: (tf.size(row["words"].values) > 0) & (row["pixels"][0, 0] > 1),
-    )
+
+    def only(row):
+        return (tf.size(row["words"].values) > 0) & (row["pixels"][0, 0] > 1)
+
+    spec = {**SPEC, "words": tf.io.VarLenFeature(tf.string)}
+    dataset = read(path, feature_spec=spec, batch_size=2, only=only)
     assert [batch["number"].numpy().tolist() for batch in dataset] == [[2, 4], [5, 7], [8]]
 
 

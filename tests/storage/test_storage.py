@@ -24,20 +24,11 @@ from aiohttp import web
 from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
-from recordgen import storage
+from recordgen import errors, storage
 from recordgen.conversion.api import store_of
 from recordgen.conversion.summaries import conversion_summary
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.row import PlannedRow
-from recordgen.errors import (
-    FileTooLargeError,
-    PayloadError,
-    SourceError,
-    StorageError,
-    TooManyRejectsError,
-    UnreachableError,
-    UsageError,
-)
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
@@ -116,34 +107,31 @@ async def compressed(request):
     return answer
 
 
-def with_head(head):
-    """Answer HEAD requests so, and all others with the image."""
+def replying(**response):
+    """Answer any request so."""
 
-    async def answer(request):
-        return image(request) if request.method == "GET" else head()
+    async def answer(_):
+        return web.Response(**response)
 
     return answer
 
 
-async def nothing_left(_):
-    return web.Response(body=b"")
+def with_head(**response):
+    """Answer HEAD requests so, and all others with the image."""
 
+    async def answer(request):
+        return image(request) if request.method == "GET" else web.Response(**response)
 
-async def page(_):
-    return web.Response(text="<html>Not an image</html>", content_type="text/html")
-
-
-async def endless(request):
-    raise web.HTTPFound(request.path + "x")
+    return answer
 
 
 def ranged(said):
     """Answer any request with 206 and the image."""
+    return replying(status=206, body=IMAGE, headers={"Content-Range": said})
 
-    async def answer(_):
-        return web.Response(status=206, body=IMAGE, headers={"Content-Range": said})
 
-    return answer
+async def endless(request):
+    raise web.HTTPFound(request.path + "x")
 
 
 async def bad_header(request):
@@ -152,37 +140,26 @@ async def bad_header(request):
     return web.Response()
 
 
-def status(number):
-    async def answer(_):
-        return web.Response(status=number)
-
-    return answer
-
-
 # server, expected code of its image
 ANSWERS = [
     (chunked, "ok"),
     (until_closed, "ok"),
     (compressed, "ok"),
-    (with_head(lambda: web.Response(status=405)), "ok"),
-    (with_head(lambda: web.Response(status=403)), "ok"),
-    (with_head(lambda: web.Response(status=206, headers={"Content-Range": "bytes 0-9/99"})), "ok"),
-    (with_head(lambda: web.Response(headers={"Content-Length": "0"})), "ok"),
-    (with_head(lambda: web.Response(headers={"Content-Length": "10"})), "changed"),
-    (nothing_left, "empty_file"),
-    (page, "not_an_image"),
+    *((with_head(status=number), "ok") for number in (403, 405)),
+    (with_head(status=206, headers={"Content-Range": "bytes 0-9/99"}), "ok"),
+    (with_head(headers={"Content-Length": "0"}), "ok"),
+    (with_head(headers={"Content-Length": "10"}), "changed"),
+    (replying(body=b""), "empty_file"),
+    (replying(text="<html>Not an image</html>", content_type="text/html"), "not_an_image"),
     (endless, "bad_response"),
-    (status(304), "bad_response"),
+    (replying(status=304), "bad_response"),
     (bad_header, "bad_response"),
     (ranged(f"bytes 0-{len(IMAGE) - 1}/{len(IMAGE)}"), "ok"),
     (ranged(f"bytes 0-{len(IMAGE) - 1}/{len(IMAGE) + 1}"), "partial_content"),
     (ranged("bytes 1-2/3"), "partial_content"),
-    (status(404), "missing_file"),
-    (status(410), "missing_file"),
-    (status(400), "http_error"),
-    (status(418), "http_error"),
-    (status(401), "permission_denied"),
-    (status(403), "permission_denied"),
+    *((replying(status=number), "missing_file") for number in (404, 410)),
+    *((replying(status=number), "http_error") for number in (400, 418)),
+    *((replying(status=number), "permission_denied") for number in (401, 403)),
 ]
 
 
@@ -258,12 +235,13 @@ async def hang(request):
     return web.Response()
 
 
-async def cut_body(request):
-    return await cut(request, IMAGE) if request.method == "GET" else image(request)
+def cut_body(**how):
+    """Answer GET requests with half of the image."""
 
+    async def answer(request):
+        return await cut(request, IMAGE, **how) if request.method == "GET" else image(request)
 
-async def cut_without_length(request):
-    return await cut(request, IMAGE, length=False) if request.method == "GET" else image(request)
+    return answer
 
 
 def by_path(**answers):
@@ -281,10 +259,10 @@ def refusing():
 
 
 FAULTS = {
-    **{str(number): status(number) for number in (500, 501, 503, 429, 408)},
+    **{str(number): replying(status=number) for number in (500, 501, 503, 429, 408)},
     "reset": reset,
-    "cut": cut_body,
-    "endless": cut_without_length,
+    "cut": cut_body(),
+    "endless": cut_body(length=False),
 }
 
 
@@ -344,8 +322,8 @@ def test_when_a_host_counts_as_dead(monkeypatch):
         try:
             with access.watched(url):
                 meanwhile()
-                raise UnreachableError("retried" if may_retry() else "once")
-        except UnreachableError as exc:
+                raise errors.UnreachableError("retried" if may_retry() else "once")
+        except errors.UnreachableError as exc:
             return str(exc).removeprefix(f"{url}: ")
 
     def answers():
@@ -384,7 +362,9 @@ def test_unreachable_files_are_requested_again(serve, tmp_path):
     source = tmp_path / "urls.csv"
     source.write_text("".join(f"TRAIN,{url}/{number}.jpg,a\n" for number in range(12)))
     args, options = (str(source), tmp_path / "out"), {"allow": "http", "resume": True}
-    with pytest.raises(TooManyRejectsError, match=rf"\(unreachable 2; unreachable: {url} 2\)"):
+    with pytest.raises(
+        errors.TooManyRejectsError, match=rf"\(unreachable 2; unreachable: {url} 2\)"
+    ):
         recordgen.convert(*args, **options)
     is_dead = False
     assert recordgen.convert(*args, **options).dataset.examples == 12
@@ -394,7 +374,7 @@ def test_an_import_file_that_cannot_be_reached(serve):
     """An unreachable import file ends the run with any option; so does an invalid response."""
     url = serve(by_path(**FAULTS, bad=bad_header))
     for name, reason in (("503", "HTTP 503.* 3 times"), ("bad", "HTTP 400")):
-        with pytest.raises(StorageError, match=reason):
+        with pytest.raises(errors.StorageError, match=reason):
             recordgen.check(f"{url}/{name}/a.csv")
 
 
@@ -441,7 +421,7 @@ def test_large_bodies_are_not_read(serve, tmp_path):
     assert sent == 0
     assert codes([f"{url}/endless.jpg"], tmp_path, limit="mb=1") == ["too_many_bytes"]
     assert sent < 20_000_000  # the buffers between server and client
-    with pytest.raises(FileTooLargeError):
+    with pytest.raises(errors.FileTooLargeError):
         storage.read_bytes(f"{url}/endless.jpg", 1_000_000)
 
 
@@ -450,10 +430,7 @@ def test_compressed_bodies_do_not_burst(serve, tmp_path):
     packer = zlib.compressobj(1, wbits=31)  # gzip
     bomb = b"".join(packer.compress(bytes(1_000_000)) for _ in range(400)) + packer.flush()
 
-    async def answer(_):
-        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
-
-    url = serve(answer)
+    url = serve(replying(body=bomb, headers={"Content-Encoding": "gzip"}))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert codes([f"{url}/1.jpg"], tmp_path) == ["too_many_bytes"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
@@ -612,7 +589,7 @@ def test_no_request_without_permission(serve, tmp_path):
     url = serve(noting(asked))
     assert codes([f"{url}/1.jpg"], tmp_path, allow=()) == ["not_allowed"]
     assert not asked
-    with pytest.raises(UsageError, match=f"{url}/out"):
+    with pytest.raises(errors.UsageError, match=f"{url}/out"):
         recordgen.convert(str(tmp_path / "urls.csv"), f"{url}/out")
     assert not asked
 
@@ -630,27 +607,26 @@ def test_pipes_and_devices(tmp_path):
             storage.read_bytes(path)
 
 
-def test_a_file_with_too_many_bytes_is_not_read(tmp_path):
-    """The error has the size; a file at the limit is read."""
-    path = tmp_path / "file"
-    path.write_bytes(b"12345")
-    assert storage.read_bytes(str(path), 5) == b"12345"
-    assert error_of(FileTooLargeError, storage.read_bytes, str(path), 4).size == 5
-
-
 @pytest.mark.parametrize("size", [0, 4, 6, 200])
 def test_a_local_file_that_changed(size, tmp_path):
     """A file whose size differs from the planned size is a reject, also above the limit."""
     path = tmp_path / "1.jpg"
     path.write_bytes(b"x" * size)
-    row = PlannedRow(0, "labels.csv", 1, str(path), None, 5, "", assigned=False)
-    options = ConvertOptions(task="image_classification", limit="mb=0.0001")
-    with store_of(options).fetcher([row.uri]) as fetcher:
-        with pytest.raises(PayloadError, match=rf" 5 bytes, .*{size}") as refused:
-            fetcher.start(row)()
+    with fetching(path, 5, limit="mb=0.0001") as fetch:
+        with pytest.raises(errors.PayloadError, match=rf" 5 bytes, .*{size}") as refused:
+            fetch()
         assert refused.value.code == "changed"
         path.write_bytes(b"12345")
-        assert fetcher.start(row)() == b"12345"
+        assert fetch() == b"12345"
+
+
+@contextmanager
+def fetching(path, size, **options):
+    """Yield a function that fetches the payload of a row with this planned size."""
+    row = PlannedRow(0, "labels.csv", 1, str(path), None, size, "", assigned=False)
+    store = store_of(ConvertOptions(task="image_classification", **options))
+    with store.fetcher([row.uri]) as fetcher:
+        yield lambda: fetcher.start(row)()
 
 
 def test_a_disk_that_fails(monkeypatch, tmp_path):
@@ -659,23 +635,22 @@ def test_a_disk_that_fails(monkeypatch, tmp_path):
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    (tmp_path / "1.jpg").write_bytes(IMAGE)
-    row = PlannedRow(
-        0, "labels.csv", 1, str(tmp_path / "1.jpg"), None, len(IMAGE), "", assigned=False
-    )
-    options = ConvertOptions(task="image_classification")
-    with store_of(options).fetcher([row.uri]) as fetcher, monkeypatch.context() as patch:
+    path = tmp_path / "1.jpg"
+    path.write_bytes(IMAGE)
+    with fetching(path, len(IMAGE)) as fetch, monkeypatch.context() as patch:
         patch.setattr(os, "read", fail)
-        with pytest.raises(UnreachableError, match=r"1\.jpg: OSError: "):
-            fetcher.start(row)()
+        with pytest.raises(errors.UnreachableError, match=r"1\.jpg: OSError: "):
+            fetch()
 
 
 def test_parts_of_local_files(tmp_path):
-    """A range is read exactly, or it is an error."""
+    """A range is read exactly, or it is an error; so is a file above a limit, but not one at it."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
+    assert storage.read_bytes(str(path), 5) == b"12345"
+    assert error_of(errors.FileTooLargeError, storage.read_bytes, str(path), 4).size == 5
     assert storage.read_range(str(path), 1, 3) == b"234"
-    with pytest.raises(StorageError, match=r"file: .* 3 to 6, .* 2 bytes"):
+    with pytest.raises(errors.StorageError, match=r"file: .* 3 to 6, .* 2 bytes"):
         storage.read_range(str(path), 3, 3)
     with pytest.raises(FileNotFoundError):
         storage.read_range(str(tmp_path / "none"), 0, 1)
@@ -702,11 +677,17 @@ def test_a_full_disk_is_an_error(tmp_path, room, size):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-        with pytest.raises(StorageError, match=str(path)):
+        with pytest.raises(errors.StorageError, match=str(path)):
             storage.write_text(str(path), "n" * size)
-        with pytest.raises(StorageError, match=str(path)), storage.replacing(str(path)) as out:
+        with (
+            pytest.raises(errors.StorageError, match=str(path)),
+            storage.replacing(str(path)) as out,
+        ):
             out.write(b"n" * size)
-        with pytest.raises(StorageError, match=str(path)), storage.replacing(str(path)) as out:
+        with (
+            pytest.raises(errors.StorageError, match=str(path)),
+            storage.replacing(str(path)) as out,
+        ):
             RECORDS.writer(out, "none").write([[b"n" * size] * 2])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -763,7 +744,7 @@ def connection(error):
     return aiohttp.ClientConnectorError(key, error)
 
 
-def errors():
+def library_errors():
     import botocore.exceptions
     import google.auth.exceptions
     import requests
@@ -782,11 +763,7 @@ def errors():
         ("gs", from_gcs(404, "{}"), Meaning.MISSING),
         ("gs", from_gcs(403, '{"error": {"message": "no", "code": 403}}'), Meaning.FORBIDDEN),
         ("gs", from_gcs(401, '{"error": {"message": "no", "code": 401}}'), Meaning.FORBIDDEN),
-        (
-            "gs",
-            from_gcs(401, '{"error": {"message": "Invalid Credentials", "code": 401}}'),
-            Meaning.LASTING,
-        ),
+        ("gs", from_gcs(401, '{"error": {"message": "Invalid Credentials"}}'), Meaning.LASTING),
         ("gs", from_gcs(503, "busy"), Meaning.TRANSIENT),
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
@@ -816,21 +793,23 @@ def errors():
 
 
 @pytest.mark.parametrize(
-    ("scheme", "error", "expected"), errors(), ids=[f"{s} {e!r:.40}" for s, e, _ in errors()]
+    ("scheme", "error", "expected"),
+    library_errors(),
+    ids=[f"{scheme} {error!r:.40}" for scheme, error, _ in library_errors()],
 )
 def test_outages_are_never_bad_data_nor_bad_data_outages(scheme, error, expected):
     """Each library's error means missing, forbidden, transient or lasting."""
     path = f"{scheme}://bucket/1.jpg"
     assert meaning(error, path) is expected
     may_be_dead = expected in (Meaning.TRANSIENT, Meaning.UNTRUSTED)
-    assert isinstance(to_error(error, path, ""), UnreachableError) is may_be_dead
+    assert isinstance(to_error(error, path, ""), errors.UnreachableError) is may_be_dead
 
 
 def test_import_files_that_may_not_be_read(serve):
     """A forbidden import file is a SourceError, both when expanded and when read."""
-    url = serve(status(403))
+    url = serve(replying(status=403))
     for ask in (storage.expand, lambda path: Source.of_files([ImportFile(path)])):
-        with pytest.raises(SourceError, match=r"labels.csv: .*HTTP 403"):
+        with pytest.raises(errors.SourceError, match=r"labels.csv: .*HTTP 403"):
             ask(f"{url}/labels.csv")
 
 
@@ -846,9 +825,9 @@ def test_folders_without_permission(monkeypatch, tmp_path):
         patch.setattr(os, "stat", refuse)
         patch.setattr(os, "scandir", refuse)
         for ask in (storage.exists, storage.list_dir, storage.list_files):
-            with pytest.raises(StorageError, match=r"labels.csv: "):
+            with pytest.raises(errors.StorageError, match=r"labels.csv: "):
                 ask(path)
-        with pytest.raises(SourceError, match=r"labels.csv: .*Permission denied"):
+        with pytest.raises(errors.SourceError, match=r"labels.csv: .*Permission denied"):
             storage.expand(path)
 
 
@@ -875,7 +854,7 @@ def test_retries_are_set_by_the_environment(monkeypatch):
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.5")
     assert RetryPolicy.from_environment() == RetryPolicy(attempts=2, timeout_seconds=0.5)
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "many")
-    with pytest.raises(UsageError, match="RECORDGEN_STORAGE_"):
+    with pytest.raises(errors.UsageError, match="RECORDGEN_STORAGE_"):
         RetryPolicy.from_environment()
 
 
@@ -923,6 +902,6 @@ def test_each_piece_for_which_there_is_no_room_is_an_error(monkeypatch):
     full = local.Spool()
     caught = []  # tracebacks keep what was being written
     for _ in range(2):
-        with pytest.raises(StorageError, match="TMPDIR") as error:
+        with pytest.raises(errors.StorageError, match="TMPDIR") as error:
             full.add(bytes(full.in_memory + 1))
         caught.append(error)

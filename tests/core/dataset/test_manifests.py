@@ -11,7 +11,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
-from tests.conftest import encoded, noise
+from tests.conftest import write_noise
 
 IMAGES = "TRAIN,a.png,cat\nTEST,b.png,dog\n"
 TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
@@ -54,8 +54,7 @@ def changed(value, path, wrong):
 def output(request, tmp_path_factory):
     task, lines, options = request.param
     folder = tmp_path_factory.mktemp(task)
-    for seed, name in enumerate("ab"):
-        (folder / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
+    write_noise(folder, "ab", 8, 8)
     (folder / "a.csv").write_text(lines)
     recordgen.convert(folder / "a.csv", folder / "out", task=task, **options)
     return folder / "out"

@@ -27,7 +27,6 @@ from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions, make_options
 from recordgen.rejects import Reject
-from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 from tests.formats.sources import frame_rows
 from tests.planned import chosen, resolved
@@ -253,14 +252,8 @@ def moved(share, split, hashes):
         PlacedRow(n, split_hash, "a.csv", n, split, f"{n}", "x")
         for n, split_hash in enumerate(hashes)
     ]
-    planned, _ = resolved(
-        rows,
-        options=ConvertOptions(eval_from=share),
-        task=ImageClassification(),
-        drop_unnamed=False,
-        infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
-        contents=lambda asked: [],
-    )
+    options, task = ConvertOptions(eval_from=share), ImageClassification()
+    planned, _ = resolved(rows, options=options, task=task, drop_unnamed=False)
     return {hashes[row.line] for row in planned.get(Group("eval", None), [])}
 
 

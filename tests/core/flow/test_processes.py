@@ -18,7 +18,7 @@ from recordgen.core.flow.runner import OUT_OF_MEMORY, LocalRunner, Step, in_proc
 from recordgen.core.ordered import has_python, threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from tests.conftest import encoded, error_of, noise
+from tests.conftest import error_of, python_environment, run_python, write_noise
 from tests.settings import conversion
 
 
@@ -122,8 +122,7 @@ def test_processes_fit_into_the_memory(threads, memory_gb, processes):
 def labels(tmp_path_factory):
     """An import file of 24 images, 270 kB."""
     folder = tmp_path_factory.mktemp("images")
-    for number in range(24):
-        (folder / f"{number}.png").write_bytes(encoded(noise(60, 60, number), "PNG"))
+    write_noise(folder, range(24), 60, 60)
     rows = [f"TRAIN,{number}.png,{'ab'[number % 2]}" for number in range(24)]
     (folder / "labels.csv").write_text("\n".join([*rows, "TRAIN,none.png,a", ""]))
     return folder / "labels.csv"
@@ -145,8 +144,8 @@ def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
     script.write_text(_SCRIPT)
     said = []
     for threads in ("1", "8"):
-        command = [sys.executable, str(script), str(labels), str(tmp_path / threads), threads]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = run_python(str(script), str(labels), str(tmp_path / threads), threads)
+        assert done.returncode == 0, done.stderr
         said.append(done.stdout.split())
     assert said[0] == said[1]
     assert int(said[0][0]) >= 6
@@ -168,7 +167,7 @@ def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=python_environment(),
     ) as launcher:
         assert launcher.stdout is not None
         processes = {int(launcher.stdout.readline()) for _ in range(10)}

@@ -105,11 +105,8 @@ CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2,
 def test_shards_are_not_larger_than_the_target_on_average(size, rows, shards):
     """A byte more needs another shard."""
     group = Group("train", None)
-    plan = plan_of(
-        [BucketSummary({group: rows}, {group: size})],
-        read=RowCounts(rows),
-        options=ConvertOptions(shard_mb=0.0001),
-    )
+    summary, options = BucketSummary({group: rows}, {group: size}), ConvertOptions(shard_mb=0.0001)
+    plan = plan_of([summary], read=RowCounts(rows), options=options)
     assert plan.splits["train"].shards == shards
 
 
@@ -168,15 +165,10 @@ def test_rows_that_eval_from_needs(rows, moved, base, message):
         # Counts by label and of two buckets are added up.
         counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
         rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
-        return plan_of(
-            [
-                BucketSummary(counts, counts, moved=moved // 2),
-                BucketSummary(rest, rest, moved=moved - moved // 2),
-            ],
-            read=RowCounts(9),
-            options=ConvertOptions(eval_from="train:10"),
-            base=base,
-        )
+        options = ConvertOptions(eval_from="train:10")
+        first = BucketSummary(counts, counts, moved=moved // 2)
+        other = BucketSummary(rest, rest, moved=moved - moved // 2)
+        return plan_of([first, other], read=RowCounts(9), options=options, base=base)
 
     if message is None:
         assert {split: found.rows for split, found in plan().splits.items()} == rows

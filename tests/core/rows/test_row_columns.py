@@ -6,26 +6,13 @@ import pyarrow as pa
 from recordgen.core.rows import columns
 from recordgen.core.rows.row import PlacedRow, PlannedRow, Row, RowBatch, placing
 
-HALF, ALL = 1 << 63, (1 << 64) - 1
-
 
 def test_mixed_hashes_never_change():
     """They are SplitMix64's of the same numbers: buckets of an output depend on them."""
-    mixed = columns.mixed(np.array([0, 1, HALF, ALL], np.uint64))
+    mixed = columns.mixed(np.array([0, 1, 1 << 63, (1 << 64) - 1], np.uint64))
     assert [f"{number:x}" for number in mixed.tolist()] == [
         "0", "5692161d100b05e5", "25c26ea579cea98a", "b4d055fcf2cbbd7b",
     ]  # fmt: skip
-
-
-def test_shares_divide_the_range_by_their_weights():
-    """A share begins where the one before ends; one of weight 0 is empty."""
-    numbers = np.array([0, HALF - 1, HALF, ALL], np.uint64)
-    assert columns.shares_of(numbers, [1, 1]).tolist() == [0, 0, 1, 1]
-    assert columns.shares_of(numbers, [0, 2, 2, 0]).tolist() == [1, 1, 2, 2]
-    assert columns.shares_of(np.array([ALL // 3, ALL // 3 + 1], np.uint64), [1, 2]).tolist() == [
-        0,
-        1,
-    ]
 
 
 def test_rows_are_placed_by_name_and_split_by_group():

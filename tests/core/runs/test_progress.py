@@ -34,7 +34,7 @@ from recordgen.core.runs.staging import ROWS as PLANNING
 from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
+from tests.conftest import encoded, interrupt_convert, noise, python_environment, run_python
 from tests.planned import plan_of
 from tests.preloaded import WITH_BEAM
 
@@ -262,7 +262,7 @@ def test_a_terminal_has_a_bar(mixed_source, tmp_path):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*command, "--max-reject-fraction=0.5"],
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS), "TERM": "xterm", "COLUMNS": "80"},
+        env=python_environment(TERM="xterm", COLUMNS="80"),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
     )

@@ -20,7 +20,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import storage
+from recordgen import errors, storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
@@ -28,15 +28,7 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards import ShardTask
-from recordgen.errors import (
-    OutputBusyError,
-    OutputExistsError,
-    RunnerError,
-    SourceError,
-    StorageError,
-    TooManyRejectsError,
-)
-from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
+from tests.conftest import encoded, noise, python_environment, tree_bytes, while_writing
 from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
 from tests.settings import conversion
@@ -139,10 +131,10 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
         if death.is_finished:
             assert without_staging(output) == whole
         else:
-            with pytest.raises(SourceError, match=str(output)):
+            with pytest.raises(errors.SourceError, match=str(output)):
                 read_dataset(str(output))
         if death.is_finished and again is convert:
-            with pytest.raises(OutputExistsError, match="resume=True"):
+            with pytest.raises(errors.OutputExistsError, match="resume=True"):
                 again(source, output)
             continue
         before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
@@ -205,7 +197,7 @@ def test_files_of_the_user_stay(source, finished, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(TooManyRejectsError):
+        with pytest.raises(errors.TooManyRejectsError):
             again(str(bad), output)
         assert (output / "labels.txt").exists() == (again is resume)
 
@@ -216,7 +208,7 @@ def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(name, source, left_
     left_by(WHEN_ALL_IS_WRITTEN, out)
     (out / name).mkdir() if name.startswith("Split") else (out / name).write_text("mine")
     for again in (resume, convert):
-        with pytest.raises(OutputExistsError, match=name):
+        with pytest.raises(errors.OutputExistsError, match=name):
             again(source, out)
         assert (out / name).exists()
 
@@ -231,7 +223,9 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"):
+        with pytest.raises(
+            errors.OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"
+        ):
             again(second, output)
         assert again(second, output, append=True).dataset.examples == 40
         assert not (output / STAGING).exists()
@@ -419,10 +413,10 @@ def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path, out):
     """All shards of the failed run are kept."""
     images, source = changeable
     images[3].write_bytes(b"no image")
-    with pytest.raises(TooManyRejectsError):
+    with pytest.raises(errors.TooManyRejectsError):
         convert(source, out)
     assert os.listdir(out) == ["rejects.jsonl"]
-    with pytest.raises(TooManyRejectsError):
+    with pytest.raises(errors.TooManyRejectsError):
         resume(source, out)
     result = resume(source, out, max_reject_fraction=0.5)
     assert result.kept_shards == shards_of(result)
@@ -467,7 +461,7 @@ def test_another_finished_dataset_is_refused(changeable, out):
     before = tree_bytes(out)
     for change, fields in REFUSED.items():
         more = CHANGES[change].make(images, Path(source)) or {}
-        with pytest.raises(OutputExistsError, match=fields):
+        with pytest.raises(errors.OutputExistsError, match=fields):
             resume(source, out, max_reject_fraction=0.5, **more)
         assert tree_bytes(out) == before
 
@@ -476,7 +470,7 @@ def test_a_damaged_finished_dataset_is_refused(source, finished, out):
     """Resume reads the shards of a finished dataset."""
     shutil.copytree(finished, out)
     _flip_byte(next(out.glob("Split-train/*")), None)
-    with pytest.raises(OutputExistsError, match="splits"):
+    with pytest.raises(errors.OutputExistsError, match="splits"):
         resume(source, out)
 
 
@@ -488,9 +482,9 @@ def test_two_runs_on_one_output(source, out):
     with commit.open_run(str(out), overwrite=False):
         before = tree_bytes(out)
         for more in ({}, {"overwrite": True}, {"resume": True}):
-            with pytest.raises(OutputBusyError, match=f"process {os.getpid()} on "):
+            with pytest.raises(errors.OutputBusyError, match=f"process {os.getpid()} on "):
                 convert(source, out, **more)
-        with pytest.raises(OutputBusyError, match=f"{out}: .*process {os.getpid()} "):
+        with pytest.raises(errors.OutputBusyError, match=f"{out}: .*process {os.getpid()} "):
             recordgen.write([{"x": 1}], out)
         assert tree_bytes(out) == before
     convert(source, out)
@@ -499,12 +493,13 @@ def test_two_runs_on_one_output(source, out):
 def test_a_run_in_another_process(slow_source, out, caplog):
     """It is refused until that process is dead."""
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(out), "-q"]
-    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
-    process = subprocess.Popen([*command, "--shard-mb=1"], env=environment)
+    process = subprocess.Popen([*command, "--shard-mb=1"], env=python_environment())
     while not any(out.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
-    with pytest.raises(OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"):
+    with pytest.raises(
+        errors.OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"
+    ):
         recordgen.convert(slow_source, out)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
@@ -578,16 +573,9 @@ def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
 def test_an_output_that_is_removed_meanwhile(source, out):
     """The run fails and leaves no dataset."""
 
-    class Removing:
-        """Removes the output while shards are written."""
-
-        def planning(self): ...
-        def finished(self): ...
-        def writing(self, snapshot):
-            shutil.rmtree(out, ignore_errors=True)
-
-    with pytest.raises(RunnerError, match=f"^{out}: "):
-        convert(source, out, progress=Removing())
+    removing = while_writing(partial(shutil.rmtree, out, ignore_errors=True))
+    with pytest.raises(errors.RunnerError, match=f"^{out}: "):
+        convert(source, out, progress=removing)
     assert not (out / "dataset.json").exists()
 
 
@@ -595,23 +583,19 @@ def test_an_output_that_is_removed_meanwhile(source, out):
 def test_a_run_that_was_taken_for_dead_does_not_commit(resume, source, whole, out, monkeypatch):
     """Nor does it disturb the next run."""
 
-    class Stalled:
-        """Takes over its own run, as another machine would."""
+    def take_over():
+        """Take over the own run, as another machine would."""
+        for path in out.glob(f"{STAGING}/*/run.json"):
+            holder = lease.read_holder(str(path))
+            if holder is not None:
+                lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
+                # the next looks are 20 and 40 s later
+                monkeypatch.setattr(time, "monotonic", count(0, 20).__next__)
+                with commit.open_run(str(out), overwrite=False, resume=resume):
+                    monkeypatch.undo()
 
-        def planning(self): ...
-        def finished(self): ...
-        def writing(self, snapshot):
-            for path in out.glob(f"{STAGING}/*/run.json"):
-                holder = lease.read_holder(str(path))
-                if holder is not None:
-                    lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
-                    # the next looks are 20 and 40 s later
-                    monkeypatch.setattr(time, "monotonic", count(0, 20).__next__)
-                    with commit.open_run(str(out), overwrite=False, resume=resume):
-                        monkeypatch.undo()
-
-    with pytest.raises(RunnerError):
-        convert(source, out, progress=Stalled())
+    with pytest.raises(errors.RunnerError):
+        convert(source, out, progress=while_writing(take_over))
     assert not (out / "dataset.json").exists()
     convert(source, out)
     assert tree_bytes(out) == whole
@@ -639,10 +623,10 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(source, bucket, whol
         move(path, target)
 
     monkeypatch.setattr(memory, "mv", fail)
-    with pytest.raises(StorageError, match="503"):
+    with pytest.raises(errors.StorageError, match="503"):
         recordgen.convert(source, bucket, **SMALL)
     monkeypatch.undo()
-    with pytest.raises(SourceError, match=bucket):
+    with pytest.raises(errors.SourceError, match=bucket):
         read_dataset(bucket)
     result = recordgen.convert(source, bucket, resume=True, **SMALL)
     assert result.kept_shards == shards_of(result)

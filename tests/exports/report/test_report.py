@@ -26,7 +26,7 @@ from recordgen.exports.report.render import REJECTS_SHOWN, Report, render_report
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_noise
 from tests.datasets import dataset_of as described
 from tests.deaths import write_source
 from tests.exports.outputs import rendered
@@ -315,15 +315,10 @@ def test_a_page_has_an_end():
     assert " 1,000 of all 20,000 " in html
 
 
-def write_pngs(folder, count):
-    for number in range(count):
-        (folder / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
-
-
 @pytest.mark.parametrize("shard_by", ["hash", "label"])
 def test_pictures_show_many_labels(shard_by, make_csv, tmp_path):
     """Each split shows as many labels as possible, whatever its shards contain."""
-    write_pngs(tmp_path, 48)
+    write_noise(tmp_path, range(48), 8, 8)
     source = make_csv(f"TRAIN,{number}.png,c{number % 12}" for number in range(48))
     alts = converted_page(source, tmp_path / "one", shard_by=shard_by).part("examples")
     assert len(set(alts.values("img", "alt"))) == len(alts.values("img", "alt")) == 5
@@ -378,7 +373,7 @@ def test_a_crowd_has_an_end(make_csv, tmp_path):
 
 def test_all_labels_are_beside_the_pictures(make_csv, tmp_path):
     """An image with several labels names them all, and counts for each."""
-    write_pngs(tmp_path, 3)
+    write_noise(tmp_path, range(3), 8, 8)
     page = converted_page(
         make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
     )
@@ -546,23 +541,21 @@ def test_reading_is_bounded(tmp_path):
         opened.append(file)
         return str(tmp_path / "nowhere")
 
-    def shards(sizes, label=False):
-        return tuple(
-            Shard(f"{number}", 10, size, "", f"c{number}" if label else None)
-            for number, size in enumerate(sizes)
-        )
-
-    def read(found):
+    def read(size, label=False):
+        """Return the shards that are opened of 500 of one size."""
         opened.clear()
-        size = sum(shard.bytes for shard in found)
-        split = Split(10 * len(found), size, {}, found)
+        shards = tuple(
+            Shard(f"{number}", 10, size, "", f"c{number}" if label else None)
+            for number in range(500)
+        )
+        split = Split(5000, 500 * size, {}, shards)
         rendered(replace(dataset_of({}), splits={"train": split}), path_of)
         return list(opened)
 
-    assert read(shards([1000] * 500)) == ["0", "499"]
-    assert read(shards([300_000_000] * 500)) == ["0"]
-    assert len(read(shards([1000] * 500, label=True))) == 5
-    assert len(read(shards([10_000_000] * 500, label=True))) == 2
+    assert read(1000) == ["0", "499"]
+    assert read(300_000_000) == ["0"]
+    assert len(read(1000, label=True)) == 5
+    assert len(read(10_000_000, label=True)) == 2
 
 
 def test_the_command(output, tmp_path, stdout_of, json_of):
