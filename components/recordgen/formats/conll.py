@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import IO, ClassVar, NamedTuple
 
+from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, check_label
@@ -83,7 +84,9 @@ class Sentences(_Tagged):
 
     def detect(self, listing: Listing) -> Evidence | None:
         below = () if listing.images else listing.others
-        if not any(map(names_sentences, [listing.only] if listing.only else below)):
+        names = [*filter(names_sentences, [listing.only] if listing.only else below)]
+        is_listed = not storage.is_http(listing.root)
+        if not names or (is_listed and not any(_tags_of(name) in listing for name in names)):
             return None
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
@@ -104,6 +107,16 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
+def _tags_of(name: str) -> str:
+    """Return the file of the tags of a file of sentences, named ``…labels….txt``; empty if none."""
+    folder, base = posixpath.split(name)
+    found = _SENTENCES.fullmatch(base)
+    if found is None:
+        return ""
+    before, word, after = found.groups()
+    return posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
+
+
 def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given) -> Rows:
     """Yield a row for each sentence of a file.
 
@@ -111,13 +124,10 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
         another number of lines.
     """
     path = f"{root}{name}"
-    folder, base = posixpath.split(name)
-    found = _SENTENCES.fullmatch(base)
-    if found is None:
+    tags_name = _tags_of(name)
+    if not tags_name:
         names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
         raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
-    before, word, after = found.groups()
-    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
