@@ -84,9 +84,11 @@ class Sentences(_Tagged):
 
     def detect(self, listing: Listing) -> Evidence | None:
         below = () if listing.images else listing.others
-        names = [*filter(names_sentences, [listing.only] if listing.only else below)]
-        is_listed = not storage.is_http(listing.root)
-        if not names or (is_listed and not any(_tags_of(name) in listing for name in names)):
+        if not any(map(names_sentences, [listing.only] if listing.only else below)):
+            return None
+        if not storage.is_http(listing.root) and not any(
+            LABELS in it.lower() for it in listing.names
+        ):
             return None
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
@@ -107,16 +109,6 @@ def names_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def _tags_of(name: str) -> str:
-    """Return the file of the tags of a file of sentences, named ``…labels….txt``; empty if none."""
-    folder, base = posixpath.split(name)
-    found = _SENTENCES.fullmatch(base)
-    if found is None:
-        return ""
-    before, word, after = found.groups()
-    return posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
-
-
 def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given) -> Rows:
     """Yield a row for each sentence of a file.
 
@@ -124,10 +116,13 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
         another number of lines.
     """
     path = f"{root}{name}"
-    tags_name = _tags_of(name)
-    if not tags_name:
+    folder, base = posixpath.split(name)
+    found = _SENTENCES.fullmatch(base)
+    if found is None:
         names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
         raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
+    before, word, after = found.groups()
+    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:

@@ -267,11 +267,8 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
         is_alike = all(_keys(each) == _keys(head) or named <= {*_keys(each)} for each in heads)
         if "header=no" in columns:
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
-        elif "labels" in options and not (is_alike or has_root):
-            # The column of texts, of which other files may have the labels.
-            is_alike = all(columns.partition("=")[2] in _keys(each) for each in heads)
-            if is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
-                del options["labels"]
+        elif is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
+            options.pop("labels", "")  # other files may have them
         source = exc.source if len(heads) == 1 or (is_alike and not has_root) else head.path
         problem = NotUnderstoodError(exc.reason, shown=exc.shown, options=options, source=source)
         raise problem from None
