@@ -91,6 +91,13 @@ FILES = [
     ("a.json", as_json({"project": {"pid": "1"}, "config": {}}), "VIA 3"),
     ("a-export.json", as_json({"name": "a", "securityToken": "b", "assets": {}}), "VoTT"),
     ("a.sgm", b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n<REUTERS>\n', "XML"),
+    ("a.txt", b"It is cold .@neutral\nGood , and cheap .@positive\n", "behind an @"),
+    ("a.json", as_json({"1.jpg": "cat", "2.jpg": "dog"}), "a label for each file"),
+    ("a.json", as_json({"version": "1", "data": [{"text": "It is cold.", "label": "a"}]}), "rows in a list"),
+    ("a.yml", b"nlu:\n- intent: greet\n  examples: hello\n", "YAML"),
+    ("a.lst", b"0\t1.000000\ta/1.jpg\n1\t0.000000\tb/2.jpg\n", "MXNet"),
+    ("a.txt", b"379 1.png COVID-19 rsna\n380 2.png normal rsna\n", "blanks between"),
+    ("a.csv", b"id,class,segmentation\na_1,bowel,28094 3 28358 7\n", "runs of pixels"),
     ("a.csv", b"filename,fold,kind\n1.wav,1,dog\n2.wav,2,cat\n", "sounds"),
 ]  # fmt: skip
 
@@ -146,26 +153,12 @@ DOCUMENTS = {
     "Darwin": {"0.json": as_json(DARWIN)},
     "Label Studio": {"a.csv": b"annotation_id,choice,image\n7,cat,/data/upload/1/a.jpg\n"},
     "results of COCO": {"results.json": as_json(COCO_RESULTS)},
-    "VoTT's images": {
-        **dict.fromkeys(("cat/aa1.jpg", "dog/bb2.jpg"), b""),
-        **{f"{name}.json": as_json(ASSET).replace(b"{}", name.encode()) for name in ("aa1", "bb2")},
-    },
-    "GeoJSON beside classes": {
-        "a/aa1.jpg": b"",
-        "b/bb2.jpg": b"",
-        "a.geojson": as_json(["aa1.jpg", "bb2.jpg"]),
-    },
-    "names with commas": {
-        "a/1,aa.jpg": b"",
-        "b/2,bb.jpg": b"",
-        "a.odgt": as_json(["1,aa", "2,bb"]),
-    },
-    "Supervisely's images": {
-        **dict.fromkeys(("cat/a.jpg", "dog/b.jpg"), b""),
-        **dict.fromkeys(("ann/a.jpg.json", "ann/b.jpg.json"), b"{}"),
-    },
+    "VoTT's images": {"cat/aa1.jpg": b"", "dog/bb2.jpg": b"", **{f"{name}.json": as_json(ASSET).replace(b"{}", name.encode()) for name in ("aa1", "bb2")}},
+    "GeoJSON beside classes": {"a/aa1.jpg": b"", "b/bb2.jpg": b"", "a.geojson": as_json(["aa1.jpg", "bb2.jpg"])},
+    "names with commas": {"a/1,aa.jpg": b"", "b/2,bb.jpg": b"", "a.odgt": as_json(["1,aa", "2,bb"])},
+    "Supervisely's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "ann/a.jpg.json": b"{}", "ann/b.jpg.json": b"{}"},
     "Darwin's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "annotations/0.json": as_json(DARWIN)},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("files", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -185,17 +178,14 @@ FOLDERS = [
     ({"x/a/1.arff": b"", "x/b/2.arff": b""}, "ARFF", "x/a/1.arff"),
     ({"en-train.conllu": b"", "README.txt": b""}, "tags behind a slash", "en-train.conllu"),
     ({"bed/1.wav": b"", "yes/2.wav": b""}, "sounds", "bed/1.wav"),
-    (
-        {**IMAGES, "annotations/a.json": b'{"version": "2.0", "item": {"slots": []}}'},
-        "V7 Darwin",
-        "annotations/a.json",
-    ),
+    ({**IMAGES, "annotations/a.json": b'{"version": "2.0", "item": {"slots": []}}'}, "V7 Darwin", "annotations/a.json"),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
     ({"X.npy": b"", "y.npy": b""}, "a NumPy file", "X.npy"),
     ({"data.mdb": b"", "lock.mdb": b""}, "an LMDB database", "data.mdb"),
     ({"train/shard.0.mds": b"", "train/index.json": b"{}"}, "MDS shards", "train/shard.0.mds"),
     ({"data_batch_1": b"", "batches.meta": b""}, "a Python pickle", "data_batch_1"),
     ({"saved_model.pb": b"", "variables/a": b""}, "a TensorFlow SavedModel", "saved_model.pb"),
+    ({"a.pos": b"A", "a.neg": b"B"}, "a file of texts for each class", "a.pos"),
     ({"news/a.txt": b"A", "news/a.ann": b"", "mail/b.txt": b"B"}, "brat's", "news/a.ann"),
     ({"t10k-images-idx3-ubyte.gz": b""}, "the IDX files of MNIST", "t10k"),
     ({"gt/gt.txt": b"1,-1,0,4,4,8,1,3,1.0\n"}, "MOTChallenge", "gt/gt.txt"),
@@ -205,14 +195,10 @@ FOLDERS = [
     ({**IMAGES, "a.json": b'{"annotations": [{"predicted_iou": 1}]}'}, "Segment", "a.json"),
     ({"s1/img1/1.jpg": b"", "s1/gt/gt.txt": b"1,1,5,6,20,15,1,1,1\n"}, "MOTChallenge", "s1/gt/gt"),
     ({**IMAGES, "annotations/a.txt": b"5,6,2,1,1,4,0,0\n"}, "labels of VisDrone", "annotations/a"),
-    (
-        {"WIDER_val/images/0--A/a.jpg": b"", "split/wider_face_val_bbx_gt.txt": b"0--A/a.jpg\n1\n"},
-        "WIDER FACE",
-        "split/wider_face_val_bbx_gt.txt",
-    ),
+    ({"WIDER_val/images/0--A/a.jpg": b"", "split/wider_face_val_bbx_gt.txt": b"0--A/a.jpg\n1\n"}, "WIDER FACE", "split/wider_face_val_bbx_gt.txt"),
     ({"d/a_leftImg8bit.png": b"", "gtFine/a_gtFine_polygons.json": b"{}"}, "Cityscapes", "gtFine/"),
     ({**IMAGES, "train/digitStruct.mat": b"MATLAB 7.3 MAT-file"}, "SVHN", "train/digitStruct.mat"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("files", "format_", "evidence"), FOLDERS)

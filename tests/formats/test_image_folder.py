@@ -124,7 +124,7 @@ STOPS = {
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
-    "texts side by side": (["a.pos", "a.neg"], "a.neg", False),
+    "texts side by side": (["a.good", "a.bad"], "a.bad", False),
     "only texts": (["pos/1.txt"], "pos/1.txt", False),
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
@@ -139,6 +139,12 @@ STOPS = {
     "a folder for each file": ([f"patient{n}/study1/view.jpg" for n in range(6)], "", False),
     "masks of two splits": ([f"{s}_images/{s}{n}.jpg" for s in ("train", "val") for n in "12"] + [f"TrainVal_parsing/{s}_segmentations/{s}{n}.png" for s in ("train", "val") for n in "12"], "", True),
     "masks of two sides": ([f"{at}/{n}.png" for at in ("CXR", "Hand/leftMask", "Hand/rightMask") for n in ("i1", "i2")], "", False),
+    "numbered folders that begin with their files": ([f"all/{at}000/{at}{n}23.png" for at in "012" for n in "01"], "", False),
+    "numbered folders that end their files": ([f"all/000{at}/{n}00{at}.png" for at in "012" for n in "12"], "", False),
+    "two parts beside each other": ([f"s{at}/{n}_{part}.png" for at in "12" for n in "78" for part in ("clean", "noisy")], "pairs", False),
+    "pairs with the same gaps": ([f"{at}/{n}.png" for at in ("high", "low") for n in (2, 5, 6, 9)], "pairs", False),
+    "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
+    "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 

@@ -193,6 +193,8 @@ def test_two_masks_of_one_image_stop(tmp_path):
     """Which of them is read would be a guess: the layouts of both are options."""
     with pytest.raises(NotUnderstoodError):
         Reading(write(tmp_path, "images/a.jpg", "trimaps/a.png", "annotations/trimaps/a.png"))
+    names = "images/a.jpg", "manual/a.png", "mask/a_mask.png"
+    refusal(Reading, write(tmp_path / "eyes", *names, mask=Image.fromarray(NUMBERS)))
     for name in ("b", "c"):
         write(tmp_path / "more", f"{name}.jpg", f"{name}_mask.png")
     assert not refusal(Reading, write(tmp_path / "more", "c_mask_1.png")).options

@@ -36,7 +36,7 @@ def test_labels(folder):
     for word, keys in (("train", "abc"), ("val", "d"), ("test", "e")):
         data = b"".join(sample(f"x/{key}", b"1\n", seed=ord(key)) for key in keys)
         (folder / f"in/{word}-000000.tar").write_bytes(data + END)
-    (folder / "in/classes.txt").write_text("cat\ndog\nhorse\n")
+    (folder / "in/classes.txt").write_text("0:cat\n1:dog\n2:horse\n")
     dataset, rejects, examples = converted(folder)
     assert (dataset.options["format"], list(dataset.labels)) == (
         "webdataset",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -45,7 +45,7 @@ from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
-from recordgen.formats.mask_folders import levels_in
+from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification
@@ -70,8 +70,6 @@ _LINES_READ = 100
 _MOST_FIELDS = 6
 _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
-# Gray pictures of so few levels may be masks of classes.
-_MOST_LEVELS = 64
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
 
@@ -234,7 +232,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     layout = "" if has_table else layout_of_classes(deepest)
     problem = problem_with(listing, layout) if layout else ""
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
+    reason = "there is no image in this folder, and no texts or videos of a known form, which a "
+    reason += f"layout or a CSV describes{shown}"
     if problem:
         reason, layout = f"{reason}; {problem}", ""
     source = storage.join(listing.root, rows) if rows and not layout else ""
@@ -277,11 +276,11 @@ def _masks_of_others(listing: Listing, files: Sequence[PlacedFile]) -> Sequence[
     folders = grouped(names, names.__getitem__)
     numbers = [sorted(_DIGITS.findall(_stem(it))[-1:] for it in some) for some in folders.values()]
     are_alike = all(each == numbers[0] and [] not in each for each in numbers)
-    if not (are_alike and 1 < len(folders) <= _MOST_PARTS):
+    if not (are_alike and 1 < len(folders) <= 2 * _MOST_PARTS):
         return ()
     levels = {label: levels_in(listing, some) for label, some in folders.items()}
     gray = [label for label, found in levels.items() if -1 not in found]
-    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= _MOST_LEVELS
+    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= MOST_LEVELS
     return folders[gray[0]] if are_masks else ()
 
 
@@ -292,15 +291,29 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         if item.label is not None:
             suffix = posixpath.splitext(item.name)[1].lower()
             folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
-    are_twice = len({posixpath.splitext(item.name)[0] for item in files}) * 4 < len(files) * 3
-    if are_twice or _hold_the_same(folders):
+    paths = {posixpath.splitext(item.name)[0] for item in files}
+    parts = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
+    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(parts) * 2 <= len(paths)
+    if are_twice or _are_shards(folders) or _hold_the_same(folders):
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        parts = " and ".join(folders) or "these files"
-        reason = f"{parts} look like pairs; if each folder is a class, {_confirming(names)}"
+        joined = " and ".join(folders) or "these files"
+        reason = f"{joined} look like pairs; if each folder is a class, {_confirming(names)}"
         raise refusal(listing, reason, layout)
+
+
+def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether numbered folders divide files by their numbers, and are no classes.
+
+    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end.
+    """
+    names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
+    if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
+        return False
+    are_ends = all(it.endswith(at.lstrip("0")) for at, stems in folders.items() for it in stems)
+    return are_ends or (names == sorted(names) and len({*map(len, names)}) == 1)
 
 
 def _confirming(names: Sequence[str]) -> str:
@@ -315,8 +328,8 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     Files have the same names, apart from words for parts, if each folder has more than half of the
     names of the second largest one, or one of them more than half of those of all others; numbers
     with zeros before them are names, too, but other numbers of classes are often the same:
-    ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``. Files of the same numbers are parts of
-    pairs if the names around them differ by folder and are not the folder's (``pan/7_p.png``,
+    ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
+    same numbers are parts of pairs if the names around them differ by folder and are not the folder's (``pan/7_p.png``,
     ``ms/7_m.png``), and there are two or three folders, as more are classes; or if a folder is
     named after a part.
 
@@ -333,7 +346,8 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
         return True
     one, other, *_ = folders.values()
     if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
-        return {*one.values()}.isdisjoint(other.values())
+        steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
+        return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
     numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
     if any(each != numbers[0] for each in numbers):
         return False

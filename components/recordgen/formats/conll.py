@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import IO, ClassVar, NamedTuple
 
+from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, check_label
@@ -83,6 +84,10 @@ class Sentences(_Tagged):
     def detect(self, listing: Listing) -> Evidence | None:
         below = () if listing.images else listing.others
         if not any(map(names_sentences, [listing.only] if listing.only else below)):
+            return None
+        if not storage.is_http(listing.root) and not any(
+            LABELS in it.lower() for it in listing.names
+        ):
             return None
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)

@@ -289,7 +289,8 @@ def _lists_of_pairs(listing: Listing, name: str) -> str:
     pattern = posixpath.join(folder, f"*{base.lstrip(ascii_letters)}")
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
     first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
-    are_pairs = all(len(line) == 2 and all(path in listing for path in line) for line in first)
+    images = {*listing.images}
+    are_pairs = all(len(line) == 2 and images.issuperset(line) for line in first)
     return storage.join(listing.root, pattern) if are_pairs and all(map(_is_list, lists)) else ""
 
 

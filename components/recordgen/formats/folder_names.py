@@ -62,7 +62,9 @@ MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", r
 
 def may_be_class(folder: str) -> bool:
     """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
-    return (PAIRED | _SURELY_NO_CLASS).isdisjoint(words_of(folder)) and _split_name(folder) is None
+    words = words_of(folder)
+    is_general = _SURELY_NO_CLASS.issuperset(words)
+    return PAIRED.isdisjoint(words) and not is_general and _split_name(folder) is None
 
 
 class PlacedFile(NamedTuple):
@@ -91,7 +93,7 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
         deep = {folder: path for folder, path in sorted(paths.items()) if len(path) > depth}
         beside = sorted({path[depth] for path in deep.values()})
         if labels:
-            _check_inside(deep, depth)
+            _check_inside(deep, depth, {*labels.values()})
         elif named := _splits_of(beside):
             for folder, path in deep.items():
                 split = named[path[depth]]
@@ -111,12 +113,14 @@ def _path(folder: str) -> Sequence[str]:
     return [each for each, _ in groupby(folder.split("/"))] if folder else []
 
 
-def _check_inside(paths: Mapping[str, Sequence[str]], depth: int) -> None:
+def _check_inside(paths: Mapping[str, Sequence[str]], depth: int, labels: Set[str]) -> None:
     """Check that folders below those of classes hold images in general. Raises: ValueError."""
     for folder, path in paths.items():
         words = _words(path[depth])
         if not words or words - _INSIDE_A_CLASS:
-            raise ValueError(f"{folder} is too deep for a class, and may hold one of several masks")
+            hint = f"; pass {folder[: -len(path[-1])]} if its folders are classes"
+            what = f"{folder} is too deep for a class, and may hold one of several masks"
+            raise ValueError(what + hint * (len(labels) == 1))
 
 
 class _SplitName(NamedTuple):
@@ -216,7 +220,7 @@ def _outer(name: str, depth: int) -> str:
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
     r"mask|(?<!un)label|annot|(?:^|[/_-])(?:gt|anns?[/_])|seg|truth|trimap|semantic|target"
-    r"|(?:^|/)map|maps?/|overlay",
+    r"|(?:^|/)map|maps?/|overlay|_labs?/",
     re.I,
 )
 _WORDS = "|".join(sorted(ML_USE_WORDS, key=len, reverse=True))
@@ -270,7 +274,7 @@ def _is_told(layout: str) -> bool:
     """Return whether words tell the masks in a layout from their images."""
     first, second = layout.split(" ")
     is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
-    return bool(is_mask) and not _MASKS.search(first)
+    return bool(is_mask) and not (_MASKS.search(first) or _NO_MASKS.search(first))
 
 
 def refusal(

@@ -24,7 +24,8 @@ from typing import IO, Any
 from recordgen.core.limits import JSON_DEPTH, JSON_ITEM_CHARACTERS
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.field_kinds import NUMBER
+from recordgen.formats.field_kinds import NUMBER, kind_of
+from recordgen.formats.header import names_payloads
 from recordgen.subjects.picture import is_number
 
 _TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -347,12 +348,15 @@ def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
 def _of_keys(values: Mapping[str, Mapping[str, Any]], path: str) -> Iterable[Mapping[str, Any]]:
     """Return the rows of objects; the keys that are numbers are those of the rows.
 
+    So are all others, if those inside name a column of paths or texts, and they are no paths.
     Columns may have numbers, too, so keys of fewer rows than columns decide nothing.
     """
     if not any(values.values()):
         return ()
     name, first = next(iter(values.items()))
     are_rows, are_columns = (all(map(NUMBER.fullmatch, keys)) for keys in (values, first))
+    if names_payloads([*first]) and not (names_payloads([*values]) or any(map(kind_of, values))):
+        return values.values()
     if are_rows == are_columns or (are_rows and len(values) < len(first)):
         raise _no_rows(path, f"in which {name!r:.80} may name a row or a column")
     if are_rows:

@@ -71,7 +71,8 @@ def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[
         if path in listing:
             lines = listing.read(path, _NAMES_BYTES).decode("utf-8-sig", "replace").rstrip()
             if all(names := [line.strip() for line in lines.splitlines()]):
-                return tuple(names)
+                are_numbered = all(name.startswith(f"{at}:") for at, name in enumerate(names))
+                return tuple(it.partition(":")[2].strip() if are_numbered else it for it in names)
     declared = (_declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
     return next((found[column] for found in declared if column in found), ())
 

@@ -60,7 +60,7 @@ CONSIDERED = 1000
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
     {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
-    | {"breed", "sentiment", "outcome", "survived"}
+    | {"breed", "sentiment", "outcome", "survived", "stars", "rating", "polarity"}
 )
 _NO_LABEL = frozenset({"index", "width", "height", "source", "domain"})
 
@@ -71,6 +71,7 @@ _HALVES = frozenset(
 
 # Names of columns with runs of pixels.
 _DATE = re.compile(DATE)
+_WHOLE = re.compile(r"\d+(\.0)?")
 # The label of an image in a list, and no path, box or several numbers.
 _LISTED = re.compile(r"\d+|(?!.*\.\w+$)(?![\d. ]+$)[^\W_][^,/]*")
 # A file of another kind, such as a sound.
@@ -92,6 +93,7 @@ _SIDES = {
     ),
 }
 _NUMBERS_OF_A_BOX = 4
+_BOXES = frozenset({"bbox", "bboxes", "box", "boxes"})
 _BRACKETS = str.maketrans("[]()", "    ")
 
 # The label of boxes that have none.
@@ -118,7 +120,7 @@ class _Columns:
 
     def named(self, known: frozenset[str]) -> list[int]:
         """Return the columns of a known name that have no role yet."""
-        return [at for at in self.rest if column_name(self.names[at]) in known]
+        return [at for at in self.rest if _bare(self.names[at]) in known]
 
     def those(self, test: Callable[[str], object]) -> list[int]:
         """Return the columns without a role most of whose values pass a test."""
@@ -138,6 +140,11 @@ class _Columns:
             self.roles[role] = self.names[at]
             self.rest.remove(at)
         return bool(places)
+
+
+def _bare(name: str) -> str:
+    """Return the known name of a column without its unit: ``xmin [px]`` → ``xmin``."""
+    return column_name(name.partition("[")[0].partition("(")[0] or name)
 
 
 def _numbers_splits(name: str, values: Sequence[str]) -> bool:
@@ -178,7 +185,7 @@ def propose(
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
     if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
         return {}  # points
-    subjects, image_root = _take_subject(columns, source)
+    subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
         columns.take("text", [at for at in columns.rest if at not in others])
@@ -193,7 +200,8 @@ def propose(
     is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns):
+    is_made = header == "no" and "xywh" in columns.roles  # only below a header
+    if is_bad_text or is_made or not is_whole or _loses(columns):
         return {}
     if _are_pairs(columns, subjects, header):
         return {} if kind else _of_pairs(columns.roles, header)
@@ -227,7 +235,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
 
-def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
+def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence[int], str]:
     """Give the role of the path or text to a column.
 
     Returns: all columns that might have it, and the folder of the images; empty if it is unknown.
@@ -243,7 +251,9 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     others = {*columns.those(_is_list), *columns.those(_DATE.match)}
     texts = [at for at in texts if at not in others]
-    keys = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
+    are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
+    alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
+    keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
     paths = [*files, *roots] or ([] if texts else addresses)
     if columns.take("path", paths):
@@ -251,6 +261,8 @@ def _take_subject(columns: _Columns, source: str) -> tuple[Sequence[int], str]:
         return files, root
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
+        if count >= _MANY:  # an id, such as ID_code, identifies the rows of a table, too
+            named = [at for at in named if words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
 
@@ -357,7 +369,7 @@ def other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
         is_split = all(map(is_ml_use, values))
         are_few = 1 < len(words) < len(values)
-        if are_few and all(hold) and not is_split and not any(map(kind_of, values)):
+        if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
             return name
     return ""
 
@@ -402,7 +414,12 @@ def _are_listed(names: Sequence[str]) -> bool:
 def _are_levels(columns: _Columns) -> bool:
     """Return whether all columns but the first hold 0 to 255, as MNIST's pixels beside a label."""
     values = set(chain.from_iterable(columns.filled[at] for at in columns.rest[1:]))
-    return len(columns.rest) > _MANY and all(it.isdecimal() and int(it) < 256 for it in values)
+    are_labelled = columns.repeats(columns.rest[0]) if columns.rest else False
+    return (
+        are_labelled
+        and len(columns.rest) > _MANY
+        and all(it.isdecimal() and int(it) < 256 for it in values)
+    )
 
 
 def _splits(columns: _Columns) -> list[int]:
@@ -414,7 +431,7 @@ def _splits(columns: _Columns) -> list[int]:
 
 def _take_boxes(columns: _Columns) -> None:
     """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
-    if tasks.ObjectDetection.has_header([columns.names[at] for at in columns.rest]):
+    if tasks.ObjectDetection.has_header([_bare(columns.names[at]) for at in columns.rest]):
         for role, known in tasks.ObjectDetection.columns.items():
             if role != "label":
                 columns.take(role, columns.named(known))
@@ -497,12 +514,15 @@ def unknown_columns(
     labels = [label] if label or mask else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
+    boxes = [name for name in others if not _BOXES.isdisjoint(words_of(name))]
+    found["xywh"] = boxes if len(boxes) == 1 and not given.boxes else []
     found["label"] = labels[:1]
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
+    is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
     return NotUnderstoodError(
-        f"{where}: {problem}", options={"columns": columns} if image or texts else {}
+        f"{where}: {problem}", options={"columns": columns} if is_whole else {}
     )
 
 
@@ -532,7 +552,7 @@ def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     repeat = [*filter(columns.repeats, some)]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
     several = [at for at in repeat if counts[at] > 1]
-    whole = [at for at in several if all(map(str.isdecimal, columns.filled[at]))]
+    whole = [at for at in several if all(map(_WHOLE.fullmatch, columns.filled[at]))]
     only = [at for at in some if len(some) == 1 and (repeat or counts[at] < _MANY)]
     if are_words:
         return [at for at in words if columns.is_varied(at)]

@@ -159,8 +159,8 @@ def _task_of_roles(
     if kinds == {"video"} or (has_segments and not are_images):
         return tasks.VideoClassification, "the columns of a segment"
     masks = find_columns(header, MASK_COLUMNS)
-    is_mask = "mask" in given.roles or any(is_media(it) for at in masks for it in head.filled(at))
-    if is_mask and not labels:
+    is_mask = any(is_media(it) for at in masks for it in head.filled(at)) and not labels
+    if is_mask or ("mask" in given.roles and "label" not in given.roles):
         return tasks.ImageSegmentation, "the columns of images and masks"
     what = "one-hot columns of images" if head.classes else "the columns of images"
     return (tasks.ImageMultiLabel if several else tasks.ImageClassification), what
@@ -227,11 +227,26 @@ def check_columns(
             from recordgen.formats import named_records  # a CSV has no keys
 
             named_records.check_roles(task, given)
+    _check_mixture(heads)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
             f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
         )
+
+
+def _check_mixture(heads: Sequence[Head]) -> None:
+    """Check that no file numbers the classes that another one names. Raises: NotUnderstoodError."""
+    numbered: dict[bool, Head] = {}
+    for head in heads:
+        labels = [
+            it for at in find_columns(head.header or (), LABEL_COLUMNS) for it in head.filled(at)
+        ]
+        if labels:
+            numbered.setdefault(all(map(str.isdecimal, labels)), head)
+    if len(numbered) > 1:
+        what = f"the labels are numbers, and those of {numbered[False].path} are names"
+        stop(numbered[True], f"{what}; write the same in both", options={})
 
 
 def _widest_first(heads: Sequence[Head]) -> list[Head]:
@@ -248,14 +263,12 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     except NotUnderstoodError as exc:
         columns, has_root = exc.options.get("columns", ""), "image_root" in exc.options
         options = {**exc.options}
-        is_alike = all(_keys(each) == _keys(head) for each in heads)
+        named = {*chain.from_iterable(Columns.of(columns).roles.values())} or {*_keys(head)}
+        is_alike = all(_keys(each) == _keys(head) or named <= {*_keys(each)} for each in heads)
         if "header=no" in columns:
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
-        elif "labels" in options and not (is_alike or has_root):
-            # The column of texts, of which other files may have the labels.
-            is_alike = all(columns.partition("=")[2] in _keys(each) for each in heads)
-            if is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
-                del options["labels"]
+        elif is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
+            options.pop("labels", "")  # other files may have them
         source = exc.source if len(heads) == 1 or (is_alike and not has_root) else head.path
         problem = NotUnderstoodError(exc.reason, shown=exc.shown, options=options, source=source)
         raise problem from None
@@ -286,7 +299,8 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
             stop(head, f"no role is known for the columns {', '.join(extra):.200}")
     if columns.get("xmin") and not columns["label"] and not is_chosen:
         stop(head, "no column is known to hold the labels of the boxes")
-    _check_flags(head, columns.get("label", ()))
+    if not columns.get("xmin"):
+        _check_flags(head, columns.get("label", ()))
 
 
 def _check_flags(head: Head, labels: Sequence[int]) -> None:
@@ -424,7 +438,9 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]
     if is_by_place and labelled and sum(map(_is_other_box, labelled)) * 2 > len(labelled):
-        stop(head, "four numbers beside a label are no corners as AutoML has them", header="no")
+        remedy = "if they are no corners at all, write a header, and use --columns 'xywh=x|y|w|h'"
+        problem = f"four numbers beside a label are no corners as AutoML has them; {remedy}"
+        stop(head, problem, header="no")
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)
     for at in range(int(is_by_place), width):

@@ -335,6 +335,8 @@ def _list_found(
             lists,
             counts,
         )
+    if any("{" in label[1:] for label in lists):
+        return _odd(f"{what}: objects, whose parts are no labels", lists, counts)
     way = "; --label-separator ',' reads the labels of such a list" if forms.several else ""
     return _odd(f"{what}{way}", lists, counts, options=_separate(",", forms))
 
