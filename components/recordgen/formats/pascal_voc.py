@@ -14,7 +14,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
@@ -85,7 +84,7 @@ class PascalVoc(PictureFormat):
                 if splits and stem not in splits:
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
-                item = replace(item, split=splits.get(stem), document=name)
+                item = item._replace(split=splits.get(stem), document=name)
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]

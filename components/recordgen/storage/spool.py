@@ -34,7 +34,7 @@ class Spool:
         self._ends.append(self._stored + len(self._last))
         if len(self._last) > self.in_memory:
             self._store()
-        return len(self) - 1
+        return len(self._ends) - 2
 
     def _store(self) -> None:
         try:
