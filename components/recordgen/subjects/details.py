@@ -185,14 +185,13 @@ class Details(NamedTuple):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Details:
         """Return the inverse of :meth:`to_json`."""
-        get = data.get
         return cls(
             frozenset(data["flags"]) if "flags" in data else NO_FLAGS,
-            get("area"),
+            data.get("area"),
             Polygons.from_json(data["polygons"]) if "polygons" in data else NO_POLYGONS,
             Mask(*data["mask"]) if "mask" in data else None,
             tuple(data["keypoints"]) if "keypoints" in data else (),
-            get("digest", ""),
+            data.get("digest", ""),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -35,6 +36,7 @@ def file_text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+@cache  # it keeps templates, which take longer to load than to render
 def environment(**options: Any) -> Environment:
     """Return what renders the templates of this folder; ``options`` are further ones of Jinja."""
     found = Environment(
