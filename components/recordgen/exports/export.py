@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
@@ -311,6 +312,7 @@ def file_text(name: str) -> str:
     return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
+@cache  # it keeps templates, which take longer to load than to render
 def environment(**options: Any) -> Environment:
     """Return what renders the files in ``templates``; ``options`` are further ones of Jinja."""
     found = Environment(

@@ -329,9 +329,9 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     names of the second largest one, or one of them more than half of those of all others; numbers
     with zeros before them are names, too, but other numbers of classes are often the same:
     ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
-    same numbers are parts of pairs if the names around them differ by folder and are not the folder's (``pan/7_p.png``,
-    ``ms/7_m.png``), and there are two or three folders, as more are classes; or if a folder is
-    named after a part.
+    same numbers are parts of pairs if the names around them differ by folder and are not the
+    folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
+    classes; or if a folder is named after a part.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.

@@ -102,6 +102,9 @@ class Annotation(NamedTuple):
             array("f", keypoints).tobytes() if keypoints else b"",
         )
 
+    def __str__(self) -> str:
+        return f"the annotation {self.id} of this image"
+
     def details(self, count: int) -> Details:
         """Return what is known of the object, with the numbers of ``count`` keypoints.
 
@@ -276,15 +279,14 @@ class CocoDocument:
     def _marked(self, annotation: Annotation) -> Marked:
         """Return an object. Raises: ValueError: it has no class, no box or damaged shapes."""
         label = self.names.get(annotation.category) if annotation.category is not None else None
-        what = f"the annotation {annotation.id} of this image"
         if annotation.corners is None and self.has_shapes:
-            raise ValueError(f"{what} has no usable bbox")
+            raise ValueError(f"{annotation} has no usable bbox")
         if label is None:
-            raise ValueError(f"{what} has a category that is not listed")
+            raise ValueError(f"{annotation} has a category that is not listed")
         try:
             details = annotation.details(len(self.keypoints))
         except ValueError as exc:
-            raise ValueError(f"{what}: {exc}") from exc
+            raise ValueError(f"{annotation}: {exc}") from exc
         return Marked(label, annotation.corners or _NO_CORNERS, details)
 
 

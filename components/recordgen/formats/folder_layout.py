@@ -16,7 +16,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -313,5 +312,5 @@ def _read_row(
     if isinstance(item, pictures.Problem):
         return Reject(listing.root, line, item.uri, item.code.value, item.message)
     labels = [found.words[LABEL]] if LABEL in found.words else item.labels
-    item = replace(item, uri=found.path, labels=labels, split=None)
+    item = item._replace(uri=found.path, labels=labels, split=None)
     return second.format.row(item, listing, listing.root, "", task, adjusted)

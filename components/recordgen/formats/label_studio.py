@@ -13,7 +13,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -111,7 +110,7 @@ def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture |
     said = [({*each.objects}, {*each.labels}) for each in (first, *others)]
     if any(each != said[0] for each in said):
         message = f"{len(results)} annotators disagree; the labels of the first were kept"
-        return replace(first, notes=[*first.notes, (ANNOTATORS_DIFFER, message)])
+        return first._replace(notes=[*first.notes, (ANNOTATORS_DIFFER, message)])
     return first
 
 

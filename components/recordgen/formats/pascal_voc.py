@@ -14,7 +14,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
@@ -84,7 +83,7 @@ class PascalVoc(PictureFormat):
                 if split == "":
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
-                item = replace(item, split=split, document=name)
+                item = item._replace(split=split, document=name)
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]

@@ -17,7 +17,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
@@ -211,7 +210,7 @@ class PictureFormat(Format):
             else:
                 if by_name and not item.split:
                     found = named or word_in_folders(item.document) or word_in_folders(item.uri)
-                    item = replace(item, split=found) if found else item
+                    item = item._replace(split=found) if found else item
                 yield self.row(item, listing, source, prefix, task, adjusted)
 
     def row(
@@ -227,7 +226,7 @@ class PictureFormat(Format):
         try:
             picture = self._sized(picture, listing)
             if len(picture.payloads) > 1:  # a container holds a mask beside the image
-                picture = replace(picture, mask=f"{picture.uri}/mask")
+                picture = picture._replace(mask=f"{picture.uri}/mask")
             check_details(picture)
             check_shapes(picture)
             check_labels(picture)
@@ -255,7 +254,7 @@ class PictureFormat(Format):
             raise bad_annotation("the size of the image cannot be read, and boxes are in pixels")
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
-        return replace(picture, size=size, notes=notes, measured=None)
+        return picture._replace(size=size, notes=notes, measured=None)
 
 
 def picture_of_lines(

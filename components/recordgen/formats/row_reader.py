@@ -242,7 +242,8 @@ def _public_row(row: Row, task: Task) -> Row:
 
 def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     names = [*batch.uris, batch.source]
-    if task.names_payloads and (storage.is_http(batch.source) or _may_name_urls(batch)):
+    names_others = task.names_payloads and type(task).stored_uris is not Task.stored_uris
+    if names_others and (storage.is_http(batch.source) or _may_name_urls(batch)):
         names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
     if not may_hold_secrets("\n".join(names)):
         return batch

@@ -15,7 +15,7 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, permutations
 from typing import Any, ClassVar, TypeAlias
@@ -298,7 +298,7 @@ def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
                 yield Picture(line, image, own)
             else:
                 found = pictures.picture_of_lines(listing, parse, line, labels, image)
-                yield replace(found, split=own) if isinstance(found, Picture) else found
+                yield found._replace(split=own) if isinstance(found, Picture) else found
     unused = [name for name in _around(listing, config.folder) if name not in seen]
     yield from pictures.notes_about(unused, "images are in no split, and were skipped")
     lost = [name for name in _label_files(listing, config) if name not in used]

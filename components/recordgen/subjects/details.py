@@ -127,10 +127,13 @@ class Mask(NamedTuple):
     width: int  # of the picture, in pixels
 
 
+NO_FLAGS = frozenset[str]()
+
+
 class Details(NamedTuple):
     """What is known of an object; all of it may be missing."""
 
-    flags: frozenset[str] = frozenset()  # words of FLAGS
+    flags: frozenset[str] = NO_FLAGS  # words of FLAGS
     area: float | None = None  # its area in pixels of the picture
     polygons: Polygons = NO_POLYGONS  # its outline, in the unit of its box
     mask: Mask | None = None  # its pixels, if they are not given as polygons
@@ -182,14 +185,13 @@ class Details(NamedTuple):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Details:
         """Return the inverse of :meth:`to_json`."""
-        get = data.get
         return cls(
-            frozenset(get("flags", ())),
-            get("area"),
+            frozenset(data["flags"]) if "flags" in data else NO_FLAGS,
+            data.get("area"),
             Polygons.from_json(data["polygons"]) if "polygons" in data else NO_POLYGONS,
             Mask(*data["mask"]) if "mask" in data else None,
-            tuple(get("keypoints", ())),
-            get("digest", ""),
+            tuple(data["keypoints"]) if "keypoints" in data else (),
+            data.get("digest", ""),
         )
 
 

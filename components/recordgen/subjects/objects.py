@@ -62,7 +62,7 @@ def features_of(details: Sequence[Details]) -> Mapping[str, FeatureValue]:
     if any(polygons):
         points = points_of(polygons).astype(np.float32)
         found |= {
-            features.IMAGE_OBJECT_POLYGON_COUNT: list(map(len, polygons)),
+            features.IMAGE_OBJECT_POLYGON_COUNT: [len(each.sizes) for each in polygons],
             features.IMAGE_OBJECT_POLYGON_POINTS: [n for mine in polygons for n in mine.sizes],
             features.IMAGE_OBJECT_POLYGON_X: points[:, 0],
             features.IMAGE_OBJECT_POLYGON_Y: points[:, 1],

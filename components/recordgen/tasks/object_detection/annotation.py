@@ -17,7 +17,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,14 +27,15 @@ from recordgen.core.task.annotation import bad_annotation
 from recordgen.subjects.details import NOTHING, Details
 from recordgen.subjects.objects import areas_of, shared_areas
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Annotations are made here, without circles.
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _decode, _BOXES = json.JSONDecoder().raw_decode, '{"boxes":'
 
 # Quotes in labels are escaped, so that these are found only where they are written.
 _SIZE = '],"size":['
 _SHAPE = re.compile(
-    r'(?="polygons":|"mask":)(?:"polygons":(\[\[[\d,]*\],"[^"]*"\]))?'
-    r'(?:,?"mask":(\["[^"]*",\d+,\d+\]))?(?:,("keypoints":\[[^]]*\]))?'
+    r'"(?=polygons":|mask":)(?:polygons":(\[\[[\d,]*\],"[^"]*"\])(?:,"(?=mask":))?)?'
+    r'(?:mask":(\["[^"]*",\d+,\d+\]))?(?:,("keypoints":\[[^]]*\]))?'
 )
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
@@ -93,8 +93,7 @@ class Box(NamedTuple):
         return Box(self.label, *map(as_float32, self[1:]))
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(NamedTuple):
     """The boxes of an image.
 
     Attributes:
@@ -151,10 +150,10 @@ class Boxes:
         """Return the boxes of an annotation, the inverse of :meth:`to_json`."""
         value = [] if annotation is None else json.loads(annotation)
         if not isinstance(value, Mapping):
-            return cls(tuple(Box(*box) for box in value))
+            return cls(tuple(map(Box._make, value)))
         size = ImageSize(*value["size"]) if "size" in value else None
         details = tuple(map(Details.from_json, value.get("details", ())))
-        return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
+        return cls(tuple(map(Box._make, value["boxes"])), size, details)
 
 
 def values_in(annotation: str) -> Sequence[Sequence[Any]]:

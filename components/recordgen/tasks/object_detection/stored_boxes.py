@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -85,7 +85,7 @@ def stored_boxes(
     view = image.placed.view if moves_boxes and image.placed is not None else None
     move = Move.of(row.size, way, image)
     if way == 1 and view is None and all(map(move.keeps, row.details)):
-        return replace(row, size=None)
+        return row._replace(size=None)
     masks = [details.mask for details in row.details if details.mask and not move.keeps(details)]
     pixels = sum(mask.height * mask.width for mask in masks)
     limit.check_seconds(pixels * _SECONDS_PER_PIXEL, "moving its masks")
@@ -349,10 +349,13 @@ def as_stored(
     outlines = _inside([details.polygons for details in found], sides)
     numbers = _all_as_float32(areas).tolist()
     return [
-        details._replace(
-            area=None if math.isnan(area) else area,
-            polygons=polygons,
-            keypoints=_keypoints_inside(details.keypoints, size) if details.keypoints else (),
+        Details(
+            details.flags,
+            None if math.isnan(area) else area,
+            polygons,
+            details.mask,
+            _keypoints_inside(details.keypoints, size) if details.keypoints else (),
+            details.digest,
         )
         for details, area, polygons, size in zip(found, numbers, outlines, sides, strict=True)
     ]

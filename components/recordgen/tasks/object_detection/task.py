@@ -82,7 +82,7 @@ _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
 # Pictures whose objects are measured together.
-_PICTURES_AT_ONCE = 32
+_PICTURES_AT_ONCE = 128
 
 # Exif's orientations above this one swap width and height.
 _UPRIGHT_OR_TURNED_OVER = 4
@@ -258,7 +258,7 @@ class ObjectDetection(ImageTask):
             found = iter(measured([item for item in some if isinstance(item, Picture)]))
             for item in some:
                 is_picture = isinstance(item, Picture)
-                yield replace(item, measured=next(found)) if is_picture else item
+                yield item._replace(measured=next(found)) if is_picture else item
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         labels = [each.label for each in picture.objects]
@@ -295,7 +295,7 @@ class ObjectDetection(ImageTask):
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
-        return [Box(*box) for box in values_in(annotation)]
+        return list(map(Box._make, values_in(annotation)))
 
     def details(self, annotation: str) -> Sequence[Any]:
         row = Boxes.from_json(annotation)
