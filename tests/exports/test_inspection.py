@@ -68,7 +68,7 @@ def test_findings_list_their_examples_and_num_limits_them(images, stdout_of, jso
     assert header.split() == ["row", "split", "labels", "uri"]
     assert row.split() == [f"{images}/rows.csv:2", "test", "cat", "b/a.png"]
     assert finding.split()[:4] == ["LEAK", "the", "same", "image"]
-    assert count == "1 examples"
+    assert count == "1 example"
     assert stdout_of(*command, "--source", "rows.csv", "--num", "2").endswith("\n5 examples\n")
     found = json_of(*command, "--split", "test", "--label", "cat")
     assert (found["count"], found["written"]) == (1, [])

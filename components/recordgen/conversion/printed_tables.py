@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recordgen import features
 from recordgen.console.terminal import aligned, one_line
 from recordgen.core.rows.row import is_content_uri
-from recordgen.messages import shortened
+from recordgen.messages import counted, shortened
 from recordgen.rejects import place_of
 from recordgen.tasks import TASKS
 
@@ -221,7 +221,7 @@ def examples_table(examples: Sequence[ListedExample], count: int) -> str:
         listed += [f"    {item.code} {item.message}" for item in example.findings]
     if count > len(examples):
         listed.append(f"… and {count - len(examples):,} more (--num, --json)")
-    return "\n".join([*listed, f"{count:,} examples"])
+    return "\n".join([*listed, counted(count, "example")])
 
 
 def _image_table(records: Sequence[Record]) -> list[str]:
