@@ -114,10 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m pipelines.component",
         description=f"Compile the steps {', '.join(STEPS)} to files that kfp can load.",
     )
-    parser.add_argument(
-        "--folder", default="steps", help="where to write them; default %(default)s"
-    )
-    parser.add_argument("--image", help="the image's name in your registry; default: the file's")
+    add = parser.add_argument
+    add("--folder", default="steps", help="where to write them; default %(default)s")
+    add("--image", help="the image's name in your registry; default: the file's")
     args = parser.parse_args(argv)
     return run_main(lambda: compile_steps(args.folder, args.image))
 

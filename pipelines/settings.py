@@ -9,7 +9,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.cli import add_options
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError, UsageError, check_at_least
 from recordgen.options import AUTO, OPTIONS, ConvertOptions, make_options
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.training import TrainingConfig
@@ -57,8 +57,7 @@ class Settings:
                 f"a span and a curated schema need a pattern with {{SPAN}}, or with {{YYYY}}, "
                 f"{{MM}} and {{DD}} (got {self.pattern!r})"
             )
-        if self.window < 1:
-            raise UsageError(f"window must be at least 1 (got {self.window})")
+        check_at_least(1, window=self.window)
         if self.task == Tabular.name and not self.options.columns.target:
             raise UsageError(
                 "a model of a table needs the column to predict: --columns target=NAME"
@@ -98,33 +97,26 @@ class Settings:
 def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
     """Add the options of :func:`to_settings`; ``other_task`` is the default in the help."""
     add = parser.add_argument
-    add(
-        "--pattern",
-        default="*.csv",
-        help="import files in --data, or a folder of images, whose name ends with /; may contain "
-        "{SPAN}, {YYYY}, …; default *.csv, or all of --data if there are none",
+    text = (
+        "import files in --data, or a folder of images, whose name ends with /; may contain "
+        "{SPAN}, {YYYY}, …; default *.csv, or all of --data if there are none"
     )
+    add("--pattern", default="*.csv", help=text)
     add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add("--task", choices=TASKS, help=f"task of the rows and the model; default: {other_task}")
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
-    add(
-        "--no-fingerprint-images",
-        dest="fingerprint_images",
-        action="store_false",
-        help="do not look up every image before",
-    )
+    text = "do not look up every image before"
+    add("--no-fingerprint-images", dest="fingerprint_images", action="store_false", help=text)
     add("--seed", type=int, default=0, help="seed of conversion and training")
     stored = replace(OPTIONS["image_size"], name="stored_image_size")  # the training has its own
     for options in ({**OPTIONS, "image_size": stored}, TRAINING_OPTIONS):
         add_options(parser, options.values(), without=("task", "seed"))
-    add(
-        "--min-score",
-        type=float,
-        default=0.8,
-        help="lowest score on eval of a blessed model: accuracy; mean AUC for several labels, mean "
-        "average precision for boxes, F1 for entities, R² for numbers",
+    text = (
+        "lowest score on eval of a blessed model: accuracy; mean AUC for several labels, mean "
+        "average precision for boxes, F1 for entities, R² for numbers"
     )
+    add("--min-score", type=float, default=0.8, help=text)
 
 
 def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Settings:

@@ -106,12 +106,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     # The task is not detected: perhaps only the cloud's workers can reach the data.
     add_pipeline_options(parser, other_task="image_classification, or tabular with its options")
-    add(
-        "beam_args",
-        nargs="*",
-        metavar="-- BEAM_FLAG",
-        help="flags for Beam, such as --runner=DataflowRunner; default: Beam runs in the steps",
-    )
+    text = "flags for Beam, such as --runner=DataflowRunner; default: Beam runs in the steps"
+    add("beam_args", nargs="*", metavar="-- BEAM_FLAG", help=text)
     return parser
 
 

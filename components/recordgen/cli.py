@@ -370,12 +370,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         command: _Parser = args.parser
-        options = re.findall(r"--[\w-]+", command.format_help())
-        close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+        name = unknown[0].partition("=")[0]
+        options = re.findall(r"(?m)^ +(?:-\w, )?(--[\w-]+)", command.format_help())
+        close = get_close_matches(name, options, n=1, cutoff=0.7)
         is_copy = args.command == "export" and "to" in EXPORTS[args.name].takes
-        if is_copy and not unknown[0].startswith("-"):
+        if is_copy and not name.startswith("-"):
             close = [f"--to {unknown[0]}"]
         hint = f"; did you mean {close[0]}?" if close else ""
+        if name in str(command.epilog):
+            hint = f"; {command.epilog}"
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     for name in _PLACES & vars(args).keys():
         if path := getattr(args, name):

@@ -31,6 +31,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from recordgen.messages import MESSAGE_CHARACTERS, shortened
@@ -301,6 +302,29 @@ def check_one_of(name: str, value: object, allowed: Collection[str | None]) -> N
     """Check that a value is one of some words. Raises: UsageError."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})")
+
+
+def check_at_least(least: int, **named: Any) -> None:
+    """Check whole numbers of 64 bits by name. Raises: UsageError."""
+    for name, value in named.items():
+        if not is_integer(value):
+            raise UsageError(f"{name} must be a whole number (got {value!r})")
+        if value < least:
+            raise UsageError(f"{name} must be at least {least} (got {value!r})")
+        if value >= 1 << 63:
+            raise UsageError(f"{name} must be a number of 64 bits (got {value!r})")
+
+
+def check_type(kind: type[Any], expected: str, **named: object) -> None:
+    """Check the type of values by name. Raises: UsageError."""
+    for name, value in named.items():
+        if not isinstance(value, kind):
+            raise UsageError(f"{name} must be {expected} (got {value!r})")
+
+
+def is_integer(value: object) -> bool:
+    """Return whether a value is a whole number of Python or NumPy, and not a boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:

@@ -436,11 +436,13 @@ def test_workers_share_a_pass(out):
 
 
 def test_wrong_arguments(out):
-    """Batches refuse impossible shards, starts, sizes and seeds."""
+    """Batches refuse impossible shards, starts, sizes and seeds; caches, texts as numbers."""
+    with pytest.raises(UsageError, match="1GB"):
+        recordgen.source(out, cache_bytes="1GB")
     source = recordgen.source(out)
     for options in (
         *({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}),
-        *({"batch_size": 0}, {"seed": "x"}, {"seed": -1}, {"threads": -1}),
+        *({"batch_size": 0}, {"batch_size": "8"}, {"seed": "x"}, {"seed": -1}, {"threads": -1}),
     ):
         with pytest.raises(UsageError):
             source.batches(**{"batch_size": 8, **options})

@@ -43,10 +43,10 @@ def source(make_images, make_csv):
 def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
     """Long texts and lists are cut, with the number of their values."""
     output = str(tmp_path / "out")
-    write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
+    write([{"name": "a", "x": [0.1] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
     assert recordgen("inspect", output).stdout.splitlines() == [
         "  #  name                                      x",
-        "  0  a                                         [0.5, 0.5, 0.5, 0.5, … 9 values]",
+        "  0  a                                         [0.1, 0.1, 0.1, 0.1, … 9 values]",
         f"  1  {'b' * 39}…  [1.5, 1.5, 1.5, 1.5, … 9 values]",
     ]
 
@@ -70,6 +70,8 @@ WRONG = [
     (["convert", "{output}/none.csv", "{output}"], 1, "no such import file"),
     (["convert", "{source}"], 2, "OUTPUT"),
     (["convert", "{source}", "{output}", "--sed", "3"], 2, "--sed"),
+    (["convert", "{source}", "{output}", "--runner=X"], 2, "X; Beam flags follow after --"),
+    (["convert", "{source}", "{output}", "--verbose"], 2, "--verbose; see"),
     (["convert", "{source}", "{output}", "--check=maybe"], 2, "'maybe'"),
     (["convert", "{source}", "{output}", "--shard-by=class"], 2, "'class'"),
     (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb"),

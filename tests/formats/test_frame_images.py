@@ -44,22 +44,25 @@ def test_bytes(cell, uri, tmp_path):
     assert sorted(data for [data], _ in found.values()) == sorted(map(image, range(4)))
 
 
-def test_pillow_images_become_png(tmp_path):
-    """Pillow's images are stored as PNG with the same pixels."""
-    frame = pd.DataFrame({"image": [pillow(0)], "label": ["cat"]})
+@pytest.mark.parametrize(
+    "pixels", [pillow(0), np.asarray(pillow(0)), np.asarray(pillow(0))[..., 0]]
+)
+def test_pixels_become_png(pixels, tmp_path):
+    """Pillow's images and arrays, also gray ones, are stored as PNG with the same pixels."""
+    frame = pd.DataFrame({"image": [pixels], "label": ["cat"]})
     recordgen.convert(frame, tmp_path, lint="-ALL", labels="text")
     [(_, values)] = stored_examples(tmp_path)
     assert values["image/format"] == [b"png"]
     [data] = values["image/encoded"]
-    assert np.array_equal(Image.open(io.BytesIO(data)), pillow(0))
+    assert np.array_equal(Image.open(io.BytesIO(data)), pixels)
 
 
 def test_paths_gaps_and_other_columns(tmp_path):
     """A dict without bytes is a path; a missing cell is a reject; other columns do not matter."""
     (tmp_path / "a.jpg").write_bytes(image(9))
     cells = [{"bytes": None, "path": str(tmp_path / "a.jpg")}, None, {"bytes": image(1)}]
-    more = {"label": ["x", "y", "y"], "thumbnail": [image(7)] * 3}
-    frame = pd.DataFrame({"image": cells, **more}, index=[5, 5, 5])
+    others = {"thumbnail": [image(7)] * 3, "vectors": [np.zeros((2, 2))] * 3}
+    frame = pd.DataFrame({"image": cells, "label": list("xyy"), **others}, index=[5, 5, 5])
     options = {"lint": "-ALL", "max_reject_fraction": 1}
     run = recordgen.convert(
         frame, tmp_path / "out", columns={"path": "image", "label": "label"}, **options
@@ -96,8 +99,11 @@ def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
     assert not list(Path(tmp_path).glob("*.images"))
 
 
-def test_tables_hold_no_files():
-    """A table with images in its cells is refused with advice."""
-    frame = pd.DataFrame({"image": [image(0)] * 3, "age": [1, 2, 3]})
+@pytest.mark.parametrize(
+    ("cell", "options"), [(image(0), {"task": "tabular"}), (np.zeros((8, 8, 3)), {})]
+)
+def test_cells_that_no_row_can_hold(cell, options):
+    """Images in a table, and arrays that are no images, are refused with advice."""
+    frame = pd.DataFrame({"image": [cell] * 3, "label": [1, 2, 3]})
     with pytest.raises(UsageError, match=r"recordgen\.write"):
-        recordgen.check(frame, task="tabular")
+        recordgen.check(frame, **options)

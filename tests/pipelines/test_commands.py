@@ -112,7 +112,8 @@ def test_data_is_a_folder_or_a_file(data):
         local_input(f"{data}/b.csv", "*.csv")
 
 
-def settings_of(given):
+def settings_of(data, *options):
+    given = ["--data", str(data), "--workdir", f"{data}/work", *options]
     return local.parse_settings(local.build_parser().parse_args(given))
 
 
@@ -121,34 +122,31 @@ def test_the_task_is_detected_from_all_spans_or_options(tmp_path, capsys):
     for span, label in ((1, "praise"), (2, "blame")):
         (tmp_path / f"{span}").mkdir()
         (tmp_path / f"{span}/a.csv").write_text(f'TRAIN,"Well, so it goes",{label}\n')
-    given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", "{SPAN}/*"]
-    settings = settings_of(given)
+    spans = ("--pattern", "{SPAN}/*")
+    settings = settings_of(tmp_path, *spans)
     assert (settings.task, settings.pattern) == ("text_classification", "{SPAN}/*")
     assert capsys.readouterr().out.startswith("task: text_classification (")
     (tmp_path / "2/a.csv").write_text("TRAIN,a.jpg,cat\n")
     with pytest.raises(UsageError, match="1"):
-        settings_of(given)
+        settings_of(tmp_path, *spans)
     for span in (1, 2):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
-    given += ["--columns", "target=label"]
-    assert settings_of(given).task == "tabular"
+    assert settings_of(tmp_path, *spans, "--columns", "target=label").task == "tabular"
     for label in ("cat", "dog"):
         (tmp_path / "photos-1" / label).mkdir(parents=True)
         (tmp_path / f"photos-1/{label}/{label}.png").write_bytes(b"")
-    given = [*given[:4], "--pattern", "photos-{SPAN}/"]
-    assert settings_of(given).task == "image_classification"
+    photos = settings_of(tmp_path, "--pattern", "photos-{SPAN}/")
+    assert photos.task == "image_classification"
 
 
 def test_a_schema_implies_the_task(data, tmp_path):
     """Columns that a schema declares have the task ``declared``."""
     (tmp_path / "columns.json").write_text('{"photo": "image", "kind": "label"}')
     for schema in (tmp_path / "columns.json", '{"photo": "image", "kind": "label"}'):
-        given = ["--data", str(data), "--workdir", str(tmp_path), "--schema", str(schema)]
-        settings = settings_of(given)
+        settings = settings_of(data, "--schema", str(schema))
         assert settings.task == "declared"
         assert json.loads(settings.options.schema) == {"photo": "image", "kind": "label"}
-    given = ["--data", str(data), "--workdir", str(tmp_path)]
-    assert settings_of(given).task == "image_classification"
+    assert settings_of(data).task == "image_classification"
 
 
 def test_digits_are_written_once(tmp_path):

@@ -96,6 +96,13 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
+@pytest.fixture
+def ready(machine):
+    """A machine with a Python that fits."""
+    machine.add_python("bin/python3.10", "3.10")
+    return machine
+
+
 # --- which leg
 
 
@@ -123,12 +130,11 @@ def test_the_machine_or_the_user_decides_the_leg(
 
 
 @pytest.mark.parametrize(("system", "leg"), [("Darwin", ""), ("Linux", "tfx-2")])
-def test_an_unknown_system_or_leg_installs_nothing(machine, system, leg):
+def test_an_unknown_system_or_leg_installs_nothing(ready, system, leg):
     """It ends with 1."""
-    machine.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo {system}\n")
-    machine.add_python("bin/python3.10", "3.10")
-    assert machine.set_up(LEG=leg).returncode == 1
-    assert machine.called() == []
+    ready.add_program("uname", f"#!/bin/sh\n[ $1 = -m ] && echo x86_64 || echo {system}\n")
+    assert ready.set_up(LEG=leg).returncode == 1
+    assert ready.called() == []
 
 
 # --- which Python
@@ -182,14 +188,13 @@ def test_tfx_needs_the_headers_of_python(machine):
     assert "apt install python3.13-dev" in result.stderr
 
 
-def test_tfx_needs_a_compiler(machine):
+def test_tfx_needs_a_compiler(ready):
     """The other leg does not."""
-    (machine.bin / "c++").unlink()
-    machine.add_python("bin/python3.10", "3.10")
-    result = machine.set_up()
+    (ready.bin / "c++").unlink()
+    result = ready.set_up()
     assert result.returncode == 1
     assert "apt install g++" in result.stderr
-    assert machine.set_up(LEG="no-tfx").returncode == 0
+    assert ready.set_up(LEG="no-tfx").returncode == 0
 
 
 def test_the_last_resort_is_a_download(machine):
@@ -247,11 +252,10 @@ def test_without_pip_and_venv_the_message_names_the_package(machine):
 @pytest.mark.parametrize(
     ("own", "used"), [({}, "pip's"), ({"UV_DEFAULT_INDEX": "https://own/"}, "https://own/")]
 )
-def test_settings_of_pip_reach_uv_unless_uv_has_its_own(machine, own, used):
+def test_settings_of_pip_reach_uv_unless_uv_has_its_own(ready, own, used):
     """A mirror is set once."""
-    machine.add_python("bin/python3.10", "3.10")
-    machine.set_up(PIP_INDEX_URL="pip's", **own)
-    assert f"[index={used}]" in machine.called("pip sync")[0]
+    ready.set_up(PIP_INDEX_URL="pip's", **own)
+    assert f"[index={used}]" in ready.called("pip sync")[0]
 
 
 # --- once, again, and after a failure
@@ -290,15 +294,14 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("first", "change", "leg", "environments", "syncs"), CALLS)
-def test_a_further_call_does_what_is_needed(machine, first, change, leg, environments, syncs):
+def test_a_further_call_does_what_is_needed(ready, first, change, leg, environments, syncs):
     """Nothing is installed again unless a lock, the leg or the place changed, or a call failed."""
-    machine.add_python("bin/python3.10", "3.10")
     if first is not None:
-        machine.set_up(LEG=first)
+        ready.set_up(LEG=first)
     if change is not None:
-        change(machine)
-    assert machine.set_up(LEG=leg).returncode == 0
-    found = len(machine.called("venv")), len(machine.called("pip sync"))
+        change(ready)
+    assert ready.set_up(LEG=leg).returncode == 0
+    found = len(ready.called("venv")), len(ready.called("pip sync"))
     assert found == (environments, syncs)
 
 
@@ -333,15 +336,14 @@ def test_locks_pin_everything_and_name_no_place(lock):
         assert re.fullmatch(pin, requirement), requirement
 
 
-def test_what_is_installed_has_the_hashes_of_a_lock(machine):
+def test_what_is_installed_has_the_hashes_of_a_lock(ready):
     """Extras install a part of it with its versions, also packages that compile a source."""
-    machine.add_python("bin/python3.10", "3.10")
     for extras in ("", "kfp,gcs"):
-        assert machine.set_up(EXTRAS=extras).returncode == 0
-    (compiled,) = machine.called("pip compile")
+        assert ready.set_up(EXTRAS=extras).returncode == 0
+    (compiled,) = ready.called("pip compile")
     assert "--constraint locks/tfx-1.16.txt --extra kfp --extra gcs --extra tfx" in compiled
-    assert ".venv/requirements.txt" in machine.called("pip sync")[1]
-    for sync in machine.called("pip sync"):
+    assert ".venv/requirements.txt" in ready.called("pip sync")[1]
+    for sync in ready.called("pip sync"):
         assert "--require-hashes" in sync
         assert "--constraint locks/tfx-1.16.txt --build-constraints locks/tfx-1.16.txt" in sync
 
@@ -409,12 +411,11 @@ def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
         assert requirement.specifier.contains(pinned[requirement.name]), requirement
 
 
-def test_another_folder_can_be_set_up(machine):
+def test_another_folder_can_be_set_up(ready):
     """VENV names it."""
-    machine.add_python("bin/python3.10", "3.10")
-    assert machine.set_up(VENV=".venv-other").returncode == 0
-    assert (machine.repository / ".venv-other/.recordgen-setup").exists()
-    assert not (machine.repository / ".venv").exists()
+    assert ready.set_up(VENV=".venv-other").returncode == 0
+    assert (ready.repository / ".venv-other/.recordgen-setup").exists()
+    assert not (ready.repository / ".venv").exists()
 
 
 def test_the_command_is_installed():

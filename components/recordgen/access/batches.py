@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 import numpy as np
 
 from recordgen.core.ordered import map_in_order
-from recordgen.errors import UsageError, names_checked
+from recordgen.errors import UsageError, check_at_least, names_checked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -106,11 +106,10 @@ class BatchedSequence(Sequence[Item]):
         """
         index, shards = shard
         used = threads or self.threads
-        if min(batch_size, used) < 1 or start < 0 or not 0 <= index < shards:
-            raise UsageError(
-                f"batch_size and threads must be at least 1, start at least 0, and shard (index, "
-                f"count) with 0 ≤ index < count (got {batch_size}, {used}, {start}, {shard})"
-            )
+        check_at_least(1, batch_size=batch_size, threads=used)
+        check_at_least(0, start=start)
+        if not 0 <= index < shards:
+            raise UsageError(f"shard must be (index, count) with 0 ≤ index < count (got {shard})")
         if not isinstance(seed, Integral | None) or (seed or 0) < 0:
             raise UsageError(f"seed must be a whole number from 0, or None (got {seed!r})")
         mine = order(len(self), seed=seed, shard=shard)

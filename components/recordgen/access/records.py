@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
 from recordgen.core.records import RECORDS, LengthError
 from recordgen.core.task.annotation import is_image, stored_features
-from recordgen.errors import RecordError, RecordgenError, SourceError
+from recordgen.errors import RecordError, RecordgenError, SourceError, check_type
 from recordgen.features import VIDEO_URI, FeatureSpec
 from recordgen.storage.copies import CACHE_BYTES
 
@@ -78,6 +79,7 @@ class Records(BatchedSequence[Example]):
         is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
         self.threads = 1 if is_near and is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
+        check_type(Real, "a number of bytes", cache_bytes=limit)
         generations = {
             path: generation
             for root, dataset in shards.parts

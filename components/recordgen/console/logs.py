@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from recordgen.console.terminal import JsonFormatter, TextFormatter, progress_message
 from recordgen.core import progress
 from recordgen.errors import DataError, RemediedError
-from recordgen.messages import megabytes
+from recordgen.messages import counted, megabytes
 from recordgen.messages.masking import masked, masked_json
 from recordgen.version import __version__
 
@@ -112,9 +112,7 @@ def interrupted(error: BaseException, by: signal.Signals, hint: str, *, tracebac
 
 def unfinished(output: str, shards: int) -> None:
     """Log that --resume can keep finished shards."""
-    count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
-    which = "it" if shards == 1 else "them"
-    _log.warning("%s in %s: --resume keeps %s", count, masked(output), which)
+    _log.warning("--resume keeps %s in %s", counted(shards, "finished shard"), masked(output))
 
 
 class ProgressLog:

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from recordgen.errors import StorageError
+from recordgen.errors import StorageError, UsageError
 from recordgen.messages import INVISIBLE, megabytes
 from recordgen.messages.masking import masked, masked_values
 
@@ -217,8 +217,12 @@ def progress_for(wanted: Progress | Literal["auto"] | None) -> Progress | None:
 
     ``auto`` is a line below the cell of a notebook, a bar on a terminal, and None elsewhere, such
     as in pipelines, and in other threads: several runs at once would share one line.
+
+    Raises: UsageError: it is none of these.
     """
     if not isinstance(wanted, str):
+        if not hasattr(wanted, "planning") and wanted is not None:
+            raise UsageError(f"progress must be 'auto', None or a Progress (got {wanted!r:.80})")
         return wanted
     if threading.current_thread() is not threading.main_thread():
         return None

@@ -44,7 +44,7 @@ from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs import commit as runs
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import Staging, decoding
-from recordgen.errors import RunnerError, SourceError, StorageError, UsageError
+from recordgen.errors import RunnerError, SourceError, StorageError, UsageError, check_at_least
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source
@@ -158,8 +158,7 @@ def plan(
     Args and Raises: as :func:`recordgen.convert`; ``parts`` is the number of workers. With
         ``resume``, workers keep the finished shards of an earlier plan, which is replaced.
     """
-    if not isinstance(parts, int) or parts < 1:
-        raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
+    check_at_least(1, parts=parts)
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
     mode = Mode(overwrite, append, resume)
     opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)

@@ -18,7 +18,7 @@ from recordgen.core.rows.row import is_worth_naming
 from recordgen.core.runs.staging import StagedPlan
 from recordgen.errors import RecordgenWarning
 from recordgen.formats.detect import Detection
-from recordgen.messages import Shown, shortened
+from recordgen.messages import Shown, counted, shortened
 from recordgen.messages.masking import masked
 from recordgen.options import OPTIONS
 from recordgen.registry import OWN
@@ -165,7 +165,7 @@ def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
     first = {item.code: item for item in reversed(rejects)}
     for code, count in sorted(Counter(item.code for item in rejects).items()):
         place = _place(first[code])
-        yield f"{code}: {_number(count, 'rejected row')}. First: {place}. All: {where}"
+        yield f"{code}: {counted(count, 'rejected row')}. First: {place}. All: {where}"
 
 
 def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
         if known := remedies_of(item.code, dataset):
             remedy = f"{as_keywords(known)}; {remedy}"
         yield (
-            f"{item.code}: {_number(lint.counts[item.code], item.level)}. First: {_place(item)}. "
+            f"{item.code}: {counted(lint.counts[item.code], item.level)}. First: {_place(item)}. "
             f"Remedy: {remedy}. All: {where}"
         )
 
@@ -184,10 +184,6 @@ def _place(item: Reject | LintFinding) -> str:
     where = f"{place_of(item.source, item.line, item.uri)}: " if item.source else ""
     uri = f" [{item.uri}]" if is_worth_naming(item) else ""
     return f"{where}{as_keywords(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def as_keywords(text: str) -> str:

@@ -18,7 +18,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.progress import EXAMPLES_WRITTEN, SHARD_BYTES
 from recordgen.core.rows.row import is_worth_naming
 from recordgen.formats.image_root import Hint, missing_hint
-from recordgen.messages import listed, megabytes
+from recordgen.messages import counted, listed, megabytes
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO
 from recordgen.registry import FORMATS
@@ -283,7 +283,7 @@ def part_summary(result: results.PartResult) -> str:
     part = f"part {result.part} of {result.parts}"
     if result.was_done:
         return f"Nothing to do: {part} {'is finished' if result.shards else 'has no shards'}"
-    return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
+    return f"Wrote {part}: {counted(result.shards, 'shard')} in {result.seconds:.1f} s"
 
 
 def _plan_summary(plan: results.PlanResult, verb: str, place: str) -> str:

@@ -154,8 +154,9 @@ def _as_name(text: str) -> str:
 def _shown(value: Any) -> Any:
     if isinstance(value, list):
         return [_shown(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no NaN and no infinity
+    if isinstance(value, float):
+        digits = str(np.float32(value))  # as many as tell it from others
+        return float(digits) if math.isfinite(value) else digits  # JSON has no NaN, no infinity
     if not isinstance(value, bytes):
         return value
     try:

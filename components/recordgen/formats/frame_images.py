@@ -3,6 +3,7 @@ r"""Images that a DataFrame itself holds, each of which becomes a part of one te
     image                          label
     b"\xff\xd8…"                    cat     →  DataFrame/0.jpg, at byte 0 of the file
     {"bytes": …, "path": "b.png"}  dog     →  DataFrame/1/b.png, at byte 20480
+    uint8 [height, width, 3]       dog     →  DataFrame/2.png, at byte 40960
 
 Detection and rows see paths instead of images. Only images of rows are written, and the file is
 removed when the source of the run is.
@@ -17,7 +18,7 @@ import os
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,7 @@ def _is_image(cell: Any) -> bool:
     if isinstance(cell, Mapping):
         return bool({"bytes", "path"} & cell.keys())
     are_bytes = isinstance(cell, bytes | bytearray | memoryview)
-    return _is_pillow(cell) or (are_bytes and not _is_text(bytes(cell)))
+    return _is_pillow(cell) or _is_pixels(cell) or (are_bytes and not _is_text(bytes(cell)))
 
 
 def _is_text(data: bytes) -> bool:
@@ -169,6 +170,13 @@ def _is_pillow(cell: Any) -> bool:
     return pillow is not None and isinstance(cell, pillow.Image)
 
 
+def _is_pixels(cell: Any) -> bool:
+    """Return whether a cell is an array of NumPy or a tensor: gray, RGB or RGBA."""
+    shape: Sequence[int] = getattr(cell, "shape", ())
+    is_image = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+    return is_image and 0 not in shape and "uint8" in str(getattr(cell, "dtype", ""))
+
+
 def _content(cell: Any) -> tuple[bytes | None, str]:
     """Return the bytes of a cell's image, and its path; None for a cell that only names a file."""
     if isinstance(cell, Mapping):
@@ -176,6 +184,11 @@ def _content(cell: Any) -> tuple[bytes | None, str]:
         return (None if data is None else bytes(data)), (name if isinstance(name, str) else "")
     if isinstance(cell, bytes | bytearray | memoryview):
         return bytes(cell), ""
+    if _is_pixels(cell):
+        import numpy as np
+        from PIL import Image
+
+        cell = Image.fromarray(np.asarray(cell))
     if _is_pillow(cell):
         out = io.BytesIO()
         cell.save(out, "PNG")

@@ -94,9 +94,8 @@ def check_no_pixels(value: Any, column: str) -> None:
     """Check that a value is no array of pixels. Raises: UsageError: it ends the run."""
     if getattr(value, "ndim", 0) > 1:
         raise UsageError(
-            f"column {column!r} holds images in memory ({type(value).__name__}); write each to a "
-            f"file, and put the paths of the files into the column; or write examples of arrays "
-            f"or bytes with recordgen.write"
+            f"column {column!r} holds arrays that are no images, uint8 of 1, 3 or 4 channels (got "
+            f"{value.dtype} {[*value.shape]}); recordgen.write writes any arrays"
         )
 
 

@@ -78,11 +78,11 @@ class StepInput:
         Raises: UsageError: ``text`` is not an ``ExecutorInput``.
         """
         try:
-            data = json.loads(text)
+            data = json.loads(text, parse_float=_number)
             inputs, outputs = data.get("inputs", {}), data["outputs"]
             values = inputs.get("parameterValues", {})
             return cls(
-                {name: _whole(value) for name, value in values.items() if value is not None},
+                {name: value for name, value in values.items() if value is not None},
                 _artifacts_of(inputs),
                 {name: first for name, [first, *_] in _artifacts_of(outputs).items()},
                 frozenset(outputs.get("parameters", {})),
@@ -155,12 +155,10 @@ def _artifacts_of(side: Mapping[str, Any]) -> dict[str, tuple[Artifact, ...]]:
     }
 
 
-def _whole(value: object) -> object:
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _number(text: str) -> float:
+    """Decode a number of JSON, in which backends write whole ones as ``7.0``."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def launcher_path(uri: str) -> str:

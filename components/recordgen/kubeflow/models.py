@@ -70,12 +70,8 @@ def newest_version(serving_dir: str) -> list[str]:
     if not serving_dir:
         return []
     folder = storage.normal(serving_dir)
-    try:
-        entries = storage.list_dir(folder)
-    except FileNotFoundError:
-        return []
-    versions = sorted((int(name), name) for name, is_folder in entries if name.isdecimal())
-    paths = [storage.join(folder, name) for _, name in reversed(versions)]
+    versions = [name for name in storage.list_folders(folder, "") if name.isdecimal()]
+    paths = [storage.join(folder, name) for name in sorted(versions, key=int, reverse=True)]
     # A push that was interrupted has no last file.
     return next(([path] for path in paths if storage.exists(storage.join(path, _LAST_FILE))), [])
 

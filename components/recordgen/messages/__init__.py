@@ -61,6 +61,11 @@ def listed(
     return f"{first}{between}… ({len(items):,} in all)" if len(items) > _ITEMS else first
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 shard``, ``1,200 shards``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def megabytes(size: float) -> str:
     """Return a size in bytes as text (1 MB = 10^6 bytes)."""
     for unit in ("bytes", "kB", "MB", "GB"):

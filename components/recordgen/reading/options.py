@@ -6,39 +6,28 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Final, Literal
 
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.scales import parse_scale
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import UsageError, check_names, check_one_of
+from recordgen.errors import (
+    UsageError,
+    check_at_least,
+    check_names,
+    check_one_of,
+    check_type,
+    is_integer,
+)
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
 from recordgen.registry import TASK_CHOICES
-
-
-def check_at_least(least: int, **named: Any) -> None:
-    """Check whole numbers of 64 bits by name. Raises: UsageError."""
-    for name, value in named.items():
-        if not is_integer(value):
-            raise UsageError(f"{name} must be a whole number (got {value!r})")
-        if value < least:
-            raise UsageError(f"{name} must be at least {least} (got {value!r})")
-        if value >= 1 << 63:
-            raise UsageError(f"{name} must be a number of 64 bits (got {value!r})")
 
 
 def check_range(name: str, value: Any, low: float, high: float) -> None:
     """Check that a number lies between two others. Raises: UsageError."""
     if not is_number(value) or not low <= value <= high:  # NaN is not between any two numbers
         raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")
-
-
-def check_type(kind: type[Any], expected: str, **named: object) -> None:
-    """Check the type of values by name. Raises: UsageError."""
-    for name, value in named.items():
-        if not isinstance(value, kind):
-            raise UsageError(f"{name} must be {expected} (got {value!r})")
 
 
 def check_list_of_names(name: str, value: object) -> None:
@@ -49,11 +38,6 @@ def check_list_of_names(name: str, value: object) -> None:
         )
     if not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{name} must be a list of names, each a text (got {value!r})")
-
-
-def is_integer(value: object) -> bool:
-    """Return whether a value is a whole number of Python or NumPy, and not a boolean."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.core.image_settings import image_size_of
-from recordgen.errors import DataError, UsageError, check_names, check_one_of
+from recordgen.errors import DataError, UsageError, check_at_least, check_names, check_one_of
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
 
@@ -190,9 +190,8 @@ class TrainingConfig:
         for each in TRAINING_OPTIONS.values():
             check_value(each, getattr(self, each.name))
         for name in ("batch_size", "epochs", "top_k", "frames", "accumulate"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1 (got {value})")
+            if (value := getattr(self, name)) is not None:
+                check_at_least(1, **{name: value})
         for name in ("learning_rate", "fine_tune_rate"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -56,6 +56,7 @@ from recordgen.errors import (
     OutputExistsError,
     StorageError,
     UsageError,
+    check_at_least,
     check_one_of,
     names_checked,
 )
@@ -346,9 +347,8 @@ def _iterate(examples: Any) -> Iterator[Any]:
 
 
 def _check_arguments(shards: int | None, workers: int | None, split: str, compression: str) -> None:
-    for name, number in (("shards", shards), ("workers", workers)):
-        if number is not None and (type(number) is not int or number < 1):
-            raise UsageError(f"{name} must be a whole number above 0 (got {number!r})")
+    given = {"shards": shards, "workers": workers}
+    check_at_least(1, **{name: number for name, number in given.items() if number is not None})
     if not isinstance(split, str) or not SPLIT_NAME.fullmatch(split):
         raise UsageError(
             f"split must be a name of letters, digits, '-', '_' and '.', such as 'train' "

@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from numbers import Integral
 from typing import Any
 
-from recordgen.errors import SplitNotFoundError, UsageError, check_one_of
+from recordgen.errors import SplitNotFoundError, UsageError, check_one_of, is_integer
 from recordgen.messages import listed
 
 TRAIN = "train"
@@ -264,7 +263,7 @@ class SplitFractions:
         elif isinstance(shares, Sequence) and not isinstance(shares, bytes):
             names = SPLITS[: len(shares)]
         known = [split for split in SPLITS if split in names]
-        if not names or len(known) != len(shares) or not _are_whole(shares):
+        if not names or len(known) != len(shares) or not all(map(is_integer, shares)):
             raise UsageError(
                 f"split must be whole numbers for train, eval and test, such as '80,10,10', "
                 f"[80, 10, 10] or {{'train': 80, 'eval': 20}} (got {given!r:.80})"
@@ -281,10 +280,6 @@ def _parsed(text: str) -> Mapping[str, object] | Sequence[object]:
     numbers = [int(it) if it.strip().lstrip("-").isdecimal() else it for *_, it in pairs]
     named = {name: number for (name, *_), number in zip(pairs, numbers, strict=True)}
     return named if any(named) else numbers
-
-
-def _are_whole(values: Sequence[object]) -> bool:
-    return all(isinstance(value, Integral) and not isinstance(value, bool) for value in values)
 
 
 DEFAULT_FRACTIONS = SplitFractions(SPLITS, (80, 10, 10))
