@@ -159,6 +159,7 @@ class MissingPackageError(UsageError, ImportError):
 _EXTRAS = {
     "absl": "tensorflow",
     "keras": "tensorflow",
+    "sklearn": "tensorflow",
     "tensorflow": "tensorflow",
     "tensorflow_data_validation": "tfx",
     "tensorflow_model_analysis": "tfx",

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
@@ -17,14 +19,13 @@ from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables.training import (
     DATE,
     ROW_NAME,
+    SENTENCE,
     TEXT,
     TableTrainer,
     date_numbers,
-    disagreement,
     kind_of_texts,
-    mean_answer,
-    steps_of,
 )
+from recordgen.tasks.tables.trees import Rows, answer_of, better_answer
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
@@ -119,22 +120,15 @@ def test_words_of_a_few_rows_are_not_learnt_by_heart(tmp_path):
     assert evaluation_of(model, output, read_dataset(output), "eval").score > 0.34
 
 
-def test_numbers_are_compared_with_the_ends_of_their_steps():
-    """Equal ends count once, as far as they differ from the start."""
-    bounds = np.array([[1, 7], [2, 7], [2, 7], [4, 9]])
-    steps = steps_of(np.array([[1.0, 7.0], [2.0, 9.0], [4.0, 8.9]]), bounds) > 0
-    expected = [[[0, 0, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 1]], [[1, 0, 1], [0, 0, 0]]]
-    assert steps.numpy().tolist() == np.array(expected, bool).tolist()
-
-
 # texts, kind
 TEXT_COLUMNS = [
     ([f"A-{number}" for number in range(50)], ROW_NAME),
     ([f"customer {number}" for number in range(50)], ROW_NAME),
     ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
     (["red", "blue"] * 50, TEXT),
-    ([f"the {number} is red" for number in range(50)], TEXT),
-    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], TEXT),
+    (["the old town", "the new town"] * 50, TEXT),
+    ([f"the {number} is red" for number in range(50)], SENTENCE),
+    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], SENTENCE),
     (["2024-03-14", ""] * 50, DATE),
     (["2024-03-14", "soon"] * 50, TEXT),
     ([""] * 50, TEXT),
@@ -179,20 +173,48 @@ def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
     assert (moments + Moments.of(np.array([[1.0, 1.0, np.nan]]))).with_gaps == [1, 2]
 
 
-@pytest.mark.parametrize("are_classes", [True, False])
-def test_each_network_learns_for_itself(are_classes):
-    """The loss of the mean, and what it adds, is the mean of the networks' own losses."""
-    answers = tf.constant(np.random.default_rng(0).normal(size=(5, 4, 3 if are_classes else 1)))
-    truth = tf.constant([[0], [2], [1], [0], [2]])
-    name = "sparse_categorical_crossentropy" if are_classes else "mean_squared_error"
+# classes, those with rows, a model of scikit-learn
+MODELS = [
+    (0, [], GradientBoostingRegressor(random_state=0)),
+    (0, [], Ridge()),
+    *(
+        (classes, seen, model)
+        for classes, seen in ((2, [0, 1]), (4, [0, 1, 3]), (4, [1, 3]))
+        for model in (GradientBoostingClassifier(random_state=0), LogisticRegression())
+    ),
+]
 
-    def loss(networks):
-        return np.mean(keras.losses.get(name)(truth, mean_answer(networks, are_classes)))
 
-    each = [loss(answers[:, number : number + 1]) for number in range(4)]
-    added = float(disagreement(answers, are_classes))
-    assert loss(answers) + added == pytest.approx(np.mean(each), rel=1e-5)
-    assert added > 0.01
+@pytest.mark.parametrize(("classes", "seen", "model"), MODELS)
+def test_saved_models_answer_as_scikit_learn(classes, seen, model, tmp_path):
+    """Also where a number is equal to a limit, and if a class has no rows or few weights."""
+    random = np.random.default_rng(0)
+    numbers = random.integers(0, 9, (200, 4)).astype(np.float32) / 10
+    targets = random.choice(seen, 200) if classes else numbers[:, 0] * 5 + random.normal(size=200)
+    rows = Rows(numbers, targets, random.uniform(0.1, 2, 200))
+    rows.fit(model)
+    asked = np.concatenate([numbers, np.arange(-1, 11)[:, None].repeat(4, 1) / np.float32(20)])
+    inputs = keras.Input((4,))
+    keras.Model(inputs, answer_of(model, rows, classes)(inputs)).save(tmp_path / "a.keras")
+    expected = np.zeros((len(asked), max(1, classes)))
+    if classes:
+        expected[:, model.classes_] = model.predict_proba(asked)
+    else:
+        expected[:, 0] = model.predict(asked)
+    found = keras.models.load_model(tmp_path / "a.keras")(asked)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_trees_answer_where_a_line_does_not_fit(classes):
+    """The better of both is that with the lower loss on rows that it has not learnt from."""
+    numbers = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    steps, line = (np.abs(numbers[:, 0]) > 0.7).astype(int), numbers[:, 0] + numbers[:, 1]
+    for targets, most in ((steps, 0.1), (line > 0 if classes else line, 0.05)):
+        rows = Rows(numbers, targets.astype(int if classes else float), np.ones(200))
+        answers = better_answer(rows, classes, 0)(tf.constant(numbers)).numpy()
+        found = answers.argmax(-1) if classes else answers[:, 0]
+        assert np.mean(np.abs(found - rows.targets)) < most
 
 
 def test_tfma_says_the_same():

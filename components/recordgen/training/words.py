@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
@@ -69,3 +70,12 @@ def mean_of_words(
     is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)
     return keras.ops.sum(vectors * is_word, axis=1) / count
+
+
+def has_words(
+    words: keras.layers.TextVectorization, texts: keras.KerasTensor, most: int
+) -> keras.KerasTensor:
+    """Return 1 for each of the ``most`` frequent words that a text has: float32 [batch, words]."""
+    ids = words(texts)[:, :_LONGEST, None]
+    known = np.arange(UNKNOWN_WORD + 1, min(words.vocabulary_size(), UNKNOWN_WORD + 1 + most))
+    return keras.ops.cast(keras.ops.any(keras.ops.equal(ids, known), axis=1), "float32")

@@ -1,14 +1,14 @@
-"""Tables: a few networks over the images, texts, numbers and vectors of a row.
+"""Tables: a network over the images, texts, numbers and vectors of a row, and trees beside it.
 
 Each column of images has its own small CNN; a text becomes the mean of its words' vectors; a date
 becomes numbers; numbers and vectors are normalised. A missing number is replaced by the mean of its
 column; a column with missing numbers in training gets a second input, 1 where the number is
 missing. A column whose texts name rows, such as an id, is left out.
 
-Each network has two hidden layers, and a linear path beside them. Half of them also see which
-sixteenths of its column's numbers a number exceeds, with which they learn steps; the others are
-better at straight lines. Each learns for itself, and the answer is their mean. Vectors of texts are
-dropped more often than hidden units: words of a few rows were learnt by heart.
+The network has two hidden layers, and a linear path beside them. Vectors of texts are dropped more
+often than hidden units: words of a few rows were learnt by heart. The answer is the mean of the
+network's and that of boosted trees or a line (:mod:`recordgen.tasks.tables.trees`), which see
+numbers and frequent words; of images and sentences, these are too little.
 
 A request has the columns by name, as in a row of JSON:
 ``{"instances": [{"alcohol": 14.2, "colour": "red", "photo": {"b64": "…"}}]}``
@@ -20,8 +20,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property, partial, reduce
-from itertools import islice
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -31,7 +30,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen.errors import DataError, UsageError
-from recordgen.reading import read
+from recordgen.reading import read, train_dataset
 from recordgen.reading.attempts import answered, readable
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.levels import typed
@@ -40,25 +39,29 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
 from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
+from recordgen.tasks.tables.trees import Rows, better_answer
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import NOTHING, Moments, Scale
-from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
+from recordgen.training.words import MOST_TOKENS, NGRAMS, has_words, mean_of_words
 
 NUMBERS = "numbers"
 
 _UNITS = (64, 32)
-_NETWORKS = 4
-_SIXTEENTHS = 16
 _WIDTH_OF_WORDS = 8
-_ROWS_FOR_BOUNDS = 16  # batches
+
+# Trees take some seconds for this many cells, of rows, columns and classes. They need this many
+# rows, unless there are no more.
+_CELLS = 2_000_000
+_ENOUGH_ROWS = 10_000
+_FREQUENT_WORDS = 64  # of a column
 
 _ROWS_AT_ONCE = 1024
 
 # What the texts of a column are: ROW_NAME has no input in the model.
-TEXT, DATE, ROW_NAME = "text", "date", "name of a row"
+TEXT, SENTENCE, DATE, ROW_NAME = "text", "sentence", "date", "name of a row"
 
 # How a column of texts is judged: by the rows of some batches. Names of rows are shorter than
 # sentences, and most of their words never come again; fewer texts than these may differ by chance.
@@ -115,7 +118,7 @@ class TableTrainer(TaskTrainer):
     @property
     def _texts(self) -> Mapping[str, str]:
         """The columns of texts, by the model's input."""
-        texts = [name for name, kind in self._text_kinds.items() if kind == TEXT]
+        texts = [name for name, kind in self._text_kinds.items() if kind in (TEXT, SENTENCE)]
         return {f"text_{at}": name for at, name in enumerate(texts)}
 
     @property
@@ -135,7 +138,7 @@ class TableTrainer(TaskTrainer):
         names = self.table.inputs_of("text")
         if self.earlier is not None:
             before = self.earlier.inputs.get("columns", {})
-            others = {DATE, ROW_NAME}
+            others = {SENTENCE, DATE, ROW_NAME}
             return {name: before[name] if before.get(name) in others else TEXT for name in names}
         kinds = {}
         for name in names:
@@ -236,34 +239,48 @@ class TableTrainer(TaskTrainer):
         return found
 
     def models(self) -> Models:
-        count = self._count
         inputs: dict[str, Any] = {}
-        parts = []
+        images, words, numbers = [], [], []
         for name in self._images:
             inputs[name] = keras.Input((*self.config.size, 3), name=name)
-            parts.append(small_cnn(inputs[name], self.config.size))
+            images.append(small_cnn(inputs[name], self.config.size))
+        frequent = []
         for name, column in self._texts.items():
-            inputs[name] = keras.Input((), name=name, dtype="string")
-            words = mean_of_words(self._words(column), inputs[name], _WIDTH_OF_WORDS)
-            parts.append(keras.layers.Dropout(self.config.dropout**0.5)(words))
-        if count:
+            text = inputs[name] = keras.Input((), name=name, dtype="string")
+            layer = self._words(column)
+            mean = mean_of_words(layer, text, _WIDTH_OF_WORDS)
+            words.append(keras.layers.Dropout(self.config.dropout**0.5)(mean))
+            frequent.append(has_words(layer, text, _FREQUENT_WORDS))
+        if count := self._count:
             given = inputs[NUMBERS] = keras.Input((count,), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
             mean, variance = self._scale.mean[:count], self._scale.divisor[:count] ** 2
-            scaled = keras.layers.Normalization(mean=mean, variance=variance)(given)
-            parts.append(keras.ops.where(is_missing, 0.0, scaled))
+            scaled = keras.layers.Normalization(mean=mean, variance=variance, dtype=FLOAT32)(given)
+            numbers.append(keras.ops.where(is_missing, 0.0, scaled))
             if gaps := self._gaps:
-                parts.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), "float32"))
-            steps = keras.ops.where(is_missing[..., None], 0.0, steps_of(given, self._bounds))
-            parts.append(keras.layers.Flatten()(steps))
-        answers = self._networks(parts)
-        # The loss of the mean, and what the networks' own losses have more: each learns for itself.
-        apart = partial(disagreement, are_classes=self.are_classes)
-        trained = keras.layers.Identity(activity_regularizer=apart)(answers)
-        model, saved = (
-            keras.Model(inputs, mean_answer(each, self.are_classes)) for each in (trained, answers)
-        )
-        return Models(augmented(model, self.config, self._moved) if self._images else model, saved)
+                numbers.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), FLOAT32))
+        answer = self._network([*images, *words, *numbers])
+        network = keras.Model(inputs, answer)
+        trained = augmented(network, self.config, self._moved) if images else network
+        if images or SENTENCE in self._text_kinds.values():
+            return Models(trained, network)
+        beside = self._answer_beside(keras.Model(inputs, _joined([*numbers, *frequent])))
+        saved = network if beside is None else keras.Model(inputs, (answer + beside) / 2)
+        return Models(trained, saved)
+
+    def _answer_beside(self, columns: keras.Model) -> Any:
+        """Return the answer of trees or a line to columns, or None if too few rows can be read."""
+        classes = len(self.dataset.labels) if self.are_classes else 0
+        most = _CELLS // (columns.output.shape[1] * (classes if classes > 2 else 1))
+        settings = {**self.reading, **self.training, "seed": self.config.seed}
+        settings["batch_size"] = _ROWS_AT_ONCE
+        data = self.prepared(train_dataset(self.root, split=self.split, **settings))
+        read_rows = data.take(math.ceil(most / _ROWS_AT_ONCE))
+        rows = Rows.joined((columns(inputs), *rest) for inputs, *rest in read_rows)
+        if most <= len(rows.targets) < _ENOUGH_ROWS:
+            return None
+        answer = better_answer(rows, classes, self.config.seed)
+        return answer and answer(columns.output)
 
     def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return inputs whose images are moved."""
@@ -280,15 +297,6 @@ class TableTrainer(TaskTrainer):
         """How numbers are normalised: as by the earlier model, so that its weights fit."""
         now = self._moments.scale
         return now if self.earlier is None else Scale.of(self.earlier.inputs["scale"]).kept(now)
-
-    @cached_property
-    def _bounds(self) -> npt.NDArray[np.float32]:
-        """The bounds of each column's sixteenths, by rank: float32 [17, columns]."""
-        if self.earlier is not None and "sixteenths" in self.earlier.inputs:
-            return np.array(self.earlier.inputs["sixteenths"], np.float32)
-        rows = np.concatenate([*islice(self._columns_of(self._numbers), _ROWS_FOR_BOUNDS)])
-        known = np.where(np.isnan(rows).all(axis=0), 0, rows)  # 0 in a column without numbers
-        return np.nanquantile(known, np.linspace(0, 1, _SIXTEENTHS + 1), axis=0).astype(np.float32)
 
     @property
     def _gaps(self) -> Sequence[int]:
@@ -326,31 +334,25 @@ class TableTrainer(TaskTrainer):
         layer.set_vocabulary([word for word in known if word not in _NO_WORDS] or ["-"])
         return layer
 
-    def _networks(self, parts: Sequence[Any]) -> Any:
-        """Return the output of each network (float32 [batch, networks, outputs]).
-
-        The last part, if there are numbers, are their steps, which half of them see.
-        """
-        given = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
-        sees = np.ones((_NETWORKS, given.shape[1]), np.float32)
-        sees[: _NETWORKS // 2, given.shape[1] - _SIXTEENTHS * self._count :] = 0
-        hidden = given = given[:, None] * sees
-        for at, units in enumerate(_UNITS):
-            hidden = _dense(units, activation="relu", name=f"hidden_{at}")(hidden)
+    def _network(self, parts: Sequence[Any]) -> Any:
+        """Return the network's answer, float32 [batch, outputs]."""
+        hidden = given = _joined(parts)
+        for units in _UNITS:
+            hidden = keras.layers.Dense(units, activation="relu")(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
         outputs = len(self.dataset.labels) if self.are_classes else 1
-        last = _dense(outputs, kernel_initializer=_last_weights, dtype=FLOAT32, name=SCORES)
-        found = last(keras.layers.Concatenate()([hidden, given]))
+        settings = {"kernel_initializer": _last_weights, "dtype": FLOAT32, "name": SCORES}
+        last = keras.layers.Dense(outputs, "softmax" if self.are_classes else None, **settings)
+        answer = last(keras.layers.Concatenate()([hidden, given]))
         if self.are_classes:
-            return found
-        # The networks predict the target's distance from the mean, in standard deviations.
+            return answer
+        # The network predicts the target's distance from the mean, in standard deviations.
         deviation, mean = float(self._scale.divisor[-1]), float(self._scale.mean[-1])
-        return keras.layers.Rescaling(deviation, offset=mean, dtype=FLOAT32)(found)
+        return keras.layers.Rescaling(deviation, offset=mean, dtype=FLOAT32)(answer)
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
         """Return the words, the columns, and the scale of numbers and of the target."""
         scale = {"scale": self._scale.to_dict(), "gaps": self._gaps}
-        scale |= {"sixteenths": self._bounds.tolist()} if self._count else {}
         return {**super().known_inputs(model), "columns": self._columns, **scale}
 
     def loss(self) -> str:
@@ -428,41 +430,8 @@ class TableTrainer(TaskTrainer):
         return {LABEL: tf.cast(target, tf.float32), WEIGHT: tf.cast(is_there, tf.float32)}
 
 
-def steps_of(numbers: Any, bounds: npt.NDArray[Any]) -> Any:
-    """Return 0.5 where numbers reach the end of a step, else -0.5: [batch, columns, steps].
-
-    ``bounds`` ([steps + 1, columns]): the start and the ends of the steps; of equal ones, the first
-    counts.
-    """
-    low, high = bounds[:-1].T, bounds[1:].T
-    is_reached = (numbers[..., None] >= high) & (high > low)
-    return keras.ops.cast(is_reached, "float32") - 0.5
-
-
-def mean_answer(answers: Any, are_classes: bool) -> Any:
-    """Return the mean of networks' answers ([batch, networks, n]): probabilities, or the number."""
-    mean = keras.ops.mean(answers, axis=1)
-    return keras.ops.softmax(mean) if are_classes else mean
-
-
-def disagreement(answers: Any, are_classes: bool) -> Any:
-    """Return by how much the mean loss of networks is above the loss of their mean."""
-    if not are_classes:
-        return keras.ops.mean(keras.ops.var(answers, axis=1))
-    totals = keras.ops.logsumexp(answers, axis=-1)
-    total = keras.ops.logsumexp(keras.ops.mean(answers, axis=1), axis=-1)
-    return keras.ops.mean(totals) - keras.ops.mean(total)
-
-
-def _dense(units: int, **settings: Any) -> keras.layers.Layer:
-    """Return a dense layer of each network: [batch, networks, n] → [batch, networks, units]."""
-    settings = {"kernel_initializer": _random_weights(), "bias_axes": "no", **settings}
-    return keras.layers.EinsumDense("bni,nio->bno", (_NETWORKS, units), **settings)
-
-
-def _random_weights() -> keras.initializers.Initializer:
-    """Return Glorot's weights of each network: Keras would count the networks among the inputs."""
-    return keras.initializers.VarianceScaling(_NETWORKS, "fan_avg", "uniform")
+def _joined(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
 
 
 def _last_weights(shape: Sequence[int], dtype: Any) -> Any:
@@ -470,9 +439,9 @@ def _last_weights(shape: Sequence[int], dtype: Any) -> Any:
 
     A few rows are too few steps to unlearn a random linear path.
     """
-    networks, inputs, outputs = shape
-    hidden = _random_weights()((networks, _UNITS[-1], outputs), dtype)
-    return keras.ops.pad(hidden, [[0, 0], [0, inputs - _UNITS[-1]], [0, 0]])
+    inputs, outputs = shape
+    hidden = keras.initializers.GlorotUniform()((_UNITS[-1], outputs), dtype)
+    return keras.ops.pad(hidden, [[0, inputs - _UNITS[-1]], [0, 0]])
 
 
 def to_numbers(values: Any) -> tf.Tensor:
@@ -500,16 +469,18 @@ def kind_of_texts(texts: tf.Tensor) -> str:
     """Return what the texts of a column (string [n], "" if missing) are.
 
     ``["2024-03-14", "2024-03-15", …]`` → ``DATE``; ``["A-4711", "A-4712", …]`` → ``ROW_NAME``;
-    ``["red", "blue", "red", …]`` and sentences → ``TEXT``
+    ``["red", "blue", "red", …]`` → ``TEXT``; texts of three and more words that differ →
+    ``SENTENCE``
     """
     given = tf.boolean_mask(texts, texts != "")
     words = split_words(given).flat_values.numpy()
     is_date = tf.strings.regex_full_match(_year_first(given), _DATE).numpy()
     if is_date.sum() > _DATES_SHARE * len(is_date):
         return DATE
-    is_short = len(words) < _SENTENCE_WORDS * len(is_date)
-    is_rare = len({*words}) > len(words) / 2
-    return ROW_NAME if is_short and is_rare and len(is_date) >= _FEWEST_NAMES else TEXT
+    if len(words) < _SENTENCE_WORDS * len(is_date):
+        is_rare = len({*words}) > len(words) / 2
+        return ROW_NAME if is_rare and len(is_date) >= _FEWEST_NAMES else TEXT
+    return SENTENCE if len({*given.numpy()}) > len(is_date) / 2 else TEXT
 
 
 def date_numbers(texts: tf.Tensor) -> tf.Tensor:
