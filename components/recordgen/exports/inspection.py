@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from recordgen import features, storage
 from recordgen.core.dataset import manifest
 from recordgen.core.dataset.splits import TRAIN, find_split
