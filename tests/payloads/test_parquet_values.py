@@ -16,8 +16,7 @@ from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
 from recordgen.payloads import parquet_values
-from recordgen.payloads.parquet_limits import parquet_file, rows_at_once
-from recordgen.payloads.parquet_values import read_value
+from recordgen.payloads.parquet_values import parquet_file, read_value, rows_at_once
 from recordgen.storage import ANY_REQUEST
 from recordgen.storage import copies as copies_module
 from tests.conftest import COMPONENTS

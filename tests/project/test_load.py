@@ -12,7 +12,7 @@ import simplejpeg
 
 import recordgen
 from recordgen.beam import beam_runner
-from recordgen.core.allowance import memory_kills
+from recordgen.beam.beam_runner import memory_kills
 from recordgen.errors import RunnerError
 from recordgen.tasks.images import task as image_task
 from tests.conftest import encoded, noise, tree_bytes

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, read, train_dataset
-from recordgen.core.allowance import free_memory, memory_limit
+from recordgen.core.allowance import memory_limit
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
+from recordgen.reading.memory import free_memory
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -12,7 +13,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.runners.runner import PipelineResult
 
 from recordgen.core import progress
-from recordgen.core.allowance import memory_kills
+from recordgen.core.allowance import GROUP
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
@@ -116,3 +117,14 @@ def last_line(exc: Exception) -> str:
     text = f"{exc.code().name}: {exc.details()}" if isinstance(exc, grpc.Call) else str(exc)
     lines = [line for line in text.splitlines() if line.strip()]
     return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__
+
+
+def memory_kills(group: str = GROUP) -> int:
+    """Return the control group's processes killed for lack of memory; 0 if it does not count."""
+    for name in ("memory.events", "memory/memory.oom_control"):
+        try:
+            counts = dict(line.split() for line in Path(group, name).read_text().splitlines())
+            return int(counts["oom_kill"])
+        except (OSError, KeyError, ValueError):
+            continue
+    return 0

@@ -44,7 +44,7 @@ from recordgen.formats.objects import (
     with_names,
 )
 from recordgen.formats.proposal import unknown_columns
-from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
+from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.subjects.picture import Picture

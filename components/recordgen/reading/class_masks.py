@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.reading.augmentation import floats
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.objects import framed
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.targets import ClassNumbers
-from recordgen.reading.windows import floats
 from recordgen.subjects.masks import IGNORED
 
 
@@ -21,7 +21,7 @@ class Masks(NamedTuple):
 
     Attributes:
         encoded: string [batch], PNGs; empty for an image without a mask.
-        views: float32 [batch, 4], what is shown of each, see :mod:`recordgen.reading.windows`.
+        views: float32 [batch, 4], what is shown of each, see :mod:`recordgen.reading.augmentation`.
         are_mirrored: bool [batch], whether that is mirrored left to right.
     """
 

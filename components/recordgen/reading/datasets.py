@@ -14,7 +14,6 @@ from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
 from recordgen.messages import Depends, takes
-from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.memory import NOTHING
@@ -29,7 +28,7 @@ from recordgen.reading.options import (
     decode_options,
 )
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import batches_of, read_records
+from recordgen.reading.records import batches_of, read_records, with_lengths_checked
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

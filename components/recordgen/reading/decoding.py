@@ -22,17 +22,18 @@ from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.attempts import attempted
-from recordgen.reading.augmentation import Changes, changed
-from recordgen.reading.levels import to_uint8, typed
-from recordgen.reading.options import AUTO, ReadOptions, Tuning, decode_options
-from recordgen.reading.windows import (
+from recordgen.reading.augmentation import (
+    Changes,
     center_window,
+    changed,
     crop_view,
     fit_view,
     fitted_window,
     random_window,
     scaled_window,
 )
+from recordgen.reading.levels import to_uint8, typed
+from recordgen.reading.options import AUTO, ReadOptions, Tuning, decode_options
 
 #: For functions without Python branches or loops on tensors. AutoGraph searches the source of all
 #: called functions for these, which takes most of the time of building a dataset.
@@ -247,7 +248,7 @@ class ImageDecoder:
         """Return the part of each image that :meth:`decode` shows for the same arguments.
 
         Returns:
-            float32 [batch, 4], see :mod:`recordgen.reading.windows`.
+            float32 [batch, 4], see :mod:`recordgen.reading.augmentation`.
         """
         sizes = tf.cast(sizes, tf.int32)
         window = self._window(sizes, _draws(tf.shape(sizes)[0], seed))

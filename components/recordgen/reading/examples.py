@@ -15,14 +15,13 @@ from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed, takes
 from recordgen.reading.decoding import as_written
-from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.foreign import check_first, first_records, with_lists
 from recordgen.reading.keywords import RecordKeywords
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, parser_for, with_gaps
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import batches, finished
+from recordgen.reading.records import batches, finished, with_lengths_checked
 from recordgen.registry import TASKS
 
 if TYPE_CHECKING:

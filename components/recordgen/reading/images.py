@@ -23,7 +23,6 @@ from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.memory import IMAGES
 from recordgen.reading.options import ReadOptions
-from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parse_named, parser_for, parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
@@ -32,6 +31,7 @@ from recordgen.reading.records import (
     may_fail,
     mixed,
     parallel_calls,
+    random_numbers,
     read_records,
     repeated_batches,
     without_errors,

@@ -10,10 +10,11 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from recordgen import storage
 from recordgen.access.shards import ShardFile
-from recordgen.core.allowance import free_memory
+from recordgen.core.allowance import GROUP, memory_of_group, memory_of_machine
 from recordgen.messages import megabytes
 from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 
@@ -143,3 +144,17 @@ def shuffle_buffer_of(
     fitting = int(room / each)
     wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
     return wanted if examples is None else max(1, min(wanted, examples))
+
+
+def free_memory(machine: str = "/proc/meminfo", group: str = GROUP) -> int:
+    """Return the free memory of the machine, or of the control group if it is less, in bytes."""
+    free = [max(0, most - taken) for most, taken in memory_of_group(group)]
+    return min([_free_of_machine(machine), *free])
+
+
+def _free_of_machine(path: str) -> int:
+    try:
+        values = dict(line.split(":", 1) for line in Path(path).read_text().splitlines())
+        return 1024 * int(values["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):  # not Linux
+        return memory_of_machine()

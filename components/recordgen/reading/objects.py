@@ -66,7 +66,7 @@ def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
     """Return boxes relative to the views of their images; parts may lie outside of 0..1.
 
     If the right half is shown, a box from 0.5 to 0.75 then lies from 0 to 0.5. ``views`` (float32
-    [n, 4], see :mod:`recordgen.reading.windows`) has one view for each box.
+    [n, 4], see :mod:`recordgen.reading.augmentation`) has one view for each box.
     """
     start, extent = views[:, :2], views[:, 2:]
     return (corners - tf.concat([start, start], 1)) / tf.concat([extent, extent], 1)

@@ -21,10 +21,9 @@ from recordgen.features import TEXT_ENTITIES
 from recordgen.reading.foreign import check_first
 from recordgen.reading.kinds import Kind, labelled_kind
 from recordgen.reading.options import EntityOptions
-from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import BatchReading, keeping, parallel_calls
+from recordgen.reading.records import BatchReading, keeping, parallel_calls, random_numbers
 from recordgen.reading.targets import lookup_table
 from recordgen.tasks import TextEntities
 from recordgen.tasks.texts.tags import tag_names
