@@ -34,6 +34,16 @@ def test_the_code_of_a_command_is_that_of_its_process():
     assert run_python("-m", "recordgen", "--wrong").returncode == 2
 
 
+def test_threads_and_arrow_share_one_heap():
+    """What one of them frees, the others use."""
+    pool = "print(__import__('pyarrow').default_memory_pool().backend_name, flush=True)"
+    thread = "threading.Thread(target=bytes, args=(9999,)).start()"
+    heaps = "c.malloc_info(0, ctypes.c_void_p.in_dll(c, 'stdout')), c.fflush(None)"
+    code = WAITS.format(f"{pool}, {thread}, {heaps}")
+    done = run_python("-c", f"import ctypes, threading; c = ctypes.CDLL(None); {code}")
+    assert (done.stdout.split()[1], done.stdout.count("<heap nr=")) == ("system", 1)
+
+
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_goes_on_when_the_command_is_ended(by):
     """Killed, its process is killed; other signals reach it."""

@@ -16,8 +16,8 @@ from typing import NoReturn
 
 _PASSED_ON = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"}
 
-# <sys/prctl.h>
-_PR_SET_PDEATHSIG = 1
+# <sys/prctl.h>, <malloc.h>
+_PR_SET_PDEATHSIG, _M_ARENA_MAX = 1, -8
 
 
 def supervised(command: Callable[[], object], set_up_logs: Callable[[], str]) -> None:
@@ -38,7 +38,7 @@ def supervised(command: Callable[[], object], set_up_logs: Callable[[], str]) ->
     if child:
         _wait(child, waited_for, set_up_logs)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    _die_with(this)
+    _set_up(this)
     command()
 
 
@@ -81,10 +81,17 @@ def _log_death(by: signal.Signals, hint: str) -> int:
     return code
 
 
-def _die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends."""
+def _set_up(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends, and all threads share one heap.
+
+    In a heap of its own, a thread would keep what it has freed; so would Arrow.
+    """
     import ctypes
 
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    library = ctypes.CDLL(None)
+    library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if hasattr(library, "mallopt"):  # glibc
+        library.mallopt(_M_ARENA_MAX, 1)
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if os.getppid() != parent:  # it has ended already
         os._exit(128 + signal.SIGKILL)

@@ -7,7 +7,7 @@ import io
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -75,7 +75,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
         _draw_keypoints(draw, box, canvas.size)
     for box in boxes:
         _draw_label(draw, box, canvas.size)
-    return _saved(canvas, name)
+    return _drawn(canvas, name)
 
 
 def draw_mask(data: bytes, mask: bytes, background: int) -> Drawing:
@@ -100,7 +100,7 @@ def draw_mask(data: bytes, mask: bytes, background: int) -> Drawing:
     )
     filled = numbers.point([0 if at in (background, IGNORED) else _FILLING for at in range(256)])
     canvas.paste(colours, mask=filled)
-    return _saved(canvas, name)
+    return _drawn(canvas, name)
 
 
 def _opened(data: bytes) -> tuple[Image.Image, str]:
@@ -110,14 +110,17 @@ def _opened(data: bytes) -> tuple[Image.Image, str]:
     return decoded(file.format, lambda: to_8_bit(image).convert("RGB")), file.format
 
 
-def _saved(canvas: Image.Image, name: str) -> Drawing:
-    out = io.BytesIO()
+def _drawn(canvas: Image.Image, name: str) -> Drawing:
     if name == "JPEG":
         # Full colour resolution, or the lines would bleed.
-        canvas.save(out, "JPEG", quality=LOSSY_QUALITY, subsampling=0, exif=b"", icc_profile=None)
-        return Drawing(out.getvalue(), "jpeg")
-    canvas.save(out, "PNG", exif=b"", icc_profile=None)
-    return Drawing(out.getvalue(), "png")
+        return _saved(canvas, name, quality=LOSSY_QUALITY, subsampling=0)
+    return _saved(canvas, "PNG")
+
+
+def _saved(image: Image.Image, name: str, **options: Any) -> Drawing:
+    out = io.BytesIO()
+    image.save(out, name, exif=b"", icc_profile=None, **options)
+    return Drawing(out.getvalue(), name.lower())
 
 
 def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -249,17 +252,13 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
             RejectCode.TOO_MANY_PIXELS, f"too large for a thumbnail: {file.width}×{file.height}"
         )
     image = open_image(file)
-    small, kind = decoded(file.format, lambda: _encoded(image, side))
-    return Thumbnail(small, kind, file.height, file.width)
+    return Thumbnail(*decoded(file.format, lambda: _encoded(image, side)), file.height, file.width)
 
 
-def _encoded(image: Image.Image, side: int) -> tuple[bytes, str]:
+def _encoded(image: Image.Image, side: int) -> Drawing:
     image.draft(None, (side, side))
     small = to_8_bit(image)
     small.thumbnail((side, side), Image.Resampling.HAMMING)  # half of the time of LANCZOS
-    out = io.BytesIO()
     if max(small.size) <= _PIXEL_ART_SIDE:
-        small.save(out, "PNG", optimize=True, exif=b"", icc_profile=None)
-        return out.getvalue(), "png"
-    small.save(out, "JPEG", quality=_QUALITY, optimize=True, exif=b"", icc_profile=None)
-    return out.getvalue(), "jpeg"
+        return _saved(small, "PNG", optimize=True)
+    return _saved(small, "JPEG", quality=_QUALITY, optimize=True)

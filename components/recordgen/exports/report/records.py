@@ -120,9 +120,7 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
     thumbnail = None
     if image is not None:
         with suppress(PayloadError, MemoryError):
-            thumbnail = to_thumbnail(image, SIDE)
-        if thumbnail is not None:
-            thumbnail = _with_mask(thumbnail, record)
+            thumbnail = _with_mask(to_thumbnail(image, SIDE), record)
     uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
     text = next(iter(record.get(features.TEXT, ())), None)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
@@ -140,11 +138,10 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
 
 def _with_mask(thumbnail: Thumbnail, record: Record) -> Thumbnail:
     mask = stored_image(record, features.IMAGE_MASK_ENCODED)
-    if mask is None:
-        return thumbnail
-    with suppress(PayloadError, MemoryError):
-        drawn = draw_mask(thumbnail.data, mask[0], background_of(record))
-        return thumbnail._replace(data=drawn.data, format=drawn.format)
+    if mask is not None:
+        with suppress(PayloadError, MemoryError):
+            drawn = draw_mask(thumbnail.data, mask[0], background_of(record))
+            return thumbnail._replace(**drawn._asdict())
     return thumbnail
 
 

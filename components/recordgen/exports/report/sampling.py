@@ -125,12 +125,11 @@ def _has_images(dataset: Dataset) -> bool:
 
 
 def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
-    splits = dict(islice(dataset.splits.items(), _ALL_SHOWN))
     # Examples of an image and its labels have no values to count.
     is_plain = not dataset.features and _has_images(dataset)
     reads = [
         (name, path_of(shard.file), number)
-        for name, split in splits.items()
+        for name, split in islice(dataset.splits.items(), _ALL_SHOWN)
         for shard, number in _reading(split, is_plain)
     ]
     found: dict[str, list[Record]] = defaultdict(list)

@@ -138,12 +138,10 @@ class Boxes(NamedTuple):
         """
         if not self.boxes:
             return None
-        value: Any = self.boxes
-        if self.size is not None or self.details:
-            value = {"boxes": self.boxes}
-            value |= {} if self.size is None else {"size": self.size}
-            value |= {"details": [each.to_json() for each in self.details]} if self.details else {}
-        return _encode(value)
+        details = [each.to_json() for each in self.details]
+        values = {"boxes": self.boxes, "size": self.size, "details": details}
+        known = {name: each for name, each in values.items() if each}
+        return _encode(known if len(known) > 1 else self.boxes)
 
     @classmethod
     def from_json(cls, annotation: str | None) -> Boxes:

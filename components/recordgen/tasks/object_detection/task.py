@@ -257,8 +257,7 @@ class ObjectDetection(ImageTask):
         while some := list(islice(items, _PICTURES_AT_ONCE)):
             found = iter(measured([item for item in some if isinstance(item, Picture)]))
             for item in some:
-                is_picture = isinstance(item, Picture)
-                yield item._replace(measured=next(found)) if is_picture else item
+                yield item._replace(measured=next(found)) if isinstance(item, Picture) else item
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         labels = [each.label for each in picture.objects]
