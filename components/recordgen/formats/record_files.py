@@ -51,6 +51,7 @@ from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
+from recordgen.tables.roles import SIZE_ROLES
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
 from recordgen.tasks.texts.task import CONTENT_KEY
 
@@ -339,8 +340,7 @@ def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     if labels and listing.head(name).startswith(parquet.MAGIC):
         return parquet.classes_of(listing, name, labels[0])
     is_ours = labels and record_files(listing.at(name))
-    found = names_of(listing, name).classes if is_ours else {}
-    return [found[number] for number in sorted(found)]
+    return names_of(listing, name).in_order if is_ours else ()
 
 
 @contextmanager
@@ -359,7 +359,7 @@ def _columns_of(
         given_images = [stored[name] for name in _given_images(given) if name in stored]
         images = [name for name in given_images if parquet.image_leaves(schema, {}, name)]
         if images and table is None:
-            columns, labels = [*given_names(given), *parquet.SIZE], _given_labels(given)
+            columns, labels = [*given_names(given), *SIZE_ROLES], _given_labels(given)
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
             yield Columns(names_without_blanks(schema.names), _NO_TYPES, rows)
             return
