@@ -195,10 +195,7 @@ class Parquet(pictures.PictureFormat):
     in_pixels = True
     has_roles = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         found = listing.candidates(".parquet")
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
@@ -212,6 +209,8 @@ class Parquet(pictures.PictureFormat):
         used = columns.mask or columns.objects or columns.label
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, columns.names)
+
+    detect_given = detect
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         columns = columns_of(listing, document)

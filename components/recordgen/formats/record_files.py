@@ -98,10 +98,7 @@ class RecordFiles(Format):
     name = "named_records"
     has_columns = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather", ".tar")
         is_named = given.is_table or not given.roles.keys().isdisjoint({"path", "text"})
         if is_named and not found:
@@ -125,6 +122,8 @@ class RecordFiles(Format):
             return None
         classes = _classes_of(listing, first, given)
         return Evidence(f"{first} holds records", "", found, classes, is_weak=is_json)
+
+    detect_given = detect
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)

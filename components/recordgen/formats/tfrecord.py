@@ -235,10 +235,7 @@ class TfRecordFiles(pictures.PictureFormat):
     tasks = TASKS_OF_IMAGES
     has_roles = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         files = record_files(listing)
         dataset = dataset_of(listing) if files else None
         if not files or (dataset is not None and dataset.task not in self.tasks):
@@ -266,6 +263,8 @@ class TfRecordFiles(pictures.PictureFormat):
         classes = found.in_order if dataset is None else dataset.labels
         reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
+
+    detect_given = detect
 
     def _task(
         self, where: str, names: Names, records: Iterator[Values], dataset: Dataset | None
