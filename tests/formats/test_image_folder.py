@@ -443,6 +443,7 @@ def test_folders_without_splits(files, labels, tmp_path):
 OTHERS = {
     "YOLO's labels": {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
     "one class": {"pos/1.txt": "Good."},
+    "sentences and tags in capitals": {"Sentences.txt": "Ben left\n", "Labels.txt": "B-P O\n"},
     "an import file": {"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"},
     "captions of images": dict.fromkeys(("a/1.jpg", "a/1.txt", "b/1.jpg", "b/1.txt"), "x"),
     "a folder in a class": {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},

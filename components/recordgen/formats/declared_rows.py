@@ -140,9 +140,8 @@ def rows_of_records(
         stored = [it if isinstance(it, StoredFile) else None for it in files]
         values |= {name: it.path for name, it in zip(task.table.images, stored, strict=True) if it}
         addresses = in_addresses([it and it.place for it in stored])
-        yield declared_row(
-            values, source, line, task, str(values.get(given.group) or ""), addresses
-        )
+        row = declared_row(values, source, line, task, str(values.get(given.group) or ""))
+        yield row if isinstance(row, Reject) else row._replace(addresses=addresses)
 
 
 def declared(task: Task) -> Declared:
@@ -183,12 +182,7 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
 
 
 def declared_row(
-    record: Mapping[str, Any],
-    source: str,
-    line: int,
-    task: Declared,
-    group: str = "",
-    addresses: str | None = None,
+    record: Mapping[str, Any], source: str, line: int, task: Declared, group: str = ""
 ) -> Row | Reject:
     """Return the row of a record, which has values by column, or its reject."""
     table = task.table
@@ -200,7 +194,7 @@ def declared_row(
         [content] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
         return exc.reject(source, line, uri)
-    return Row(source, line, split, content.uri, content.annotation, group or None, addresses)
+    return Row(source, line, split, *content, group or None)
 
 
 def _shown(names: Iterable[str]) -> str:

@@ -60,6 +60,19 @@ class _Second(NamedTuple):
     format: pictures.PictureFormat
     read: _Read
 
+    def row(
+        self, listing: Listing, line: int, file: MatchedFile, task: Task, adjusted: Adjustments
+    ) -> Row | Reject:
+        """Return the row of a file with its second file, or its reject."""
+        item = self.read(line, file.others[0], file.path)
+        if item is None:
+            item = pictures.Problem(line, f"{file.others[0]} has no labels of an image", file.path)
+        if isinstance(item, pictures.Problem):
+            return item.reject(listing.root)
+        labels = [file.words[LABEL]] if LABEL in file.words else item.labels
+        item = item._replace(uri=file.path, labels=labels, split=None)
+        return self.format.row(item, listing, listing.root, "", task, adjusted)
+
 
 class _Kind(NamedTuple):
     """What the files of a layout are.
@@ -140,7 +153,7 @@ class FolderLayout(Format):
                 placed = PlacedFile(found.path, split, label)
                 row = row_of_file(listing, line, placed, task, adjusted)
             elif found.others:
-                row = _read_row(listing, line, found, kind.second, task, adjusted)
+                row = kind.second.row(listing, line, found, task, adjusted)
             else:
                 continue
             if isinstance(row, Row):
@@ -295,22 +308,3 @@ def row_of_file(
     except AnnotationError as exc:
         return exc.reject(listing.root, line, path)
     return Row(listing.root, line, split, *content, addresses=addresses)
-
-
-def _read_row(
-    listing: Listing,
-    line: int,
-    found: MatchedFile,
-    second: _Second,
-    task: Task,
-    adjusted: Adjustments,
-) -> Row | Reject:
-    """Return the row of a file with its second file, or its reject."""
-    item = second.read(line, found.others[0], found.path)
-    if item is None:
-        item = pictures.Problem(line, f"{found.others[0]} has no labels of an image", found.path)
-    if isinstance(item, pictures.Problem):
-        return Reject(listing.root, line, item.uri, item.code.value, item.message)
-    labels = [found.words[LABEL]] if LABEL in found.words else item.labels
-    item = item._replace(uri=found.path, labels=labels, split=None)
-    return second.format.row(item, listing, listing.root, "", task, adjusted)

@@ -107,14 +107,12 @@ def picture_of(
         shapes = zip(found["shapes"], kinds, strict=True)
         parts = [_part(shape, kind, size) for shape, kind in shapes if kind not in _OTHERS]
         objects = list(_objects(parts, size))
+        said = str(found.get("imagePath") or f"{stem}.jpg")
+        image = beside or pictures.image_named(listing, said, posixpath.dirname(name))
+    except pictures.ExampleError as exc:
+        return pictures.Problem(line, f"{name}: {exc}", exc.uri, exc.code)
     except ValueError as exc:
         return pictures.Problem(line, f"{name}: {exc}", beside)
-    image: str | pictures.Problem = beside
-    if not beside:
-        said = str(found.get("imagePath") or f"{stem}.jpg")
-        image = pictures.image_or_problem(listing, said, posixpath.dirname(name), line=line)
-    if isinstance(image, pictures.Problem):
-        return image._replace(message=f"{name}: {image.message}")
     notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
     flags = found.get("flags")
     chosen = flags.items() if isinstance(flags, dict) else ()

@@ -35,6 +35,9 @@ TASKS_OF_IMAGES = (
     ImageSegmentation.name,
 )
 
+#: Columns and features that name an image, which need not be read.
+IMAGE_NAMES = ("id", "image_id", "image_name", "file_name", "filename", "source_id")
+
 #: The files in which number 0 is the name on the first line.
 _NAMES_FILES = ("classes.txt", "labels.txt")
 
@@ -60,13 +63,15 @@ _HEADER = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t\r]*\n")
 _END = re.compile(rb"^---[ \t\r]*$", re.MULTILINE)
 
 
-def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[str]:
+def names_beside(
+    listing: Listing, document: str, column: str = "", files: Sequence[str] = _NAMES_FILES
+) -> Sequence[str]:
     """Return the names of classes from a file beside a document, in the order of their numbers.
 
-    Without such a file, Hugging Face's README.md may declare those of a column.
+    Without one of such ``files``, Hugging Face's README.md may declare those of a column.
     """
     folder = posixpath.dirname(document)
-    for name in _NAMES_FILES:
+    for name in files:
         path = posixpath.join(folder, name)
         if path in listing:
             lines = listing.read(path, _NAMES_BYTES).decode("utf-8-sig", "replace").rstrip()

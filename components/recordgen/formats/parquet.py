@@ -34,6 +34,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import (
+    IMAGE_NAMES,
     TASKS_OF_IMAGES,
     StoredFile,
     class_names,
@@ -48,16 +49,10 @@ from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file, rows_a
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.subjects.picture import Picture
-from recordgen.tables.roles import LABEL, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS
+from recordgen.tables.roles import LABEL, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS, SIZE_ROLES
 
 #: The first bytes of a file.
 MAGIC = b"PAR1"
-
-#: The columns with the size of an image.
-SIZE = ("width", "height")
-
-# Columns that name an image, which need not be read.
-_NAMES = ("id", "image_id", "source_id", "file_name", "filename", "image_name", LABEL_TEXT)
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ def columns_of(
     if label == LABEL and LABEL_TEXT in schema.names and not class_names(features.get(label)):
         label = LABEL_TEXT
     number = LABEL if label == LABEL_TEXT else ""
-    known = {label, number, objects, f"{mask}_source_id", *SIZE, *_NAMES}
+    known = {label, number, objects, f"{mask}_source_id", *SIZE_ROLES, *IMAGE_NAMES, LABEL_TEXT}
     others = [field for field in others if field.name not in known]
     image, *more = images
     if more or others or given.roles or not (label or objects or mask):
@@ -118,7 +113,7 @@ def columns_of(
     names = classes_of(listing, document, used)
     label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    wanted = [image, mask, label, objects, *SIZE]
+    wanted = [image, mask, label, objects, *SIZE_ROLES]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
     return ParquetColumns(image, leaves, mask, label, objects, several, names, read)
 
@@ -200,10 +195,7 @@ class Parquet(pictures.PictureFormat):
     in_pixels = True
     has_roles = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         found = listing.candidates(".parquet")
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
@@ -217,6 +209,8 @@ class Parquet(pictures.PictureFormat):
         used = columns.mask or columns.objects or columns.label
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, columns.names)
+
+    detect_given = detect
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         columns = columns_of(listing, document)
@@ -417,7 +411,7 @@ def _picture(
     with pictures.about(uri):
         objects = read_objects(row.get(columns.objects) or [], columns.names)
         labels = labels_of(row[columns.label] if columns.label else None, columns.names)
-        size = pictures.size_of(*map(row.get, SIZE)) if objects else None
+        size = pictures.size_of(*map(row.get, SIZE_ROLES)) if objects else None
         if data is not None and objects and size is None:
             header = file_header(data)
             size = header.width, header.height

@@ -236,8 +236,9 @@ class PictureFormat(Format):
             addresses = in_addresses(picture.payloads or map(listing.payload, names))
         except PayloadError as exc:
             return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
-        except AnnotationError as exc:
-            reject = exc.reject(source, picture.line, picture.uri)
+        except ValueError as exc:
+            error = exc if isinstance(exc, AnnotationError) else bad_annotation(str(exc))
+            reject = error.reject(source, picture.line, picture.uri)
             return reject._replace(message=f"{prefix}{reject.message}")
         for code, message in picture.notes:
             adjusted.add(code, f"{prefix}{message}")

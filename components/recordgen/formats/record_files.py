@@ -51,6 +51,7 @@ from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
+from recordgen.tables.roles import SIZE_ROLES
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
 from recordgen.tasks.texts.task import CONTENT_KEY
 
@@ -97,10 +98,7 @@ class RecordFiles(Format):
     name = "named_records"
     has_columns = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather", ".tar")
         is_named = given.is_table or not given.roles.keys().isdisjoint({"path", "text"})
         if is_named and not found:
@@ -124,6 +122,8 @@ class RecordFiles(Format):
             return None
         classes = _classes_of(listing, first, given)
         return Evidence(f"{first} holds records", "", found, classes, is_weak=is_json)
+
+    detect_given = detect
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
@@ -339,8 +339,7 @@ def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     if labels and listing.head(name).startswith(parquet.MAGIC):
         return parquet.classes_of(listing, name, labels[0])
     is_ours = labels and record_files(listing.at(name))
-    found = names_of(listing, name).classes if is_ours else {}
-    return [found[number] for number in sorted(found)]
+    return names_of(listing, name).in_order if is_ours else ()
 
 
 @contextmanager
@@ -359,7 +358,7 @@ def _columns_of(
         given_images = [stored[name] for name in _given_images(given) if name in stored]
         images = [name for name in given_images if parquet.image_leaves(schema, {}, name)]
         if images and table is None:
-            columns, labels = [*given_names(given), *parquet.SIZE], _given_labels(given)
+            columns, labels = [*given_names(given), *SIZE_ROLES], _given_labels(given)
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
             yield Columns(names_without_blanks(schema.names), _NO_TYPES, rows)
             return

@@ -39,7 +39,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
-from recordgen.formats.objects import TASKS_OF_IMAGES, StoredFile, names_beside
+from recordgen.formats.objects import IMAGE_NAMES, TASKS_OF_IMAGES, StoredFile, names_beside
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
@@ -50,7 +50,6 @@ from recordgen.tables.roles import LABEL_COLUMNS, SIZE_ROLES
 
 # Names of features in other tools' records, which say their role.
 _IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
-_IMAGE_NAMES = frozenset({"id", "image_id", "image_name", "file_name", "filename", "source_id"})
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM")
 
 _FEATURES_FILE = "features.json"
@@ -88,6 +87,11 @@ class Names:
     others: Sequence[str] = ()
     is_own: bool = False
 
+    @property
+    def in_order(self) -> Sequence[str]:
+        """The names of classes in the order of their numbers."""
+        return [self.classes[number] for number in sorted(self.classes)]
+
     def classes_of(self, values: Sequence[Any]) -> Sequence[str]:
         """Return the labels of an image, each once. Raises: ValueError."""
         if len({*values}) < len(values):
@@ -113,7 +117,7 @@ def names_of(listing: Listing, document: str) -> Names:
     folder = posixpath.dirname(document)
     path = posixpath.join(folder, _FEATURES_FILE)
     if path in listing:
-        return _declared(listing, folder, path)
+        return _declared(listing, path)
     for name in listing.others:
         if _LABEL_MAP.search(name.lower()) and posixpath.dirname(name) in ("", folder):
             return Names(classes=_label_map(listing.head(name).decode("utf-8", "replace")))
@@ -127,7 +131,7 @@ def flat_names(where: str, record: Values, names: Names) -> Names:
     """
     images = find_columns(flat := [*record], _IMAGES)
     labels = find_columns(flat, LABEL_COLUMNS)
-    files = find_columns(flat, _IMAGE_NAMES)
+    files = find_columns(flat, IMAGE_NAMES)
     known = {*images, *labels, *files, *find_columns(flat, SIZE_ROLES)}
     if len(images) != 1 or len(labels) > 1 or len(known) < len(flat):
         raise not_understood(where, record)
@@ -159,7 +163,7 @@ def _label_map(text: str) -> dict[int, str]:
     return found
 
 
-def _declared(listing: Listing, folder: str, path: str) -> Names:
+def _declared(listing: Listing, path: str) -> Names:
     head = listing.head(path)
     try:
         if len(head) >= HEAD_BYTES:
@@ -185,7 +189,8 @@ def _declared(listing: Listing, folder: str, path: str) -> Names:
     words = {f"{inside}/{prefix}{word}": word for word in FLAGS for prefix in ("", "is_")}
     flags = {name: word for name, word in words.items() if boxes and name in kinds}
     others = [name for name, kind in kinds.items() if kind == "Image" and name != image]
-    classes = _classes(listing, folder, wanted)
+    names = [f"{wanted.replace('/', sign)}.labels.txt" for sign in "-."]
+    classes = dict(enumerate(names_beside(listing, path, files=names)))
     return Names(image, label, boxes, box_label, file, classes, flags, others)
 
 
@@ -206,15 +211,6 @@ def _kinds(node: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
         yield from _kinds(inside("sequence", "feature"), name)
     else:
         yield name, kind
-
-
-def _classes(listing: Listing, folder: str, name: str) -> Mapping[int, str]:
-    for separator in ("-", "."):
-        path = posixpath.join(folder, f"{name.replace('/', separator)}.labels.txt")
-        if name and path in listing:
-            lines: Sequence[str] = listing.head(path).decode("utf-8", "replace").splitlines()
-            return dict(enumerate(line.strip() for line in lines))
-    return {}
 
 
 _NAMES = re.compile(r"tf_?rec(ord)?s?\b|\.records?$|-\d{5}-of-\d{5}$", re.IGNORECASE)
@@ -239,10 +235,7 @@ class TfRecordFiles(pictures.PictureFormat):
     tasks = TASKS_OF_IMAGES
     has_roles = True
 
-    def detect(self, listing: Listing) -> Evidence | None:
-        return self.detect_given(listing, NOTHING_GIVEN)
-
-    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+    def detect(self, listing: Listing, given: Given = NOTHING_GIVEN) -> Evidence | None:
         files = record_files(listing)
         dataset = dataset_of(listing) if files else None
         if not files or (dataset is not None and dataset.task not in self.tasks):
@@ -267,10 +260,11 @@ class TfRecordFiles(pictures.PictureFormat):
             return None
         records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
-        in_order = [found.classes[number] for number in sorted(found.classes)]
-        classes = in_order if dataset is None else dataset.labels
+        classes = found.in_order if dataset is None else dataset.labels
         reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
+
+    detect_given = detect
 
     def _task(
         self, where: str, names: Names, records: Iterator[Values], dataset: Dataset | None

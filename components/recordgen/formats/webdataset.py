@@ -41,11 +41,10 @@ from recordgen.formats.objects import (
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.columns import Table, image_suffix
-from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
 
 _LABELS = ("cls", "json", "txt")
 _OBJECTS = "objects"
-_SIZE = ("width", "height")
 # What a copy of ours repeats: where its files are from, and the classes in a mask.
 _SOURCE = "source_id"
 _OF_MASKS = ("mask_source_id", "classes")
@@ -255,7 +254,7 @@ def _values(file: IO[bytes], group: _Group, unread: set[str]) -> Mapping[str, An
             raise ValueError(f"{group.key}.json: {exc}") from exc
         if not isinstance(said, dict):
             raise ValueError(f"{group.key}.json: expected an object (got {said!r:.80})")
-        found = {key: said[key] for key in (_OBJECTS, *_SIZE) if said.get(key) is not None}
+        found = {key: said[key] for key in (_OBJECTS, *SIZE_ROLES) if said.get(key) is not None}
         others = {key for key in said if said[key] is not None} - {*found, _SOURCE}
         keys = [key for key in others if key.lower() in LABEL_COLUMNS]
         if len(keys) == 1:
@@ -281,7 +280,7 @@ def _size(values: Mapping[str, Any], file: IO[bytes], image: Member) -> tuple[in
     """Return the size of an image as its JSON says it, or from its header. Raises: PayloadError."""
     from recordgen.payloads.opening import file_header
 
-    if size := pictures.size_of(*(values.get(side) for side in _SIZE)):
+    if size := pictures.size_of(*(values.get(side) for side in SIZE_ROLES)):
         return size
     head = min(image.size, MAX_HEADER)
     header = file_header(_content(file, image._replace(size=head), head))
