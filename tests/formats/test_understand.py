@@ -220,7 +220,7 @@ STOPS = [
     ('a.csv', 'tweet_id,airline_sentiment,confidence,reason,airline,name,count,text\n{i},s{d},1.0,,V,n{i},0,The river is long {i}', {'columns': 'text=text,label=airline_sentiment'}, "text_classification: (assigned) | The river is long 0 | 's0'"),
     ('a.csv', 'image,label,mask\n{i}.jpg,cat,{i}.png', {'columns': 'path=image,mask=mask'}, 'image_segmentation: (assigned) | 0.jpg | 0.png'),
     ('a.csv', 'image,label,xmin [px],ymin [px],xmax (px),ymax (px)\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xmin=xmin [px],ymin=ymin [px],xmax=xmax (px),ymax=ymax (px)'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.3,0.4]]'),
-    ('a.csv', '{i}.jpg,7,5,2,3,cat', {}, ''),
+    ('a.csv', '{i}.jpg,.7,.5,.2,.3,cat', {'columns': 'path=1,label=6,xywh=2|3|4|5,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.7,0.5,0.9,0.8]]'),
     ('sentences_a.txt', 'It is cold here {i}\t{d}', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | It is cold here 0 | '0'"),
     ('a.csv', 'ID_code,target,a,b,c,d,e,f\ntrain_{i},{d},1.{i},2.{i},3.{i},4.{i},5.{i},6.{i}', {'columns': 'target=target'}, 'tabular: (assigned) | train_0,0,1.0,2.0,3.0,4.0,5.0,6.0 | None'),
     ('a.jsonl', '{{"stars": {d}.0, "cool": {d}, "text": "The river is long and cold {i}."}}', {'columns': 'text=text,label=stars'}, "text_classification: (assigned) | The river is long and cold 0. | '0'"),

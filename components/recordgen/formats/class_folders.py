@@ -232,8 +232,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     layout = "" if has_table else layout_of_classes(deepest)
     problem = problem_with(listing, layout) if layout else ""
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    reason = "there is no image in this folder, and no texts or videos of a known form, which a "
-    reason += f"layout or a CSV describes{shown}"
+    reason = f"there is no image in this folder, and texts or videos need a layout or a CSV{shown}"
     if problem:
         reason, layout = f"{reason}; {problem}", ""
     source = storage.join(listing.root, rows) if rows and not layout else ""
@@ -329,9 +328,9 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     names of the second largest one, or one of them more than half of those of all others; numbers
     with zeros before them are names, too, but other numbers of classes are often the same:
     ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
-    same numbers are parts of pairs if the names around them differ by folder and are not the folder's (``pan/7_p.png``,
-    ``ms/7_m.png``), and there are two or three folders, as more are classes; or if a folder is
-    named after a part.
+    same numbers are parts of pairs if the names around them differ by folder and are not the
+    folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
+    classes; or if a folder is named after a part.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.

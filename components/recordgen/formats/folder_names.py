@@ -28,9 +28,8 @@ from recordgen.tables.path_layout import PathLayout
 
 #: Words for images in general, which no class has.
 IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
-_INSIDE_A_CLASS = IMAGES | frozenset(
-    {"jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"}
-)
+_SUFFIXES_OF_IMAGES = "jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"
+_INSIDE_A_CLASS = IMAGES.union(_SUFFIXES_OF_IMAGES)
 _SURELY_NO_CLASS = _INSIDE_A_CLASS | frozenset(
     {"data", "dataset", "datasets", "raw", "processed", "resized", "original", "originals"}
 )

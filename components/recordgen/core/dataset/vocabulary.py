@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import DataError, NotUnderstoodError, check_one_of
@@ -202,41 +204,14 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _INTEGER = re.compile(r"[-+]?\d+")
 _HAS_NUMBERS = re.compile(rf"[\[({{]\s*{_NUMBER}\s*[\])}},\s]")
 
-_FILES = "jpe?g|png|gif|bmp|tiff?|webp|mp4|avi|mov|wav|mp3|txt|csv|json|xml|npy|npz|mat|pkl"
 
-# Forms that labels which are no names contain, with words for them and what reads such data.
-_FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
-    (
-        re.compile(r"<[a-z]+\d+>"),
-        "holds tokens of a place such as <loc0100>, which are boxes",
-        "write them as columns xmin, ymin, xmax and ymax",
-    ),
-    (
-        re.compile(rf"^{_NUMBER}(?:[\s,;]+{_NUMBER})+$"),
-        "is several numbers, as of runs of pixels (RLE), boxes or points",
-        "write masks as PNG files, or boxes as columns xmin, ymin, xmax and ymax",
-    ),
-    (
-        re.compile(rf"(?:\s{_NUMBER}){{4}}$"),
-        "is a name and the numbers of boxes",
-        "write each box as a row, with columns xmin, ymin, xmax and ymax",
-    ),
-    (
-        re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE]-\d+)$"),
-        "is a fraction, such as an amount or a probability",
-        "declare the columns with --schema (float_label) to predict numbers",
-    ),
-    (
-        re.compile(rf"^\w+://|\w\.(?:{_FILES})$", re.IGNORECASE),
-        "names a file, which is not read",
-        "give the columns of masks or boxes, or pass the folder with --layout",
-    ),
-    (
-        re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$"),
-        "is a date",
-        "write the class instead",
-    ),
-)
+@cache
+def _forms() -> Sequence[tuple[re.Pattern[str], str]]:
+    """Return the forms that labels which are no names contain, with words for them."""
+    table = resources.files("recordgen.core.dataset").joinpath("odd_labels.json")
+    rows = json.loads(table.read_text(encoding="utf-8"))
+    return [(re.compile(row["form"].replace("NUMBER", _NUMBER)), row["what"]) for row in rows]
+
 
 # Of so many rows, some share a class.
 _ROWS_OF_CLASSES = 10
@@ -271,9 +246,9 @@ def check_labels(counts: Mapping[str, int], forms: LabelForms) -> None:
     if lists := [label for label in counts if LIST.fullmatch(label)]:
         raise _list_found(lists, counts, forms)
     _check_joined(counts, forms)
-    for form, what, remedy in _FORMS:
+    for form, what in _forms():
         if odd := [label for label in counts if form.search(label)]:
-            raise _odd(f"the label {min(odd)!r:.80} {what}; {remedy}", odd, counts)
+            raise _odd(f"the label {min(odd)!r:.80} {what}", odd, counts)
     if forms.is_alone and counts and all(map(is_ml_use, counts)):
         what = f"all labels are words of ML_USE ({listed(sorted(counts), str)}), which name splits"
         raise _odd(f"{what}; name their column with --columns split=", counts, counts)
