@@ -96,13 +96,9 @@ LABEL_MAP = "ground:0,0,0::\ncat:255,0,0::\ndog:0,255,0::\nnone:7,7,7::\n"
 COLOURS = [
     ("class_dict.csv", "name,r,g,b\nground,0,0,0\ncat,255,0,0\ndog,0,255,0\nnone,7,7,7\n"),
     ("labelmap.txt", f"# label:color_rgb:parts:actions\n{LABEL_MAP}"),
-    (
-        "dataset_meta.json",
-        '{"label_map": {"0": "ground", "1": "cat", "2": "dog", "3": "none"},'
-        ' "segmentation_colors": [[0, 0, 0], [255, 0, 0], [0, 255, 0], [7, 7, 7]]}',
-    ),
+    ("dataset_meta.json", '{"label_map": {"0": "ground", "1": "cat", "2": "dog", "3": "none"}, "segmentation_colors": [[0, 0, 0], [255, 0, 0], [0, 255, 0], [7, 7, 7]]}'),
     ("label_colors.txt", "0 0 0 ground\n255 0 0\tcat\n0 255 0 dog\n7 7 7 none\n"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "text"), COLOURS)

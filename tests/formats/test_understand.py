@@ -244,6 +244,8 @@ FOLDERS = [
     ({"a_submission.csv": "id,y\n1,0\n", "test.csv": "id,x\n1,5\n", "train.csv": "id,x,y\n1,5,a\n2,7,b\n3,9,a\n"}, {"columns": "target=y"}, "train.csv"),
     ({"a/1": b"\x89PNG\r\n\x1a\n\0", "b/2": b"\x89PNG\r\n\x1a\n\0"}, {}, ""),
     ({"a-labels.json": '{"a": "0"}\n', "a-train.json": '[{"id": "1", "label": "a"}]'}, {}, ""),
+    ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}, {}, ""),
+    ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label,fog\n3.jpg,1,n\n"}, {"columns": "path=image,label=label"}, "*.csv"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on
@@ -285,17 +287,6 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
-
-
-def test_files_of_rows_agree_about_their_classes(tmp_path):
-    """One that numbers classes and one that names them stop; columns that both have are read."""
-    files = {"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}
-    root = write_files(tmp_path, files)
-    assert not refusal(Reading, f"{root}/*.csv").options
-    write_files(tmp_path, {"test.csv": "image,label,fog\n3.jpg,1,n\n"})
-    refused = refusal(Reading, f"{root}/*.csv")
-    assert not refused.source  # both files, as they were given
-    assert len(Reading(f"{root}/*.csv", **refused.options).rows) == 3
 
 
 @pytest.mark.parametrize(("files", "options", "source"), FOLDERS)

@@ -299,7 +299,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
         joined = " and ".join(folders) or "these files"
-        reason = f"{joined} look like pairs; if each folder is a class, {_confirming(names)}"
+        reason = f"{joined} look like pairs or parts; if each folder is a class, {_confirming(names)}"
         raise refusal(listing, reason, layout)
 
 

@@ -312,10 +312,7 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
         only = "".join(tasks) if len(tasks) == 1 else ""
         return Evidence(f"the format {format_.name} is given", only, is_weak=True)
     what = (format_.__doc__ or "its own files.").partition("\n")[0].replace("``", "").rstrip(".")
-    raise SourceError(
-        f"{path}: nothing here is what the format {format_.name} reads: {what}; pass its folder or "
-        f"file, or omit the format, which is then detected"
-    )
+    raise SourceError(f"{path}: nothing is what {format_.name} reads: {what}; or omit the format")
 
 
 def _documents(listing: Listing, file: ImportFile, evidence: Evidence) -> list[ImportFile]:

@@ -61,9 +61,8 @@ MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", r
 
 def may_be_class(folder: str) -> bool:
     """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
-    words = words_of(folder)
-    is_general = _SURELY_NO_CLASS.issuperset(words)
-    return PAIRED.isdisjoint(words) and not is_general and _split_name(folder) is None
+    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder})
+    return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
 
 
 class PlacedFile(NamedTuple):
