@@ -246,6 +246,7 @@ FOLDERS = [
     ({"a-labels.json": '{"a": "0"}\n', "a-train.json": '[{"id": "1", "label": "a"}]'}, {}, ""),
     ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}, {}, ""),
     ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label,fog\n3.jpg,1,n\n"}, {"columns": "path=image,label=label"}, "*.csv"),
+    ({"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b"", "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"}, {"columns": "path=Path,label=ClassId"}, "Train.csv"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on

@@ -291,15 +291,17 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
             suffix = posixpath.splitext(item.name)[1].lower()
             folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
     paths = {posixpath.splitext(item.name)[0] for item in files}
-    parts = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
-    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(parts) * 2 <= len(paths)
+    whole = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
+    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(whole) * 2 <= len(paths)
     if are_twice or _are_shards(folders) or _hold_the_same(folders):
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        joined = " and ".join(folders) or "these files"
-        reason = f"{joined} look like pairs or parts; if each folder is a class, {_confirming(names)}"
+        parts = " and ".join(folders) or "these files"
+        reason = (
+            f"{parts} look like pairs or parts; if each folder is a class, {_confirming(names)}"
+        )
         raise refusal(listing, reason, layout)
 
 
