@@ -145,6 +145,7 @@ STOPS = {
     "pairs with the same gaps": ([f"{at}/{n}.png" for at in ("high", "low") for n in (2, 5, 6, 9)], "pairs", False),
     "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
     "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),
+    "recordings": ([f"{at}/color/{n}.jpg" for at in ("ants", "balls") for n in ("0001", "0002")], "", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 
@@ -184,8 +185,7 @@ def test_pages_of_a_tiff_are_no_rows(tmp_path):
     (tmp_path / "in").mkdir()
     pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
     pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
-    with pytest.raises(NotUnderstoodError, match="3 pages"):
-        Reading(f"{tmp_path}/in/")
+    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
     assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
 
 
@@ -248,8 +248,7 @@ def test_a_file_beside_classes_stops_if_it_names_images(name, text, is_source, t
     root = folder(tmp_path, "train/cat/a001.jpg", "test/dog/b002.jpg", name)
     (tmp_path / name).write_text(text)
     if is_source:
-        with pytest.raises(NotUnderstoodError, match=name):
-            read(root)
+        assert name in str(refusal(read, root))
     else:
         adjusted = Adjustments()
         assert len(read(root, adjusted)) == 2

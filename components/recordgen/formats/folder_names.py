@@ -407,6 +407,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
         others, last = [last], others[0]
     elif len({one for _, one in pairs}) < len(pairs) and any(one[-1].isdigit() for _, one in pairs):
         return ""  # Greek/letter01, Latin/letter01; or run/person01, walk/person01
+    whole = (name for name in names if name.count("/") == depth)
+    inside = grouped(whole, lambda name: name.split("/")[last])
+    alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}
+    if last < depth - 1 and len(alike) == 1:
+        return ""  # recordings: ants/color/0001.jpg, balls/color/0001.jpg
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
