@@ -94,6 +94,8 @@ FILES = [
     ("a.txt", b"It is cold .@neutral\nGood , and cheap .@positive\n", "behind an @"),
     ("a.json", as_json({"1.jpg": "cat", "2.jpg": "dog"}), "a label for each file"),
     ("a.json", as_json({"version": "1", "data": [{"text": "It is cold.", "label": "a"}]}), "rows in a list"),
+    ("a.jsonl", as_json({"messages": [{"role": "user", "content": "Hello"}]}), "language models"),
+    ("a.jsonl", as_json({"text": "It is cold.", "label": {"id": 0, "name": "a"}}), "labels that are objects"),
     ("a.yml", b"nlu:\n- intent: greet\n  examples: hello\n", "YAML"),
     ("a.lst", b"0\t1.000000\ta/1.jpg\n1\t0.000000\tb/2.jpg\n", "MXNet"),
     ("a.txt", b"379 1.png COVID-19 rsna\n380 2.png normal rsna\n", "blanks between"),
@@ -227,10 +229,7 @@ def test_folders_of_images_stay(files, tmp_path):
     assert {row.uri for row in rows} == {name for name in files if name.endswith(".jpg")}
 
 
-ODD_NAMES = [
-    *("labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr"),
-    *("tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"),
-]
+ODD_NAMES = ["labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr", "tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"]  # fmt: skip
 
 
 @given(st.data())

@@ -272,7 +272,7 @@ def _is_told(layout: str) -> bool:
     """Return whether words tell the masks in a layout from their images."""
     first, second = layout.split(" ")
     is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
-    return bool(is_mask) and not (_MASKS.search(first) or _NO_MASKS.search(first))
+    return bool(is_mask) and not _MASKS.search(first)
 
 
 def refusal(
