@@ -157,6 +157,7 @@ DOCUMENTS = {
     "results of COCO": {"results.json": as_json(COCO_RESULTS)},
     "VoTT's images": {"cat/aa1.jpg": b"", "dog/bb2.jpg": b"", **{f"{name}.json": as_json(ASSET).replace(b"{}", name.encode()) for name in ("aa1", "bb2")}},
     "GeoJSON beside classes": {"a/aa1.jpg": b"", "b/bb2.jpg": b"", "a.geojson": as_json(["aa1.jpg", "bb2.jpg"])},
+    "paths of one name": {"clips/0/20.jpg": b"", "clips/1/20.jpg": b"", "a.json": as_json({"file": ["0/20.jpg", "1/20.jpg"]})},
     "names with commas": {"a/1,aa.jpg": b"", "b/2,bb.jpg": b"", "a.odgt": as_json(["1,aa", "2,bb"])},
     "Supervisely's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "ann/a.jpg.json": b"{}", "ann/b.jpg.json": b"{}"},
     "Darwin's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "annotations/0.json": as_json(DARWIN)},

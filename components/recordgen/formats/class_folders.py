@@ -409,11 +409,12 @@ def _check_documents(
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
+    paths = ["/".join(it.split("/")[-2:]).encode() for it in images[:_LINES_READ]]
     found = [
         name
         for name, some in named.items()
         if _is_annotation(name)
-        or (are_several and some)
+        or (some and (are_several or sum(it in listing.head(name) for it in paths) > 1))
         or (_is_table(name) and not has_classes)
         or (_is_table(name) and names_images(listing.head(name), images))
     ]
