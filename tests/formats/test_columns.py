@@ -495,6 +495,7 @@ NUMBERED = {0: NAMED["text"], 1: NAMED["label"]}
 # the columns of a frame, its index, the form in which pandas writes it
 FORMS = [
     *((NAMED, [-1, 1], orient) for orient in ("columns", "index", "split", "table", "records")),
+    (NAMED, ["m", "n"], "index"),
     *((NUMBERED, ["m", "n"], orient) for orient in ("split", "table", "values")),
 ]
 

@@ -94,6 +94,8 @@ FILES = [
     ("a.txt", b"It is cold .@neutral\nGood , and cheap .@positive\n", "behind an @"),
     ("a.json", as_json({"1.jpg": "cat", "2.jpg": "dog"}), "a label for each file"),
     ("a.json", as_json({"version": "1", "data": [{"text": "It is cold.", "label": "a"}]}), "rows in a list"),
+    ("a.jsonl", as_json({"messages": [{"role": "user", "content": "Hello"}]}), "language models"),
+    ("a.jsonl", as_json({"text": "It is cold.", "label": {"id": 0, "name": "a"}}), "labels that are objects"),
     ("a.yml", b"nlu:\n- intent: greet\n  examples: hello\n", "YAML"),
     ("a.lst", b"0\t1.000000\ta/1.jpg\n1\t0.000000\tb/2.jpg\n", "MXNet"),
     ("a.txt", b"379 1.png COVID-19 rsna\n380 2.png normal rsna\n", "blanks between"),
@@ -155,6 +157,7 @@ DOCUMENTS = {
     "results of COCO": {"results.json": as_json(COCO_RESULTS)},
     "VoTT's images": {"cat/aa1.jpg": b"", "dog/bb2.jpg": b"", **{f"{name}.json": as_json(ASSET).replace(b"{}", name.encode()) for name in ("aa1", "bb2")}},
     "GeoJSON beside classes": {"a/aa1.jpg": b"", "b/bb2.jpg": b"", "a.geojson": as_json(["aa1.jpg", "bb2.jpg"])},
+    "paths of one name": {"clips/0/20.jpg": b"", "clips/1/20.jpg": b"", "a.json": as_json({"file": ["0/20.jpg", "1/20.jpg"]})},
     "names with commas": {"a/1,aa.jpg": b"", "b/2,bb.jpg": b"", "a.odgt": as_json(["1,aa", "2,bb"])},
     "Supervisely's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "ann/a.jpg.json": b"{}", "ann/b.jpg.json": b"{}"},
     "Darwin's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "annotations/0.json": as_json(DARWIN)},
@@ -227,10 +230,7 @@ def test_folders_of_images_stay(files, tmp_path):
     assert {row.uri for row in rows} == {name for name in files if name.endswith(".jpg")}
 
 
-ODD_NAMES = [
-    *("labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr"),
-    *("tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"),
-]
+ODD_NAMES = ["labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr", "tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"]  # fmt: skip
 
 
 @given(st.data())

@@ -220,7 +220,7 @@ STOPS = [
     ('a.csv', 'tweet_id,airline_sentiment,confidence,reason,airline,name,count,text\n{i},s{d},1.0,,V,n{i},0,The river is long {i}', {'columns': 'text=text,label=airline_sentiment'}, "text_classification: (assigned) | The river is long 0 | 's0'"),
     ('a.csv', 'image,label,mask\n{i}.jpg,cat,{i}.png', {'columns': 'path=image,mask=mask'}, 'image_segmentation: (assigned) | 0.jpg | 0.png'),
     ('a.csv', 'image,label,xmin [px],ymin [px],xmax (px),ymax (px)\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xmin=xmin [px],ymin=ymin [px],xmax=xmax (px),ymax=ymax (px)'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.3,0.4]]'),
-    ('a.csv', '{i}.jpg,7,5,2,3,cat', {}, ''),
+    ('a.csv', '{i}.jpg,.7,.5,.2,.3,cat', {'columns': 'path=1,label=6,xywh=2|3|4|5,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.7,0.5,0.9,0.8]]'),
     ('sentences_a.txt', 'It is cold here {i}\t{d}', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | It is cold here 0 | '0'"),
     ('a.csv', 'ID_code,target,a,b,c,d,e,f\ntrain_{i},{d},1.{i},2.{i},3.{i},4.{i},5.{i},6.{i}', {'columns': 'target=target'}, 'tabular: (assigned) | train_0,0,1.0,2.0,3.0,4.0,5.0,6.0 | None'),
     ('a.jsonl', '{{"stars": {d}.0, "cool": {d}, "text": "The river is long and cold {i}."}}', {'columns': 'text=text,label=stars'}, "text_classification: (assigned) | The river is long and cold 0. | '0'"),
@@ -244,6 +244,9 @@ FOLDERS = [
     ({"a_submission.csv": "id,y\n1,0\n", "test.csv": "id,x\n1,5\n", "train.csv": "id,x,y\n1,5,a\n2,7,b\n3,9,a\n"}, {"columns": "target=y"}, "train.csv"),
     ({"a/1": b"\x89PNG\r\n\x1a\n\0", "b/2": b"\x89PNG\r\n\x1a\n\0"}, {}, ""),
     ({"a-labels.json": '{"a": "0"}\n', "a-train.json": '[{"id": "1", "label": "a"}]'}, {}, ""),
+    ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}, {}, ""),
+    ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label,fog\n3.jpg,1,n\n"}, {"columns": "path=image,label=label"}, "*.csv"),
+    ({"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b"", "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"}, {"columns": "path=Path,label=ClassId"}, "Train.csv"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on
@@ -285,17 +288,6 @@ def test_everything_else_stops_with_options_that_read_it(name, lines, options, r
     if row:
         task, found = first_row(path, **options)
         assert f"{task}: {found or 'no rows'}" == row
-
-
-def test_files_of_rows_agree_about_their_classes(tmp_path):
-    """One that numbers classes and one that names them stop; columns that both have are read."""
-    files = {"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}
-    root = write_files(tmp_path, files)
-    assert not refusal(Reading, f"{root}/*.csv").options
-    write_files(tmp_path, {"test.csv": "image,label,fog\n3.jpg,1,n\n"})
-    refused = refusal(Reading, f"{root}/*.csv")
-    assert not refused.source  # both files, as they were given
-    assert len(Reading(f"{root}/*.csv", **refused.options).rows) == 3
 
 
 @pytest.mark.parametrize(("files", "options", "source"), FOLDERS)

@@ -232,8 +232,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     layout = "" if has_table else layout_of_classes(deepest)
     problem = problem_with(listing, layout) if layout else ""
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    reason = "there is no image in this folder, and no texts or videos of a known form, which a "
-    reason += f"layout or a CSV describes{shown}"
+    reason = f"there is no image in this folder, and texts or videos need a layout or a CSV{shown}"
     if problem:
         reason, layout = f"{reason}; {problem}", ""
     source = storage.join(listing.root, rows) if rows and not layout else ""
@@ -292,15 +291,17 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
             suffix = posixpath.splitext(item.name)[1].lower()
             folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
     paths = {posixpath.splitext(item.name)[0] for item in files}
-    parts = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
-    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(parts) * 2 <= len(paths)
+    whole = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
+    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(whole) * 2 <= len(paths)
     if are_twice or _are_shards(folders) or _hold_the_same(folders):
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
             layout = ""  # the likelier reading is none
-        joined = " and ".join(folders) or "these files"
-        reason = f"{joined} look like pairs; if each folder is a class, {_confirming(names)}"
+        parts = " and ".join(folders) or "these files"
+        reason = (
+            f"{parts} look like pairs or parts; if each folder is a class, {_confirming(names)}"
+        )
         raise refusal(listing, reason, layout)
 
 
@@ -402,11 +403,12 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
+    paths = ["/".join(it.split("/")[-2:]).encode() for it in images[:_LINES_READ]]
     found = [
         name
         for name, some in named.items()
         if _is_annotation(name)
-        or (are_several and some)
+        or (some and (are_several or sum(it in listing.head(name) for it in paths) > 1))
         or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
     if not (are_twins or found):

@@ -164,10 +164,8 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     """Return the options with the task that others imply, and the reason. Raises: UsageError."""
     given = options.of_tables()
     if given and options.task not in (AUTO, TASK_OF_TABLES):
-        raise UsageError(
-            f"{given[0]} is for tables, and the task is {options.task}; omit it, or use "
-            f"--task {TASK_OF_TABLES}"
-        )
+        other = f"omit it, or use --task {TASK_OF_TABLES} (got {options.task})"
+        raise UsageError(f"{given[0]} is for tables; {other}")
     reason = f"{given[0]} is given" if given and options.task == AUTO else ""
     if given:
         options = replace(options, task=TASK_OF_TABLES)
@@ -215,10 +213,7 @@ def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     has_spans = bool(heads) and TASKS[options.task].kind == "entities"
     has_spans = has_spans and FORMATS[options.format].has_columns
     if unit != AUTO and not has_spans:
-        raise UsageError(
-            f"columns: offsets={unit} is for JSONL files of entities, and this source is none; "
-            f"omit it"
-        )
+        raise UsageError(f"columns: offsets={unit} is for JSONL files of entities; omit it")
     if has_spans and unit == AUTO:
         from recordgen.formats.automl_jsonl import check_offsets  # most rows have no spans
 
@@ -272,12 +267,9 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
     if options.columns.roles and not (format_.has_columns or format_.numbered_roles):
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
     if options.image_root and not format_.has_columns:
-        raise NotUnderstoodError(
-            f"image_root is for CSV and JSONL files (got the format {found}, which looks for "
-            f"images below the folder of its documents); pass a local document with it, or the "
-            f"folder that holds both",
-            options={"image_root": ""},
-        )
+        what = f"image_root is for CSV and JSONL files (got the format {found})"
+        remedy = "pass a local document with it, or the folder of documents and images"
+        raise NotUnderstoodError(f"{what}; {remedy}", options={"image_root": ""})
     if options.encoding and not format_.is_decoded:
         raise UsageError(f"encoding is for lines and texts (got the format {found}); omit it")
     has_fields = format_.has_headers or "label" in options.columns.roles
@@ -287,10 +279,8 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
 def check_image_root(options: ConvertOptions) -> None:
     """Check that rows of a task name files if their root is given. Raises: UsageError."""
     if options.image_root and not TASKS[options.task].names_payloads:
-        raise UsageError(
-            f"image_root is for rows that name files, and those of {options.task} do not; omit it, "
-            f"or name the columns of the images: --columns path=…,label=…"
-        )
+        remedy = "omit it, or name the columns of the images: --columns path=…,label=…"
+        raise UsageError(f"image_root is for rows that name files, unlike {options.task}; {remedy}")
 
 
 def _check_separator(options: ConvertOptions, without_fields: str) -> None:
@@ -301,9 +291,7 @@ def _check_separator(options: ConvertOptions, without_fields: str) -> None:
     if not options.label_separator:
         return
     if without_fields:
-        raise UsageError(
-            f"label_separator divides fields of labels, which CSV files have, and JSONL files with "
-            f"--columns label=KEY (got the format {without_fields}); omit it"
-        )
+        what = "label_separator is for CSV files, and JSONL files with --columns label=KEY"
+        raise UsageError(f"{what} (got the format {without_fields}); omit it")
     if not has_row_parser(TASKS[options.task]) or set(TASKS[options.task].columns) != {"label"}:
         raise UsageError(f"label_separator is for labels, which {options.task} does not have")

@@ -94,9 +94,7 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     names = {each.name: file.path for file, (each, _) in reversed(pairs)}  # the first of each
     if len(names) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in reversed(names.items()))
-        raise UsageError(
-            f"import files must have the same format (got {read}); convert them separately"
-        )
+        raise UsageError(f"files must have the same format (got {read}); convert them separately")
     format_, evidence = found[0]
     documents = [
         item
@@ -226,9 +224,7 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         # The task rules formats out; the error about a task without any comes later.
         known = [item for item in known if item[0].accepts(TASKS[options.task])] or known
     if not known:
-        raise SourceError(
-            f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
-        )
+        raise SourceError(f"{path}: no known format; the formats are {', '.join(FORMATS)}")
     if certain and len(known) > 1:
         shown = "; ".join(f"{item.name}: {found.reason}" for item, found in known)
         choices = " or ".join(
@@ -300,14 +296,10 @@ def check_task(format_: Format, task: str) -> None:
         return
     if not format_.has_columns:
         tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
-        raise UsageError(
-            f"rows of the format {format_.name} are those of {' or '.join(tasks)} (got {task})"
-        )
+        raise UsageError(f"rows of {format_.name} are those of {' or '.join(tasks)} (got {task})")
     formats = [name for name, found in FORMATS.items() if found().accepts(TASKS[task])]
     hint = "; if it lists other files, pass those files instead" if format_.has_headers else ""
-    raise UsageError(
-        f"{task} needs the format {' or '.join(formats)} (got the format {format_.name}){hint}"
-    )
+    raise UsageError(f"{task} needs the format {' or '.join(formats)} (got {format_.name}){hint}")
 
 
 def _without_evidence(format_: Format, path: str) -> Evidence:
@@ -320,10 +312,7 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
         only = "".join(tasks) if len(tasks) == 1 else ""
         return Evidence(f"the format {format_.name} is given", only, is_weak=True)
     what = (format_.__doc__ or "its own files.").partition("\n")[0].replace("``", "").rstrip(".")
-    raise SourceError(
-        f"{path}: nothing here is what the format {format_.name} reads: {what}; pass its folder or "
-        f"file, or omit the format, which is then detected"
-    )
+    raise SourceError(f"{path}: nothing is what {format_.name} reads: {what}; or omit the format")
 
 
 def _documents(listing: Listing, file: ImportFile, evidence: Evidence) -> list[ImportFile]:

@@ -263,7 +263,8 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
             parse(first)
             read = partial(pictures.picture_of_lines, listing, parse)
             return _Kind(dota.Dota.tasks, _Second(dota.Dota(), read))
-    if not all(map(NUMBER.fullmatch, first)):
+    is_yolo = len(first) > 4 and first[0].isdecimal() and all(map(NUMBER.fullmatch, first))
+    if first and not is_yolo:
         raise refusal(listing, f"{seconds[0]} is not read: it has no lines of YOLO, KITTI or DOTA")
     configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
     if not configs:

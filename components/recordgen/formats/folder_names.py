@@ -28,9 +28,8 @@ from recordgen.tables.path_layout import PathLayout
 
 #: Words for images in general, which no class has.
 IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
-_INSIDE_A_CLASS = IMAGES | frozenset(
-    {"jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"}
-)
+_SUFFIXES_OF_IMAGES = "jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"
+_INSIDE_A_CLASS = IMAGES.union(_SUFFIXES_OF_IMAGES)
 _SURELY_NO_CLASS = _INSIDE_A_CLASS | frozenset(
     {"data", "dataset", "datasets", "raw", "processed", "resized", "original", "originals"}
 )
@@ -62,9 +61,8 @@ MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", r
 
 def may_be_class(folder: str) -> bool:
     """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
-    words = words_of(folder)
-    is_general = _SURELY_NO_CLASS.issuperset(words)
-    return PAIRED.isdisjoint(words) and not is_general and _split_name(folder) is None
+    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder})
+    return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
 
 
 class PlacedFile(NamedTuple):
@@ -274,7 +272,7 @@ def _is_told(layout: str) -> bool:
     """Return whether words tell the masks in a layout from their images."""
     first, second = layout.split(" ")
     is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
-    return bool(is_mask) and not (_MASKS.search(first) or _NO_MASKS.search(first))
+    return bool(is_mask) and not _MASKS.search(first)
 
 
 def refusal(
@@ -409,6 +407,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
         others, last = [last], others[0]
     elif len({one for _, one in pairs}) < len(pairs) and any(one[-1].isdigit() for _, one in pairs):
         return ""  # Greek/letter01, Latin/letter01; or run/person01, walk/person01
+    whole = (name for name in names if name.count("/") == depth)
+    inside = grouped(whole, lambda name: name.split("/")[last])
+    alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}
+    if last < depth - 1 and len(alike) == 1:
+        return ""  # recordings: ants/color/0001.jpg, balls/color/0001.jpg
     words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")

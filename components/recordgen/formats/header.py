@@ -36,6 +36,7 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.roles import (
     AUTO,
     BOX_LISTS,
+    BOX_ROLES,
     LABEL,
     LABEL_COLUMNS,
     LABEL_NUMBER,
@@ -123,7 +124,8 @@ class Given:
     @property
     def names_columns(self) -> bool:
         """Whether a column is given by name, which requires a header."""
-        given = chain(self.group and (self.group,), self.boxes[1:], *self.roles.values())
+        boxes = self.box_columns(())
+        given = chain(self.group and (self.group,), boxes, *self.roles.values())
         return any(not name.isdecimal() for name in given)
 
     def numbers_names(self, fields: Sequence[str]) -> bool:
@@ -221,6 +223,8 @@ class Given:
             )
         self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
+        if self.boxes:  # the fields of the corners are behind the others
+            header[len(fields) - len(BOX_ROLES) : len(fields)] = BOX_ROLES
         return self.below(header, where)
 
 

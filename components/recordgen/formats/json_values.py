@@ -355,7 +355,8 @@ def _of_keys(values: Mapping[str, Mapping[str, Any]], path: str) -> Iterable[Map
         return ()
     name, first = next(iter(values.items()))
     are_rows, are_columns = (all(map(NUMBER.fullmatch, keys)) for keys in (values, first))
-    if names_payloads([*first]) and not (names_payloads([*values]) or any(map(kind_of, values))):
+    are_names = not any(NUMBER.fullmatch(key) or kind_of(key) for key in values)
+    if are_names and names_payloads([*first]) and not names_payloads([*values]):
         return values.values()
     if are_rows == are_columns or (are_rows and len(values) < len(first)):
         raise _no_rows(path, f"in which {name!r:.80} may name a row or a column")

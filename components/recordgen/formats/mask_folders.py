@@ -74,7 +74,8 @@ class MaskFolders(PictureFormat):
             return None
         marked = {stem for mask in masks if _SUFFIX.search(stem := posixpath.splitext(mask)[0])}
         counted = (each[1] for name in listing.images if (each := _COUNTED.fullmatch(name)))
-        is_one = len({*map(_key, masks)}) == len(masks) and not _are_masks(listing, images, masks)
+        keys = {*map(_key, masks)}
+        is_one = len(keys) == len(masks) and not _have_rivals(listing, images, keys)
         if not is_one or not marked.isdisjoint(counted):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
             reason += "; keep one mask for each image, or say with --layout which it is"
@@ -149,13 +150,12 @@ def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Se
     return grouped(filterfalse(_is_mask, listing.images), _key), masks
 
 
-def _are_masks(listing: Listing, images: Mapping[str, Sequence[str]], masks: Sequence[str]) -> bool:
+def _have_rivals(listing: Listing, images: Mapping[str, Sequence[str]], keys: Set[str]) -> bool:
     """Return whether images without a mask look like masks of those that have one."""
-    keys = {*map(_key, masks)}
     stems = {posixpath.basename(key) for key in keys & images.keys()}
     alone = {key: some for key, some in images.items() if key not in keys}
-    like = [some[0] for key, some in alone.items() if posixpath.basename(key) in stems]
-    levels = levels_in(listing, like)
+    rivals = [some[0] for key, some in alone.items() if posixpath.basename(key) in stems]
+    levels = levels_in(listing, rivals)
     return -1 not in levels and 0 < len(levels) <= MOST_LEVELS
 
 

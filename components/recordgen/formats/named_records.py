@@ -83,7 +83,7 @@ def _several(value: Any, column: str) -> Sequence[str]:
         return [_decoded(value, column)]
     if isinstance(value, dict):
         raise bad_annotation(
-            f"{printable(column)} must hold a text, a number or a list of these (got {value!r:.80})"
+            f"{printable(column)} needs a text, number or list (got {value!r:.80})"
         )
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
@@ -166,9 +166,7 @@ class NamedRecords:
         """Return the uri of a record that cannot be used, or ""."""
         keys = {"path": self._task.uri_key, "text": CONTENT_KEY}
         places = {key: self._columns[role][:1] for role, key in keys.items()}
-        known = {
-            key: values[at] for key, found in places.items() for at in found if at < len(values)
-        }
+        known = {key: values[at] for key, ats in places.items() for at in ats if at < len(values)}
         return self._task.uri_of(known)
 
     def _items(self, records: Iterable[Values]) -> Iterator[Item]:
@@ -274,13 +272,9 @@ def named_head(
     texts = [[text_of(value) for value in record] for record in values]
     block = together(range(len(texts) + 1), [[*names], *texts])
     items = with_made_columns([block], replace(given, header="yes"), source)
-    first, *rows = (
-        row for item in items if isinstance(item, Records) for row in item.rows(strip=True)
-    )
+    first, *rows = (row for it in items if isinstance(it, Records) for row in it.rows(strip=True))
     separator = given.label_separator
-    lines = [
-        Line.of(f"{source}:{n}", row, separator=separator) for n, row in enumerate(rows, start=1)
-    ]
+    lines = [Line.of(f"{source}:{n}", row, separator=separator) for n, row in enumerate(rows, 1)]
     lists = {at for record in values for at, value in enumerate(record) if is_list(value)}
     return Head(
         source,
@@ -344,10 +338,8 @@ def dataframe_rows(
     """
     names = [str(name) for name in frame.columns]
     reader = NamedRecords(SOURCE, names, task, adjusted, given)
-    records = (
-        [str(it) if isinstance(it, bool) else it for it in row] for row in frame_cells(frame)
-    )
-    return reader.rows(enumerate(records, start=1))
+    values = ([str(it) if isinstance(it, bool) else it for it in row] for row in frame_cells(frame))
+    return reader.rows(enumerate(values, start=1))
 
 
 def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:

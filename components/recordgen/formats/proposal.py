@@ -8,10 +8,14 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from itertools import chain
+from typing import Any
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
@@ -57,47 +61,29 @@ _FEW, _MANY = 3, 8
 # Objects and keys of a JSONL file that are considered: each object may have other keys.
 CONSIDERED = 1000
 
-# Words of columns that are likely to hold labels, and those that hardly do.
-_LABEL_WORDS = frozenset(
-    {"label", "labels", "class", "classes", "category", "target", "tag", "tags", "species"}
-    | {"breed", "sentiment", "outcome", "survived", "stars", "rating", "polarity"}
-)
-_NO_LABEL = frozenset({"index", "width", "height", "source", "domain"})
-
-# Words of columns that are one half of a pair of texts.
-_HALVES = frozenset(
-    {"premise", "hypothesis", "question", "passage", "context", "answer", "query", "claim"}
-)
-
-# Names of columns with runs of pixels.
 _DATE = re.compile(DATE)
 _WHOLE = re.compile(r"\d+(\.0)?")
 # The label of an image in a list, and no path, box or several numbers.
 _LISTED = re.compile(r"\d+|(?!.*\.\w+$)(?![\d. ]+$)[^\W_][^,/]*")
 # A file of another kind, such as a sound.
 _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
-_RUNS = frozenset({"rle", "encoded", "pixels", "segmentation"})
-
-# Columns of a corner or the center, the width and the height; two corners are the task's names.
-_SIZE = frozenset({"w", "width", "box_width"}), frozenset({"h", "height", "box_height"})
-_SIDES = {
-    "xywh": (
-        frozenset({"x", "x1", "xmin", "x_min", "left"}),
-        frozenset({"y", "y1", "ymin", "y_min", "top"}),
-        *_SIZE,
-    ),
-    "center_xywh": (
-        frozenset({"xc", "cx", "x_center", "center_x", "xcenter"}),
-        frozenset({"yc", "cy", "y_center", "center_y", "ycenter"}),
-        *_SIZE,
-    ),
-}
 _NUMBERS_OF_A_BOX = 4
-_BOXES = frozenset({"bbox", "bboxes", "box", "boxes"})
 _BRACKETS = str.maketrans("[]()", "    ")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
+
+
+@cache
+def _words() -> Mapping[str, Any]:
+    """Return the table of words in names of columns."""
+    table = resources.files("recordgen.formats").joinpath("column_words.json")
+    return json.loads(table.read_text(encoding="utf-8"))
+
+
+def _have(kind: str, words: Sequence[str]) -> bool:
+    """Return whether some words are of a kind."""
+    return not {*words}.isdisjoint(_words()[kind])
 
 
 class _Columns:
@@ -118,7 +104,7 @@ class _Columns:
         ]
         self.roles: dict[str, str] = {}
 
-    def named(self, known: frozenset[str]) -> list[int]:
+    def named(self, known: Collection[str]) -> list[int]:
         """Return the columns of a known name that have no role yet."""
         return [at for at in self.rest if _bare(self.names[at]) in known]
 
@@ -200,8 +186,7 @@ def propose(
     is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    is_made = header == "no" and "xywh" in columns.roles  # only below a header
-    if is_bad_text or is_made or not is_whole or _loses(columns):
+    if is_bad_text or not is_whole or _loses(columns):
         return {}
     if _are_pairs(columns, subjects, header):
         return {} if kind else _of_pairs(columns.roles, header)
@@ -261,8 +246,8 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
         return files, root
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
-        if count >= _MANY:  # an id, such as ID_code, identifies the rows of a table, too
-            named = [at for at in named if words_of(columns.names[at])[0] != "id"]
+        # An id, such as ID_code, identifies the rows of a table, too.
+        named = [at for at in named if count < _MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
 
@@ -288,7 +273,7 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
         beside = columns.those(_is_text)
     else:
         named = [columns.names[at] for at in {*subjects}]
-        halves = [name for name in named if not _HALVES.isdisjoint(words_of(name))]
+        halves = [name for name in named if _have("halves", words_of(name))]
         are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
         beside = beside if are_alike or len(halves) > 1 else []
     return not {*beside}.isdisjoint(columns.rest)
@@ -296,7 +281,7 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
 
 def _loses(columns: _Columns) -> bool:
     """Return whether columns without a role may describe the rows."""
-    is_named = not _LABEL_WORDS.isdisjoint(words_of(columns.roles.get("label", "")))
+    is_named = _have("labels", words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
     return bool(lost or nested)
@@ -329,7 +314,7 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in _NO_LABEL or words_of(name)[-1:] == ["id"]
+    return column_name(name) in _words()["no_labels"] or words_of(name)[-1:] == ["id"]
 
 
 def _take_labels(columns: _Columns) -> bool:
@@ -384,7 +369,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [*filter(columns.repeats, last)]
-    target = [*columns.named(_LABEL_WORDS), *repeat, *_labels(columns, are_words=True), *last]
+    target = [*columns.named(_words()["labels"]), *repeat, *_labels(columns, are_words=True), *last]
     if _are_levels(columns):
         target = [at for at in target if at == columns.rest[0]]
     split = other_split(columns.names, [*zip(*columns.all, strict=False)])
@@ -437,9 +422,9 @@ def _take_boxes(columns: _Columns) -> None:
                 columns.take(role, columns.named(known))
         return
     lists = columns.those(_are_boxes)
-    if columns.take("xywh", [at for at in lists if _RUNS.isdisjoint(words_of(columns.names[at]))]):
+    if columns.take("xywh", [at for at in lists if not _have("runs", words_of(columns.names[at]))]):
         return
-    for form, sides in _SIDES.items():
+    for form, sides in _words()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
             _take_list(columns, form, [first for first, *_ in found])
             return
@@ -487,9 +472,8 @@ def _is_text(value: str) -> bool:
 
 def _are_boxes(value: str) -> bool:
     count = len(_numbers(value))
-    return count == _NUMBERS_OF_A_BOX or (
-        value.startswith("[[") and count > 0 and count % _NUMBERS_OF_A_BOX == 0
-    )
+    is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
+    return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
 
 
 def _numbers(value: str) -> list[str]:
@@ -513,17 +497,15 @@ def unknown_columns(
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [label] if label or mask else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
+    boxes = [name for name in others if _have("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
-    boxes = [name for name in others if not _BOXES.isdisjoint(words_of(name))]
-    found["xywh"] = boxes if len(boxes) == 1 and not given.boxes else []
-    found["label"] = labels[:1]
+    found |= {"xywh": boxes if len(boxes) == 1 else [], "label": labels[:1]}
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
     is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
-    return NotUnderstoodError(
-        f"{where}: {problem}", options={"columns": columns} if is_whole else {}
-    )
+    options = {"columns": columns} if is_whole else {}
+    return NotUnderstoodError(f"{where}: {problem}", options=options)
 
 
 def label_names(names: Sequence[str]) -> list[str]:
@@ -531,7 +513,7 @@ def label_names(names: Sequence[str]) -> list[str]:
     known = [name for name in names if column_name(name) in LABEL_COLUMNS]
     if known:
         known = [*(name for name in names if column_name(name) == LABEL_TEXT), *known]
-    others = [name for name in names if not _LABEL_WORDS.isdisjoint(words_of(name))]
+    others = [name for name in names if _have("labels", words_of(name))]
     return list(dict.fromkeys([*known, *others]))
 
 

@@ -167,9 +167,8 @@ def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Itera
     """
     if given.roles == _LIST:
         items = _divided(items)
-    is_made = given.boxes or names_in_path(given) or _constants(given)
-    # Without a header, columns have numbers.
-    return _filled(items, given, source) if is_made and given.header != "no" else items
+    is_made = given.header != "no" and (names_in_path(given) or _constants(given))
+    return _filled(items, given, source) if is_made or given.boxes else items
 
 
 def _divided(items: Iterable[Item]) -> Iterator[Item]:
@@ -195,6 +194,8 @@ def _filled(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:
         first = next((record for record in item.each(strip=True) if any(record.fields)), None)
         if not header and first is not None:
             header = first.fields
+            if given.header == "no":
+                header = [str(at) for at, _ in enumerate(header, start=1)]
             made = made_below(header, given, f"{source}:{first.line}")
         yield from _with_fields(item, header, made, source) if made else [item]
 

@@ -230,18 +230,15 @@ def check_columns(
     _check_mixture(heads)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
-        raise SourceError(
-            f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
-        )
+        raise SourceError(f"{head.where}: a header ({','.join(head.rows[0]):.200}) without rows")
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
     """Check that no file numbers the classes that another one names. Raises: NotUnderstoodError."""
     numbered: dict[bool, Head] = {}
     for head in heads:
-        labels = [
-            it for at in find_columns(head.header or (), LABEL_COLUMNS) for it in head.filled(at)
-        ]
+        places = find_columns(head.header or (), LABEL_COLUMNS)
+        labels = [label for at in places for label in head.filled(at)]
         if labels:
             numbered.setdefault(all(map(str.isdecimal, labels)), head)
     if len(numbered) > 1:
@@ -438,8 +435,7 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]
     if is_by_place and labelled and sum(map(_is_other_box, labelled)) * 2 > len(labelled):
-        remedy = "if they are no corners at all, write a header, and use --columns 'xywh=x|y|w|h'"
-        problem = f"four numbers beside a label are no corners as AutoML has them; {remedy}"
+        problem = "four numbers beside a label are no corners as AutoML has; others need a header"
         stop(head, problem, header="no")
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)

@@ -215,41 +215,33 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _INTEGER = re.compile(r"[-+]?\d+")
 _HAS_NUMBERS = re.compile(rf"[\[({{]\s*{_NUMBER}\s*[\])}},\s]")
 
+
 _FILES = "jpe?g|png|gif|bmp|tiff?|webp|mp4|avi|mov|wav|mp3|txt|csv|json|xml|npy|npz|mat|pkl"
 
 # Forms that labels which are no names contain, with words for them and what reads such data.
-_FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
-    (
-        re.compile(r"<[a-z]+\d+>"),
-        "holds tokens of a place such as <loc0100>, which are boxes",
-        "write them as columns xmin, ymin, xmax and ymax",
+_FORMS: Mapping[str, str] = {
+    r"<[a-z]+\d+>": (
+        "holds tokens of a place such as <loc0100>, which are boxes; write them as columns xmin, "
+        "ymin, xmax and ymax"
     ),
-    (
-        re.compile(rf"^{_NUMBER}(?:[\s,;]+{_NUMBER})+$"),
-        "is several numbers, as of runs of pixels (RLE), boxes or points",
-        "write masks as PNG files, or boxes as columns xmin, ymin, xmax and ymax",
+    rf"^{_NUMBER}(?:[\s,;]+{_NUMBER})+$": (
+        "is several numbers, as of runs of pixels (RLE), boxes or points; write masks as PNG "
+        "files, or boxes as columns xmin, ymin, xmax and ymax"
     ),
-    (
-        re.compile(rf"(?:\s{_NUMBER}){{4}}$"),
-        "is a name and the numbers of boxes",
-        "write each box as a row, with columns xmin, ymin, xmax and ymax",
+    rf"(?:\s{_NUMBER}){{4}}$": (
+        "is a name and the numbers of boxes; write each box as a row, with columns xmin, ymin, "
+        "xmax and ymax"
     ),
-    (
-        re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE]-\d+)$"),
-        "is a fraction, such as an amount or a probability",
-        "declare the columns with --schema (float_label) to predict numbers",
+    r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE]-\d+)$": (
+        "is a fraction, such as an amount or a probability; declare the columns with --schema "
+        "(float_label) to predict numbers"
     ),
-    (
-        re.compile(rf"^\w+://|\w\.(?:{_FILES})$", re.IGNORECASE),
-        "names a file, which is not read",
-        "give the columns of masks or boxes, or pass the folder with --layout",
+    rf"(?i)^\w+://|\w\.(?:{_FILES})$": (
+        "names a file, which is not read; give the columns of masks or boxes, or pass the folder "
+        "with --layout"
     ),
-    (
-        re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$"),
-        "is a date",
-        "write the class instead",
-    ),
-)
+    r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$": "is a date; write the class instead",
+}
 
 # Of so many rows, some share a class.
 _ROWS_OF_CLASSES = 10
@@ -284,9 +276,9 @@ def check_labels(counts: Mapping[str, int], forms: LabelForms) -> None:
     if lists := [label for label in counts if LIST.fullmatch(label)]:
         raise _list_found(lists, counts, forms)
     _check_joined(counts, forms)
-    for form, what, remedy in _FORMS:
-        if odd := [label for label in counts if form.search(label)]:
-            raise _odd(f"the label {min(odd)!r:.80} {what}; {remedy}", odd, counts)
+    for form, what in _FORMS.items():
+        if odd := [label for label in counts if re.search(form, label)]:
+            raise _odd(f"the label {min(odd)!r:.80} {what}", odd, counts)
     if forms.is_alone and counts and all(map(is_ml_use, counts)):
         what = f"all labels are words of ML_USE ({listed(sorted(counts), str)}), which name splits"
         raise _odd(f"{what}; name their column with --columns split=", counts, counts)
