@@ -132,15 +132,12 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
 def test_webps_decode_to_the_pixels_of_pillow(outputs):
     """TensorFlow and Pillow agree on each level."""
     images, _ = batch(outputs["one size webp"], scale="uint8")
-    stored = [opened(record) for record in records(outputs["one size webp"])]
+    files = [record["image/encoded"][0] for record in records(outputs["one size webp"])]
+    stored = [Image.open(io.BytesIO(file)) for file in files]
     assert {image.format for image in stored} == {"WEBP"}
     pairs = [pair for pair in zip(images, stored, strict=True) if pair[1].size == SIZE[::-1]]
     assert len(pairs) == len(PICTURES) - 1  # one is smaller
     assert all(np.array_equal(pixels, np.asarray(image)) for pixels, image in pairs)
-
-
-def opened(record):
-    return Image.open(io.BytesIO(record["image/encoded"][0]))
 
 
 def evaluated(output):
@@ -289,8 +286,7 @@ def test_webps_keep_their_bytes_and_are_shown(outputs, tmp_path):
 def test_models_see_what_they_were_trained_on(outputs, name, png):
     """Evaluation reads records through the model's signature."""
     examples = [item for path in find_shards(outputs[name]) for item in RECORDS.read(path)]
-    images = stored_images(tf.constant(examples), SIZE)
-    assert np.array_equal(images, batch(outputs[png])[0])
+    assert np.array_equal(stored_images(tf.constant(examples), SIZE), batch(outputs[png])[0])
 
 
 def table(source, suffix, **options):
