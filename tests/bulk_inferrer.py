@@ -52,10 +52,6 @@ def scores_in(result: str) -> list[tuple[bytes, Any]]:
         prediction_log_pb2.PredictionLog.FromString(record).predict_log
         for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
     ]
-    return [
-        (
-            log.request.inputs["examples"].string_val[0],
-            tf.make_ndarray(log.response.outputs["scores"])[0],
-        )
-        for log in logs
-    ]
+    examples = [log.request.inputs["examples"].string_val[0] for log in logs]
+    scores = [tf.make_ndarray(log.response.outputs["scores"])[0] for log in logs]
+    return list(zip(examples, scores, strict=True))

@@ -471,8 +471,7 @@ def write_image():
 
     def write(path, number, side=8):
         path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), np.uint8)
-        Image.fromarray(pixels).save(path, "PNG")
+        noise(side, side, number).save(path, "PNG")
 
     return write
 

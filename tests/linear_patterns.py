@@ -95,8 +95,7 @@ class _Automaton:
         if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             return self._repeat(*value, start)
         if kind is sre.AT:
-            is_end = value in (sre.AT_END, sre.AT_END_STRING)
-            return self.step(start, _END) if is_end else start
+            return self.step(start, _END) if value in (sre.AT_END, sre.AT_END_STRING) else start
         if kind in (sre.ASSERT, sre.ASSERT_NOT):
             looking = _Automaton(self.flags)
             self.inner.append(not looking.is_slow(looking.build(value[1], looking.new())))

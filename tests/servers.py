@@ -45,8 +45,7 @@ def serving(
         done = asyncio.Event()
         runner = web.ServerRunner(web.Server(handler, access_log=None), shutdown_timeout=0)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         port = runner.addresses[0][1]
         ready.set_result((port, asyncio.get_running_loop(), done))
         await done.wait()

@@ -15,11 +15,6 @@ from tests.conftest import load_script
 from tests.pages import ROOT
 
 
-@pytest.fixture(scope="module")
-def script():
-    return load_script("options")
-
-
 @pytest.mark.parametrize(
     "option",
     [*OPTIONS.values(), *TRAINING_OPTIONS.values()],
@@ -80,7 +75,8 @@ LISTS = [
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_files_list_the_options_as_they_are_declared(script, name):
+def test_files_list_the_options_as_they_are_declared(name):
     """Files list the current options: run `make options` after a change."""
+    script = load_script("options")
     assert name in script.FILES
     assert script.renewed(name) == (ROOT / name).read_text(encoding="utf-8"), "run `make options`"

@@ -43,8 +43,7 @@ def numbers(examples, name="number"):
 
 def stored(output):
     """Return the numbers in the order of the shards."""
-    shards = read_dataset(output).splits["train"].shards
-    paths = (str(output / shard.file) for shard in shards)
+    paths = (str(output / shard.file) for shard in read_dataset(output).splits["train"].shards)
     return [parse_example(r)["number"][0] for path in paths for r in RECORDS.read(path)]
 
 

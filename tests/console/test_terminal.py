@@ -34,8 +34,7 @@ def test_escapes_are_those_of_json(text, shown):
     """Escaped JSON has the same meaning."""
     assert escaped(text) == shown
     assert one_line(text) == shown.replace("\n", "\\n")
-    pretty = json.dumps([text], indent=2, ensure_ascii=False)
-    assert json.loads(escaped(pretty)) == [text]
+    assert json.loads(escaped(json.dumps([text], indent=2, ensure_ascii=False))) == [text]
 
 
 @pytest.fixture(scope="module")

@@ -154,8 +154,7 @@ def test_lossy_leaves_out_what_a_format_cannot_hold(name, kind, fields, tmp_path
     """All other images are in the copy."""
     (tmp_path / "good.png").write_bytes(encoded(noise(seed=9), "PNG"))
     lines = [*images(tmp_path, kind, fields), f"TRAIN,good.png{fields or ',a'}"]
-    options = BOXES if fields else ONE
-    out = converted(tmp_path, lines, check="none", **options)
+    out = converted(tmp_path, lines, check="none", **BOXES if fields else ONE)
     export(name, out, tmp_path / "to", lossy=True)
     copied = (path.name for path in (tmp_path / "to").rglob("*") if path.is_file())
     assert [it for it in copied if it.endswith((".png", f".{kind.lower()}"))] == ["good.png"]

@@ -86,10 +86,7 @@ def images(tmp_path_factory):
     write_noise(folder, range(10))
     splits = ["TRAIN"] * 6 + ["VALIDATION"] * 2 + ["TEST"] * 2
     labels = ["cat", "dog"] * 5
-    rows = {
-        f"{n}.png": (split, label)
-        for n, (split, label) in enumerate(zip(splits, labels, strict=True))
-    }
+    rows = {f"{n}.png": row for n, row in enumerate(zip(splits, labels, strict=True))}
     old = converted(folder, "old", [f"{s},{uri},{label}" for uri, (s, label) in rows.items()])
     shutil.copy(folder / "0.png", folder / "copy.png")  # leaks: 0.png was in train
     shutil.copy(folder / "9.png", folder / "9 again.png")  # the opposite
@@ -116,8 +113,7 @@ def run(capsys):
 
     def run(*args):
         capsys.readouterr()
-        code = main(["diff", *map(str, args)])
-        return code, *capsys.readouterr()
+        return main(["diff", *map(str, args)]), *capsys.readouterr()
 
     return run
 
@@ -411,8 +407,7 @@ def test_the_exit_code_says_whether_datasets_differ_or_leak(images, tmp_path, ru
 
 def test_numbers_of_labels_are_a_change(tmp_path, run):
     """Equal rows with other label numbers differ: a model would confuse the labels."""
-    (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
-    (tmp_path / "b.png").write_bytes(encoded(noise(seed=1), "PNG"))
+    write_noise(tmp_path, "ab")
     lines = ["TRAIN,b.png,dog", "TRAIN,a.png,cat"]
     old = converted(tmp_path, "old", lines)
     appended = converted(tmp_path, "new", lines[:1])

@@ -20,7 +20,7 @@ from recordgen.exports import ExportOptions
 from recordgen.exports.copying import file_name
 from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
-from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
+from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, write_noise
 from tests.exports.copies import boxes, converted, export, labelled
 
 PACKAGE = COMPONENTS / "recordgen"
@@ -262,10 +262,8 @@ ONE_FOLDER = [
 @pytest.mark.parametrize(("labels", "kind", "words"), ONE_FOLDER, ids=ascii)
 def test_labels_that_mean_something_elsewhere_are_named(labels, kind, words, tmp_path, caplog):
     """One folder on macOS and Windows, formulas of a spreadsheet: a warning, exit 0, all files."""
-    lines = []
-    for number, label in enumerate(labels):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-        lines.append(f"TRAIN,{number}.png,{label}")
+    write_noise(tmp_path, range(len(labels)))
+    lines = [f"TRAIN,{number}.png,{label}" for number, label in enumerate(labels)]
     out = converted(tmp_path, lines, task="image_classification")
     assert main(["export", kind, str(out), "--to", f"{tmp_path}/to"]) == 0
     warned = [it.getMessage() for it in caplog.records if it.name.startswith("recordgen.exports")]

@@ -25,7 +25,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports import Output
 from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
-from tests.conftest import ROOT, encoded, noise, stored_examples
+from tests.conftest import ROOT, encoded, noise, stored_examples, write_noise
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
@@ -124,10 +124,9 @@ def columns(folder):
     """Convert pictures with a label and other columns; one row has nothing else."""
     folder.mkdir()
     schema = {"photo": "image", "age": "int", "note": "text", "at": "floats", "breed": "label"}
-    lines = [",".join(schema)]
-    for number, rest in enumerate(('3,"a, b",1 2,cat', ",,,", "-1,c,,yes", "0,,0.5,dog")):
-        (folder / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-        lines.append(f"{number}.png,{rest}")
+    write_noise(folder, range(4))
+    values = ('3,"a, b",1 2,cat', ",,,", "-1,c,,yes", "0,,0.5,dog")
+    lines = [",".join(schema), *(f"{number}.png,{rest}" for number, rest in enumerate(values))]
     (folder / "pets.csv").write_text("\n".join(lines))
     recordgen.convert(folder / "pets.csv", folder / "out", schema=schema, lint="-ALL", split="1")
     return folder / "out"
@@ -271,10 +270,8 @@ ODD_LABELS = [["images", "labels"], ["only"], ["masks", "images"]]
 @pytest.mark.parametrize("labels", ODD_LABELS, ids=str)
 def test_a_single_split_and_odd_names_of_classes_come_back(labels, name, tmp_path):
     """A copy says what its folders and files are: neither number nor names of them are doubted."""
-    lines = []
-    for number in range(6):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-        lines.append(f"TRAIN,{number}.png,{labels[number % len(labels)]}")
+    write_noise(tmp_path, range(6))
+    lines = [f"TRAIN,{number}.png,{labels[number % len(labels)]}" for number in range(6)]
     out = converted(tmp_path, lines, task="image_classification")
     to = out if name == "itself" else tmp_path / "to"
     if name != "itself":

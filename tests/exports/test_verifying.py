@@ -61,8 +61,7 @@ def test_each_change_is_found(change, output, json_of):
     """The exit code is 1, and the JSON names the files that differ."""
     make, files = CHANGES[change]
     make(output)
-    found = json_of("check", output, code=1)["differences"]
-    assert {each["file"] for each in found} == files
+    assert {each["file"] for each in json_of("check", output, code=1)["differences"]} == files
 
 
 def test_an_output_is_as_it_was_written(output, stdout_of):

@@ -101,8 +101,7 @@ SENTENCES = {
 
 
 def _records(kind, folder):
-    records = "words,kind\n" + "".join(f"Text {at},cat\n" for at in range(4))
-    write_records(folder, kind, records)
+    write_records(folder, kind, "words,kind\n" + "".join(f"Text {at},cat\n" for at in range(4)))
 
 
 def _tar(folder):

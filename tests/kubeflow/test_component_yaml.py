@@ -265,8 +265,7 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
     source = make_csv([row.replace("cat3", "ape") for row in named])
     second = converted(step, tmp_path / "b", source=source, inputs={"previous": first})
     assert second.done.returncode == 0, second.done.stderr
-    labels = read_dataset(second.uris["dataset"]).labels
-    assert labels == (*read_dataset(first).labels, "ape")
+    assert read_dataset(second.uris["dataset"]).labels == (*read_dataset(first).labels, "ape")
     given = steps.step_input(step, tmp_path, {"previous": first}, source=source, vocabulary=first)
     with pytest.raises(UsageError, match="vocabulary"):
         run(given)

@@ -153,8 +153,7 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     (serving / "30").mkdir()  # an interrupted push
 
     def evaluated(**values):
-        baseline = values.pop("inputs", {})
-        inputs = {"dataset": digits, "model": model, **baseline}
+        inputs = {"dataset": digits, "model": model, **values.pop("inputs", {})}
         output = models.evaluate(step_input(component, tmp_path, inputs, **values))
         return output.parameters["blessed"], output.metadata["metrics"]
 

@@ -129,8 +129,7 @@ def test_keys_find_pairs_in_crowded_buckets():
     def alike(first, second):
         nonlocal asked
         asked += len(first)
-        found = kinds[first] == kinds[second]
-        return found
+        return kinds[first] == kinds[second]
 
     def keys_of(things):
         return [kinds[things].astype(np.uint32) // 4]

@@ -157,8 +157,7 @@ def test_colours_of_pngs(chunks, name):
     stored = check_image(data, OPTIONS)
     assert (stored.colours, stored.data) == (name, data)
     if chunks.startswith(ICCP):
-        found = Image.open(io.BytesIO(data))
-        assert found.info["icc_profile"] == P3
+        assert Image.open(io.BytesIO(data)).info["icc_profile"] == P3
 
 
 def test_chunks_behind_the_pixels_are_ignored():

@@ -1,30 +1,15 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.conftest import COMPONENTS
+from tests.conftest import ROOT, run_python
 from tests.preloaded import WITH_TFX
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def command():
     """Run ``python -m pipelines.<name>`` from the repository, as users do."""
-    path = os.pathsep.join([str(COMPONENTS), str(ROOT)])
 
     def run(name, *arguments):
-        return subprocess.run(
-            [sys.executable, "-m", f"pipelines.{name}", *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        return run_python("-m", f"pipelines.{name}", *map(str, arguments), cwd=ROOT)
 
     return run
 

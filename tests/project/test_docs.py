@@ -468,14 +468,9 @@ def kubeflow_runs():
         yield url, runs
 
 
-@pytest.fixture
-def kubeflow(run, kubeflow_runs):
-    """The folder in which the blocks of docs/kubeflow.md have run."""
-    return run("docs/kubeflow.md", {"http://localhost:8080": kubeflow_runs[0]})
-
-
-def test_steps_compile_and_the_client_submits_them(kubeflow, kubeflow_runs):
+def test_steps_compile_and_the_client_submits_them(run, kubeflow_runs):
     """The run has the parameters and limits of the page."""
+    kubeflow = run("docs/kubeflow.md", {"http://localhost:8080": kubeflow_runs[0]})
     resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": ("convert", 8, 4)}
     for name, (step, *limits) in resources.items():
         specification = next(iter(yaml.safe_load_all((kubeflow / name).read_text())))

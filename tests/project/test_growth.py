@@ -165,8 +165,7 @@ def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
         out = tmp_path / f"out{size}"
         found.append(work_of(partial(convert, out), out))
     one, two = found
-    grown = one.growth_to(two)
-    assert {name: times for name, times in grown.items() if times > MOST} == {}
+    assert {name: times for name, times in one.growth_to(two).items() if times > MOST} == {}
 
 
 # Commands that read a finished dataset, for boxes and for columns.

@@ -6,8 +6,6 @@ These tests run on Linux without the rest, so they show no more than that.
 import ntpath
 from types import SimpleNamespace
 
-import pytest
-
 from recordgen.samples import write_photos
 from recordgen.storage import paths
 from tests.conftest import run_python
@@ -53,17 +51,12 @@ def test_images_are_converted_without_what_only_linux_has(tmp_path):
     assert not done.returncode, done.stderr
 
 
-@pytest.fixture
-def windows(monkeypatch):
-    """Paths as on Windows; the current folder is C:\\work."""
-    pure = SimpleNamespace(**vars(ntpath))
+def test_paths_of_windows_have_drives_and_are_no_urls(monkeypatch):
+    """A drive is no scheme; folders are separated by ``/`` from the door on."""
+    pure = SimpleNamespace(**vars(ntpath))  # the current folder is C:\work
     pure.abspath = lambda path: ntpath.normpath(ntpath.join("C:\\work", path))
     pure.realpath = pure.abspath
     monkeypatch.setattr(paths, "os", SimpleNamespace(path=pure, sep="\\"))
-
-
-def test_paths_of_windows_have_drives_and_are_no_urls(windows):
-    """A drive is no scheme; folders are separated by ``/`` from the door on."""
     source = paths.normal(r"C:\data\x.csv")
     assert source == "C:/data/x.csv"
     assert paths.is_local(source)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from recordgen import convert, eval_dataset, input_fn, read, steps_per_epoch, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import Tuning, find_shards, reading_plan
-from tests.conftest import encoded, noise
+from tests.conftest import write_noise
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -124,10 +124,9 @@ def test_workers_mix_classes(tmp_path):
 
     All workers use the same order: otherwise some records would be read twice and others never.
     """
-    rows = []
-    for number in range(80):
-        (tmp_path / f"{number:02d}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
-        rows.append(f"TRAIN,{number:02d}.png,class {number // 2:02d}\n")
+    names = [f"{number:02d}" for number in range(80)]
+    write_noise(tmp_path, names, 4, 4)
+    rows = [f"TRAIN,{name}.png,class {int(name) // 2:02d}\n" for name in names]
     (tmp_path / "a.csv").write_text("".join(rows))
     out = str(tmp_path / "out")
     convert(str(tmp_path / "a.csv"), out, shard_by="label")
@@ -139,9 +138,8 @@ def test_workers_mix_classes(tmp_path):
         second.append(read[40:])
         assert first[-1] != sorted(first[-1])
         assert first[-1] != second[-1]
-    everything = sorted(f"{number:02d}.png" for number in range(80))
     for epoch in (first, second):
-        assert sorted(itertools.chain(*epoch)) == everything
+        assert sorted(itertools.chain(*epoch)) == [f"{name}.png" for name in names]
 
 
 @pytest.mark.parametrize("options", [{}, dict(only=["cat", "owl"])], ids=str)

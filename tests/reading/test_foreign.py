@@ -118,8 +118,7 @@ def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, lab
     """Skipping drops the images that do not decode, and no other."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(21)))
     options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
-    dataset = eval_dataset(source, **options)
-    assert ids(dataset) == [f"pet {n}" for n in range(20) if n % 5]
+    assert ids(eval_dataset(source, **options)) == [f"pet {n}" for n in range(20) if n % 5]
     training = train_dataset(source, tuning=Tuning(drop_remainder=True), **options)
     assert [len(images) for images, *_ in training] == [4] * 4
 

@@ -26,8 +26,7 @@ def ours(
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
     names = tuple(vocabulary or (name for name, _ in labels))
     more = {"options": {"check": check}, "splits": {"train": split}, "features": features or {}}
-    dataset = dataset_of(task=task, labels=names, **more)
-    return ShardSet(tuple(files), "train", dataset)
+    return ShardSet(tuple(files), "train", dataset_of(task=task, labels=names, **more))
 
 
 def by_label(*labels, examples=10):

@@ -198,10 +198,8 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
 
 def test_models_see_what_they_were_trained_on(outputs):
     """Evaluation reads records through the model's signature."""
-    shards = find_shards(outputs["boxes mixed"])
-    examples = [item for path in shards for item in RECORDS.read(path)]
-    images = stored_images(tf.constant(examples), SIZE)
-    assert np.array_equal(images, batch(outputs["png"])[0])
+    examples = [item for path in find_shards(outputs["boxes mixed"]) for item in RECORDS.read(path)]
+    assert np.array_equal(stored_images(tf.constant(examples), SIZE), batch(outputs["png"])[0])
 
 
 def table(source, **options):

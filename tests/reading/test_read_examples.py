@@ -98,8 +98,7 @@ def test_reading_is_one_ordered_pass_unless_asked(path):
     numbers = [int(row["number"]) for row in shuffled]
     assert sorted(numbers[:10]) == sorted(numbers[10:]) == list(range(10))
     assert numbers[:10] != numbers[10:]
-    endless = read(path, feature_spec=spec, epochs="endless", batch_size=4)
-    assert len(list(endless.take(9))) == 9
+    assert len(list(read(path, feature_spec=spec, epochs="endless", batch_size=4).take(9))) == 9
 
 
 def test_length_is_known(path):

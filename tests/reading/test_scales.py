@@ -57,11 +57,6 @@ def test_levels_are_scaled_as_floats_are(name):
     np.testing.assert_array_equal(scaled(levels, scale_of(name)), expected)
 
 
-@pytest.fixture(scope="module")
-def images():
-    return tf.constant([encoded(noise(9, 7), "PNG")])
-
-
 # every path of pixels, and every kind of scale
 PATHS_OF_PIXELS = [
     ("-1..1", {}),
@@ -82,8 +77,9 @@ def test_cached_augmented_and_served_batches_have_the_range(output, name, how):
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.ptp(expected))
 
 
-def test_serving_scales_as_training_does(images):
+def test_serving_scales_as_training_does():
     """decode_images and training share one rule."""
+    images = tf.constant([encoded(noise(9, 7), "PNG")])
     plain = decode_images(images, (4, 6))
     for name in ("0..255", "-1..1", "VGG16"):
         found = decode_images(images, (4, 6), scale=name)

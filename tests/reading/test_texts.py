@@ -30,16 +30,6 @@ def topics(tmp_path_factory):
     return write(folder, "text_classification", lambda n: NAMES[n % 2] if n else "")
 
 
-@pytest.fixture(scope="module")
-def several(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("several")
-    return write(
-        folder,
-        "text_multi_label",
-        lambda n: ",".join(name for bit, name in enumerate(NAMES) if n >> bit & 1),
-    )
-
-
 def pairs(dataset):
     """Return {number of a text: its label}."""
     return {
@@ -85,8 +75,13 @@ def test_options_of_labels_mean_the_same_as_for_images(topics, options, expected
     assert pairs(eval_dataset(topics, split="train", **options)) == expected
 
 
-def test_all_labels_of_a_text_are_a_multi_hot_row(several):
+def test_all_labels_of_a_text_are_a_multi_hot_row(tmp_path):
     """In the order of class names; unlabelled texts are skipped."""
+
+    def said(number):
+        return ",".join(name for bit, name in enumerate(NAMES) if number >> bit & 1)
+
+    several = write(tmp_path, "text_multi_label", said)
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}

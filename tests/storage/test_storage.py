@@ -253,11 +253,6 @@ def by_path(**answers):
     return answer
 
 
-def refusing():
-    """Return a URL at which no server listens."""
-    return f"http://127.0.0.1:{free_port()}"
-
-
 FAULTS = {
     **{str(number): replying(status=number) for number in (500, 501, 503, 429, 408)},
     "reset": reset,
@@ -271,7 +266,7 @@ def test_a_dead_url_costs_its_row_only(serve, tmp_path):
     url = serve(
         by_path(**FAULTS, **{f"{name}-twice": flaky(2, fault) for name, fault in FAULTS.items()})
     )
-    nowhere = refusing()
+    nowhere = f"http://127.0.0.1:{free_port()}"  # no server listens there
     dead = [f"{url}/{name}/1.jpg" for name in FAULTS]
     dead += [f"{nowhere}/1.jpg", f"{url.replace('http:', 'https:')}/tls/1.jpg"]
     sound = [f"{url}/{name}-twice/{n}.jpg" for name in FAULTS for n in (1, 2)]
@@ -482,18 +477,10 @@ def test_redirects_to_private_addresses_are_refused(serve, tmp_path):
     asked = []
     inner = serve(noting(asked))
     port = inner.rsplit(":", 1)[1]
-    targets = [
-        f"http://127.1:{port}/secret.jpg",
-        f"http://2130706433:{port}/secret.jpg",
-        f"http://0x7f000001:{port}/secret.jpg",
-        f"{inner}/secret.jpg",
-        f"http://localhost:{port}/secret.jpg",
-        f"http://[::ffff:127.0.0.1]:{port}/secret.jpg",
-        f"http://0.0.0.0:{port}/secret.jpg",
-        "http://169.254.169.254/latest/meta-data/",
-        "file:///etc/passwd",
-        "gs://bucket/1.jpg",
-    ]
+    hosts = ["127.1", "2130706433", "0x7f000001", "127.0.0.1", "localhost", "[::ffff:127.0.0.1]"]
+    hosts += ["0.0.0.0"]
+    targets = [f"http://{host}:{port}/secret.jpg" for host in hosts]
+    targets += ["http://169.254.169.254/latest/meta-data/", "file:///etc/passwd", "gs://b/1.jpg"]
     url = serve(redirecting(*targets, "/elsewhere.jpg"))
     urls = [f"{url}/to/{number}" for number in range(len(targets) + 1)]
     found = codes(urls, tmp_path)
@@ -567,8 +554,7 @@ def test_headers_go_only_to_servers_that_the_user_named(serve, monkeypatch, tmp_
 
 def test_rows_of_import_files_from_the_web(serve):
     """They reach their own and public servers, but no private servers and no other storages."""
-    inner = serve(redirecting())
-    lines = ["1.jpg", f"{inner}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]
+    lines = ["1.jpg", f"{serve(redirecting())}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]
     text = "".join(f"TRAIN,{line},a\n" for line in lines)
 
     async def answer(request):

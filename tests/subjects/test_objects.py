@@ -21,8 +21,7 @@ BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
 @given(st.lists(BOX, min_size=1, max_size=9))
 def test_what_was_written_is_read(boxes):
     """Boxes that a task writes are read in their order, with sorted corners."""
-    row = Boxes(tuple(Box(*box) for box in boxes))
-    values = box_features(row, Vocabulary("text", LABELS))
+    values = box_features(Boxes(tuple(Box(*box) for box in boxes)), Vocabulary("text", LABELS))
     record = parse_example(b"".join(serialize_example(values)))
     assert stored_boxes(record) == [
         StoredBox(label, LABELS.index(label), min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))

@@ -159,8 +159,7 @@ def test_lost_digits_are_said(tmp_path):
         notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
         assert len(notes) == bool(lost)
         assert all(f" {lost}:" in note for note in notes)
-    split = columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path)
-    assert len(split.notes) == 1
+    assert len(columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path).notes) == 1
 
 
 def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path):

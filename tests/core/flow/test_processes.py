@@ -118,16 +118,6 @@ def test_processes_fit_into_the_memory(threads, memory_gb, processes):
 # --- conversions ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory):
-    """An import file of 24 images, 270 kB."""
-    folder = tmp_path_factory.mktemp("images")
-    write_noise(folder, range(24), 60, 60)
-    rows = [f"TRAIN,{number}.png,{'ab'[number % 2]}" for number in range(24)]
-    (folder / "labels.csv").write_text("\n".join([*rows, "TRAIN,none.png,a", ""]))
-    return folder / "labels.csv"
-
-
 _SCRIPT = """
 import sys
 import recordgen
@@ -138,13 +128,15 @@ print(len(result.dataset.splits["train"].shards), len(result.rejects), result.da
 """
 
 
-def test_a_script_without_a_guard_converts_in_processes(labels, tmp_path):
+def test_a_script_without_a_guard_converts_in_processes(tmp_path):
     """A program without ``if __name__`` gets the same dataset from several processes."""
-    script = tmp_path / "script.py"
-    script.write_text(_SCRIPT)
-    said = []
+    write_noise(tmp_path, range(24), 60, 60)  # 270 kB
+    rows = [f"TRAIN,{number}.png,{'ab'[number % 2]}" for number in range(24)]
+    (tmp_path / "labels.csv").write_text("\n".join([*rows, "TRAIN,none.png,a", ""]))
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    said, script = [], [str(tmp_path / name) for name in ("script.py", "labels.csv")]
     for threads in ("1", "8"):
-        done = run_python(str(script), str(labels), str(tmp_path / threads), threads)
+        done = run_python(*script, str(tmp_path / threads), threads)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout.split())
     assert said[0] == said[1]

@@ -218,8 +218,7 @@ def test_rows_of_one_place_lie_by_uri_and_file(uris):
     named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
     rows = [PlannedRow(key, file, 1, uri, None, 1, "", True) for key, uri, file in named]
     ordered = list(rows_of(PlannedRow, in_planned_order(columns_of(PlannedRow, rows))))
-    in_place = [rows[2], rows[1], rows[0], rows[3]]
-    assert ordered == (in_place if any(uris) else rows)
+    assert ordered == ([rows[2], rows[1], rows[0], rows[3]] if any(uris) else rows)
 
 
 def test_shards_are_equal_in_bytes():

@@ -157,8 +157,7 @@ def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates,
     assert group.split == next((names[split] for split in splits if split != "."), "test")
     assert summary.named != kept.assigned
     counts = summary.counts
-    found = (counts.duplicates, counts.merged, counts.rejects)
-    assert found == (duplicates, merged, rejects)
+    assert (counts.duplicates, counts.merged, counts.rejects) == (duplicates, merged, rejects)
 
 
 def test_rows_in_several_splits_are_a_finding():
@@ -380,8 +379,7 @@ def test_payloads_of_a_row_are_added_up_and_separated():
     assert [(one.line, one.code, one.message) for one in summary.rejects] == [
         (2, "missing_file", "/b2.jpg: gone")
     ]
-    parts = payloads_of(planned[1], pair)
-    payloads = [(one.uri, one.bytes, one.version) for one in parts]
+    payloads = [(one.uri, one.bytes, one.version) for one in payloads_of(planned[1], pair)]
     assert payloads == [("/c1.jpg", SIZE, "/c1.jpg"), ("/c2.jpg", SIZE, "/c2.jpg")]
     one = PlannedRow(1, CSV, 1, "/x.jpg", "cat", SIZE, "v", False)
     assert payloads_of(one, IMAGE) == [one]

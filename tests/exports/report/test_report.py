@@ -309,8 +309,7 @@ def test_many_classes_are_folded(classes):
 def test_a_page_has_an_end():
     """The page does not grow without limit with the vocabulary; without examples it says so."""
     assert "No examples." in self_contained(to_html(dataset_of({}, labels=("cat",)), [])).texts
-    counts = {str(number): 1 for number in range(20_000)}
-    html = to_html(dataset_of({"train": counts}), [])
+    html = to_html(dataset_of({"train": {str(number): 1 for number in range(20_000)}}), [])
     assert len(html) < 300_000
     assert " 1,000 of all 20,000 " in html
 
