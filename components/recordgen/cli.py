@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _RECORDS_SHOWN = 5
 _FAIL_ON = ("changes,leaks", "changes", "leaks", "none")  # the first by default
 _PLACES = {"source", "output", "place", "to", "old", "new"}
-_DATASET = "a converted or written output, or a TFX Examples uri"
+_DATASET = "a converted or written output, its dataset.json, or a TFX Examples uri"
 _BEAM_FLAGS = (
     "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
     "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
@@ -441,8 +441,7 @@ def _add_parts(commands: _Commands) -> None:
 def _add_inspect(commands: _Commands) -> None:
     text = "show records and extract their images"
     add = _command(commands, "inspect", _inspect, text).add_argument
-    text = "a converted output, TFX Examples uri, or TFRecord files"
-    add("output", metavar="OUTPUT", help=text)
+    add("output", metavar="OUTPUT", help=f"{_DATASET}, or TFRecord files")
     add("--split", help="only this split (default: train, or the first)")
     text = "records to show (default: %(default)s)"
     add("--num", type=_natural, metavar="N", default=_RECORDS_SHOWN, help=text)
@@ -456,9 +455,8 @@ def _add_inspect(commands: _Commands) -> None:
 def _add_diff(commands: _Commands) -> None:
     text = "compare two datasets: rows, splits, leaks, labels"
     add = _command(commands, "diff", _diff, text).add_argument
-    text = "an output of convert, its dataset.json, or a TFX Examples uri"
     for name in ("old", "new"):
-        add(name, metavar=name.upper(), help=text)
+        add(name, metavar=name.upper(), help=_DATASET)
     text = (
         "match rows by the uri of their payload, or by its content, if a copy renamed it "
         "(default: uri)"

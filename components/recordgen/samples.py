@@ -1,4 +1,4 @@
-"""Sample photos to try Recordgen with: ``python -m recordgen.samples photos``.
+"""Sample photos to try Recordgen with, such as python -m recordgen.samples photos.
 
     photos/daisy/000.jpg, photos/rose/001.jpg, …: 120 drawn flowers of two kinds, 64×48 pixels
 

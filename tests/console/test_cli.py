@@ -57,7 +57,7 @@ def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path, reco
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
     written = json.loads(recordgen(*args, "--json", "-q").stdout)
-    assert recordgen("report", args[2], "-q").stdout == ""
+    assert recordgen("report", f"{args[2]}/dataset.json", "-q").stdout == ""
     for name, split in written["splits"].items():
         assert [shard["label"] for shard in split["shards"]] == ["cat", "dog"]
         assert dry["splits"][name]["shards"] == 2
@@ -157,7 +157,7 @@ def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
     home = f"~/{os.path.relpath(source, tmp_path)}"
     done = recordgen("convert", home, "~/out", "-q")
     assert (done.returncode, done.stdout) == (0, "")
-    assert recordgen("inspect", "~/out", "--to", "~/images").returncode == 0
+    assert recordgen("inspect", "~/out/dataset.json", "--to", "~/images").returncode == 0
     convert(home, "~/other", vocabulary="~/out/labels.txt")
     assert read_dataset("~/other").labels == read_dataset(tmp_path / "out").labels
     assert not (tmp_path / "~").exists()

@@ -255,7 +255,7 @@ STOPPED = [
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=bbox,xyxy=bbox"}, "xyxy, xywh"),
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=box"}, "'bbox'"),
     ("csv", SIZED.replace("label", "xmin").format("1 2 3 4"), {"columns": "xywh=bbox"}, "xmin"),
-    ("csv", "id,label\n7,a\n", {"columns": "path={idd}.jpg"}, "id, label"),
+    ("csv", "1.jpg,a\n2.jpg,b\n", {"columns": "path=0,label=1"}, "from 1"),
     ("csv", "id,label\n7,a\n", {"columns": "path=x/{label}/{idd}.jpg,label=label"}, "id, label"),
     ("jsonl", "id,label\n7,a\n", {"columns": "path=x/{idd}.jpg,label=label"}, "id, label"),
     ("frame", "id,label\n7,a\n", {"columns": "path={idd}.jpg,label=label"}, "id, label"),

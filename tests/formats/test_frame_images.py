@@ -44,9 +44,11 @@ def test_bytes(cell, uri, tmp_path):
     assert sorted(data for [data], _ in found.values()) == sorted(map(image, range(4)))
 
 
-@pytest.mark.parametrize(
-    "pixels", [pillow(0), np.asarray(pillow(0)), np.asarray(pillow(0))[..., 0]]
-)
+# an image, its pixels, and those of one channel
+PIXELS = [pillow(0), np.asarray(pillow(0)), np.asarray(pillow(0))[..., 0]]
+
+
+@pytest.mark.parametrize("pixels", PIXELS)
 def test_pixels_become_png(pixels, tmp_path):
     """Pillow's images and arrays, also gray ones, are stored as PNG with the same pixels."""
     frame = pd.DataFrame({"image": [pixels], "label": ["cat"]})
@@ -99,9 +101,11 @@ def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
     assert not list(Path(tmp_path).glob("*.images"))
 
 
-@pytest.mark.parametrize(
-    ("cell", "options"), [(image(0), {"task": "tabular"}), (np.zeros((8, 8, 3)), {})]
-)
+# a cell, the options
+REFUSED = [(image(0), {"task": "tabular"}), (np.zeros((8, 8, 3)), {})]
+
+
+@pytest.mark.parametrize(("cell", "options"), REFUSED)
 def test_cells_that_no_row_can_hold(cell, options):
     """Images in a table, and arrays that are no images, are refused with advice."""
     frame = pd.DataFrame({"image": [cell] * 3, "label": [1, 2, 3]})

@@ -122,6 +122,6 @@ def _not_understood(
     columns = ",".join(map("=".join, roles.items()))
     return NotUnderstoodError(
         f"{path}: no feature is known to hold the {payload} of a record, among "
-        f"{listed(sorted(first), str) or 'none'}; source[i] and recordgen.read read any",
+        f"{listed(sorted(first), str) or 'none'}; source[i] has other features, such as arrays",
         options={"columns": columns} if payloads else None,
     )

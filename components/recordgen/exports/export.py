@@ -22,6 +22,7 @@ from jinja2.bccache import Bucket
 from recordgen import storage
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
     EXAMPLES_FILE,
     FINDINGS_FILE,
     LINT_FILE,
@@ -197,11 +198,11 @@ class Output:
 
     @classmethod
     def open(cls, place: str | os.PathLike[str]) -> Output:
-        """Return the dataset at a place: a converted or written output, or a TFX Examples uri.
+        """Return the dataset at a place: an output, its ``dataset.json``, or a TFX Examples uri.
 
         Raises: SourceError: there is no finished dataset; StorageError: storage failed.
         """
-        root = storage.normal(os.fspath(place))
+        root = storage.normal(os.fspath(place)).removesuffix(DATASET_FILE)
         return cls(root, read_dataset(root))
 
     def path_of(self, file: str) -> str:

@@ -312,7 +312,7 @@ def begins_with_header(first: Sequence[str], given: Given) -> bool:
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     """Raise a UsageError about a missing column, which lists the existing columns."""
     shown, hint = listed(list(filter(None, there)), str), did_you_mean(name, there)
-    raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
+    raise UsageError(f"{what}: there is no column {name!r}, only {shown or 'numbers from 1'}{hint}")
 
 
 def other_width(expected: int, got: int) -> str:

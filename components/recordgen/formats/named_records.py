@@ -74,7 +74,11 @@ def _several(value: Any, column: str) -> Sequence[str]:
     """Return the labels in a value, which may be a list. Raises: as :func:`single`."""
     if isinstance(value, str):
         return [value]
-    check_no_pixels(value, column)
+    if getattr(value, "ndim", 0) > 1:
+        raise UsageError(
+            f"column {column!r} holds arrays that are no images, uint8 of 1, 3 or 4 channels (got "
+            f"{value.dtype} {[*value.shape]}); recordgen.write writes any arrays"
+        )
     if is_list(value):
         return [text for item in value for text in _several(item, column)]
     if value is None or value != value:
@@ -88,15 +92,6 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
     return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
-
-
-def check_no_pixels(value: Any, column: str) -> None:
-    """Check that a value is no array of pixels. Raises: UsageError: it ends the run."""
-    if getattr(value, "ndim", 0) > 1:
-        raise UsageError(
-            f"column {column!r} holds arrays that are no images, uint8 of 1, 3 or 4 channels (got "
-            f"{value.dtype} {[*value.shape]}); recordgen.write writes any arrays"
-        )
 
 
 def _decoded(value: bytes, column: str) -> str:

@@ -464,8 +464,8 @@ def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
 
 def _field(value: Any, column: str, line: int) -> str:
     """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
-    named_records.check_no_pixels(value, column)
-    if isinstance(value, dict | bytes) or named_records.is_list(value):
+    dimensions: int = getattr(value, "ndim", 0)
+    if isinstance(value, dict | bytes) or named_records.is_list(value) or dimensions:
         what = f"column {column!r} must hold single values or texts (got {value!r:.80})"
         raise UsageError(f"row {line} of the DataFrame: {what}")
     return "" if value is None else str(value)
