@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn import ensemble, linear_model
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
@@ -180,8 +179,9 @@ def test_saved_models_answer_as_scikit_learn(seen, tmp_path):
     rows = random.integers(0, 9, (200, 4)).astype(np.float32) / 10
     targets = random.choice(seen, 200) if seen else rows[:, 0] * 5 + random.normal(size=200)
     numbers, limits = keras.Input((4,)), np.arange(-1, 21)[:, None].repeat(4, 1) / np.float32(20)
-    trees = GradientBoostingClassifier if seen else GradientBoostingRegressor
-    for model in (trees(random_state=0), LogisticRegression() if seen else Ridge()):
+    trees = ensemble.GradientBoostingClassifier if seen else ensemble.GradientBoostingRegressor
+    line = linear_model.LogisticRegression() if seen else linear_model.Ridge()
+    for model in (trees(random_state=0), line):
         model.fit(rows, targets, sample_weight=random.uniform(0.1, 2, 200))
         answer = answer_of(model, 4 if seen else 0)
         keras.Model(numbers, answer(numbers)).save(tmp_path / "a.keras")

@@ -275,9 +275,8 @@ class TableTrainer(TaskTrainer):
         settings = {**self.reading, **self.training, "batch_size": _ROWS_AT_ONCE}
         data = train_dataset(self.root, split=self.split, seed=self.config.seed, **settings)
         batches = self.prepared(data).take(math.ceil(most / _ROWS_AT_ONCE))
-        rows = ((columns(inputs), *rest) for inputs, *rest in batches)
-        numbers, targets, *others = map(np.concatenate, zip(*rows, strict=True))
-        weights = others[0] if others else np.ones(len(numbers))
+        rows = ((columns(x), y, *(weights or [np.ones(len(y))])) for x, y, *weights in batches)
+        numbers, targets, weights = map(np.concatenate, zip(*rows, strict=True))
         if most <= len(numbers) < _ENOUGH_ROWS:
             return None
         learnt = [values[weights > 0] for values in (numbers, targets.ravel(), weights)]

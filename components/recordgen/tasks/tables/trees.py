@@ -94,12 +94,10 @@ def _trees(model: Any) -> Answer:
         np.concatenate([getattr(tree, name) for tree in trees])
         for name in ("feature", "threshold", "children_left", "children_right", "value")
     )
-    is_leaf, nodes = left < 0, np.arange(len(left))
     children = np.stack([left, right], axis=1) + np.repeat(roots, counts)[:, None]
-    children = np.where(
-        is_leaf[:, None], nodes[:, None], children
-    ).ravel()  # a leaf leads to itself
-    columns = np.where(is_leaf, 0, columns)
+    # A leaf leads to itself.
+    children = np.where(left[:, None] < 0, np.arange(len(left))[:, None], children).ravel()
+    columns = np.maximum(columns, 0)
     # A limit that float32 cannot hold becomes the number below.
     limits = exact.astype(np.float32)
     limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
