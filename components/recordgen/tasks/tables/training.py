@@ -6,7 +6,7 @@ column; a column with missing numbers in training gets a second input, 1 where t
 missing. A column whose texts name rows, such as an id, is left out.
 
 The network has two hidden layers, and a linear path beside them. Vectors of texts are dropped more
-often than hidden units: words of a few rows were learnt by heart. The answer is the mean of the
+often than hidden units: words of a few rows were learnt by heart. The answer is a mean of the
 network's and that of boosted trees or a line (:mod:`recordgen.tasks.tables.trees`), which see
 numbers and frequent words; of images and sentences, these are too little.
 
@@ -39,7 +39,7 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
 from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
-from recordgen.tasks.tables.trees import Rows, better_answer
+from recordgen.tasks.tables.trees import Answer, better_answer
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
@@ -51,6 +51,7 @@ NUMBERS = "numbers"
 
 _UNITS = (64, 32)
 _WIDTH_OF_WORDS = 8
+_NETWORK_SHARE = 0.4  # in the answer, if trees or a line have the rest
 
 # Trees take some seconds for this many cells, of rows, columns and classes. They need this many
 # rows, unless there are no more.
@@ -240,16 +241,15 @@ class TableTrainer(TaskTrainer):
 
     def models(self) -> Models:
         inputs: dict[str, Any] = {}
-        images, words, numbers = [], [], []
+        parts, frequent, numbers = [], [], []
         for name in self._images:
             inputs[name] = keras.Input((*self.config.size, 3), name=name)
-            images.append(small_cnn(inputs[name], self.config.size))
-        frequent = []
+            parts.append(small_cnn(inputs[name], self.config.size))
         for name, column in self._texts.items():
             text = inputs[name] = keras.Input((), name=name, dtype="string")
             layer = self._words(column)
-            mean = mean_of_words(layer, text, _WIDTH_OF_WORDS)
-            words.append(keras.layers.Dropout(self.config.dropout**0.5)(mean))
+            words = mean_of_words(layer, text, _WIDTH_OF_WORDS)
+            parts.append(keras.layers.Dropout(self.config.dropout**0.5)(words))
             frequent.append(has_words(layer, text, _FREQUENT_WORDS))
         if count := self._count:
             given = inputs[NUMBERS] = keras.Input((count,), name=NUMBERS)
@@ -259,28 +259,28 @@ class TableTrainer(TaskTrainer):
             numbers.append(keras.ops.where(is_missing, 0.0, scaled))
             if gaps := self._gaps:
                 numbers.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), FLOAT32))
-        answer = self._network([*images, *words, *numbers])
+        answer = self._network([*parts, *numbers])
         network = keras.Model(inputs, answer)
-        trained = augmented(network, self.config, self._moved) if images else network
-        if images or SENTENCE in self._text_kinds.values():
-            return Models(trained, network)
-        beside = self._answer_beside(keras.Model(inputs, _joined([*numbers, *frequent])))
-        saved = network if beside is None else keras.Model(inputs, (answer + beside) / 2)
-        return Models(trained, saved)
+        trained = augmented(network, self.config, self._moved) if self._images else network
+        if not self._images and SENTENCE not in self._text_kinds.values():
+            columns = keras.ops.concatenate([*numbers, *frequent], axis=1)
+            if (beside := self._answer_beside(keras.Model(inputs, columns))) is not None:
+                answer = _NETWORK_SHARE * answer + (1 - _NETWORK_SHARE) * beside(columns)
+        return Models(trained, keras.Model(inputs, answer))
 
-    def _answer_beside(self, columns: keras.Model) -> Any:
-        """Return the answer of trees or a line to columns, or None if too few rows can be read."""
+    def _answer_beside(self, columns: keras.Model) -> Answer | None:
+        """Return how trees or a line answer to columns, or None if too few rows can be read."""
         classes = len(self.dataset.labels) if self.are_classes else 0
         most = _CELLS // (columns.output.shape[1] * (classes if classes > 2 else 1))
-        settings = {**self.reading, **self.training, "seed": self.config.seed}
-        settings["batch_size"] = _ROWS_AT_ONCE
-        data = self.prepared(train_dataset(self.root, split=self.split, **settings))
-        read_rows = data.take(math.ceil(most / _ROWS_AT_ONCE))
-        rows = Rows.joined((columns(inputs), *rest) for inputs, *rest in read_rows)
-        if most <= len(rows.targets) < _ENOUGH_ROWS:
+        settings = {**self.reading, **self.training, "batch_size": _ROWS_AT_ONCE}
+        data = train_dataset(self.root, split=self.split, seed=self.config.seed, **settings)
+        batches = self.prepared(data).take(math.ceil(most / _ROWS_AT_ONCE))
+        rows = ((columns(x), y, *(weights or [np.ones(len(y))])) for x, y, *weights in batches)
+        numbers, targets, weights = map(np.concatenate, zip(*rows, strict=True))
+        if most <= len(numbers) < _ENOUGH_ROWS:
             return None
-        answer = better_answer(rows, classes, self.config.seed)
-        return answer and answer(columns.output)
+        learnt = [values[weights > 0] for values in (numbers, targets.ravel(), weights)]
+        return better_answer(learnt, classes, self.config.seed)
 
     def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return inputs whose images are moved."""
@@ -336,7 +336,7 @@ class TableTrainer(TaskTrainer):
 
     def _network(self, parts: Sequence[Any]) -> Any:
         """Return the network's answer, float32 [batch, outputs]."""
-        hidden = given = _joined(parts)
+        hidden = given = keras.ops.concatenate(parts, axis=1)
         for units in _UNITS:
             hidden = keras.layers.Dense(units, activation="relu")(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
@@ -428,10 +428,6 @@ class TableTrainer(TaskTrainer):
             texts = target if target.dtype == tf.string else tf.strings.as_string(target)
             return self.truth_of_texts(tf.where(is_there, texts, ""))
         return {LABEL: tf.cast(target, tf.float32), WEIGHT: tf.cast(is_there, tf.float32)}
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
 
 
 def _last_weights(shape: Sequence[int], dtype: Any) -> Any:

@@ -8,9 +8,9 @@ Decision Forests ended with Keras 2; models of XGBoost and LightGBM need their l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,86 +21,61 @@ from recordgen.errors import MissingPackageError
 #: Numbers (float32 [batch, columns]) → probabilities of classes, or a number: [batch, outputs].
 Answer = Callable[[Any], Any]
 
-_DEPTH = 3
 _PARTS, _JUDGED_ROWS, _FEWEST_ROWS = 5, 10_000, 40
 _RAREST = 1e-6  # the least probability of a class
 
 
-class Rows(NamedTuple):
-    """What a model learns from.
-
-    Attributes:
-        numbers: float32 [rows, columns].
-        targets: the numbers of classes (int64 [rows]), or numbers (float32 [rows]).
-        weights: float32 [rows].
-    """
-
-    numbers: npt.NDArray[Any]
-    targets: npt.NDArray[Any]
-    weights: npt.NDArray[Any]
-
-    @classmethod
-    def joined(cls, batches: Iterable[Sequence[Any]]) -> Rows:
-        """Return the rows of batches without those of weight 0; a batch may lack weights."""
-        numbers, targets, *weights = map(np.concatenate, zip(*batches, strict=True))
-        rows = cls(numbers, targets.ravel(), weights[0] if weights else np.ones(len(numbers)))
-        return rows.where(rows.weights > 0)
-
-    def where(self, is_kept: npt.NDArray[np.bool_]) -> Rows:
-        """Return some of the rows."""
-        return Rows(*(values[is_kept] for values in self))
-
-    def fit(self, model: Any) -> Any:
-        """Return a model of scikit-learn that has learnt from the rows."""
-        return model.fit(self.numbers, self.targets, sample_weight=self.weights)
-
-
-def better_answer(rows: Rows, classes: int, seed: int) -> Answer | None:
+def better_answer(rows: Sequence[npt.NDArray[Any]], classes: int, seed: int) -> Answer | None:
     """Return how boosted trees answer, or a line, whichever predicts unseen rows better.
 
-    ``classes``: their number; 0 if the target is a number. None: there are too few rows, or fewer
-    than two classes with some rows.
+    Args:
+        rows: numbers (float32 [rows, columns]); targets (int64 [rows] for classes, or float32); and
+            weights above 0 ([rows]).
+        classes: the number of classes; 0 if the target is a number.
+        seed: decides the rows and columns that each tree sees.
+
+    Returns: None if there are too few rows, or fewer than two classes with some rows.
 
     Raises: MissingPackageError: scikit-learn is not installed.
     """
     try:
         from sklearn import ensemble, linear_model
-        from sklearn.model_selection import cross_val_score
+        from sklearn.model_selection import cross_val_predict
     except ImportError as exc:
         raise MissingPackageError.of(exc, "training on a table") or exc from exc
-    settings = {"max_depth": _DEPTH, "subsample": 0.5, "max_features": 0.5, "random_state": seed}
-    judged = rows.where(np.arange(len(rows.targets)) < _JUDGED_ROWS)
-    models: tuple[Any, ...] = (
-        ensemble.GradientBoostingRegressor(**settings),
-        linear_model.Ridge(),
-    )
+    settings = {"subsample": 0.5, "max_features": 0.5, "random_state": seed}
+    numbers, targets, weights = rows
+    x, y = numbers[:_JUDGED_ROWS], targets[:_JUDGED_ROWS]
     if classes:
-        models = (
-            ensemble.GradientBoostingClassifier(**settings),
-            linear_model.LogisticRegression(max_iter=1000),
-        )
-        # Each part of the rows has each class.
-        judged = judged.where(np.bincount(judged.targets)[judged.targets] >= _PARTS)
-    if len(judged.targets) < _FEWEST_ROWS or (classes and len(np.unique(judged.targets)) < 2):
+        trees = ensemble.GradientBoostingClassifier(**settings)
+        line = linear_model.LogisticRegression(max_iter=1000)
+        is_judged = np.bincount(y)[y] >= _PARTS  # each part of the rows needs each class
+        x, y = x[is_judged], y[is_judged]
+        method, expected = "predict_proba", y[:, None] == np.unique(y)
+    else:
+        trees, line = ensemble.GradientBoostingRegressor(**settings), linear_model.Ridge()
+        method, expected = "predict", y
+    if len(y) < _FEWEST_ROWS or (classes and expected.shape[1] < 2):
         return None
-    measure = "neg_log_loss" if classes else "neg_mean_squared_error"
-    score = partial(cross_val_score, X=judged.numbers, y=judged.targets, cv=_PARTS, scoring=measure)
-    better = max(models, key=lambda model: score(model).mean())
-    return answer_of(rows.fit(better), rows, classes)
+    predict = partial(cross_val_predict, X=x, y=y, cv=_PARTS, method=method)
+    # Not the log loss: trees are often too sure of a class, and right all the same.
+    losses = [np.mean(np.square(predict(model) - expected)) for model in (trees, line)]
+    better = trees if losses[0] < losses[1] else line
+    return answer_of(better.fit(numbers, targets, sample_weight=weights), classes)
 
 
-def answer_of(model: Any, rows: Rows, classes: int) -> Answer:
-    """Return how a model of scikit-learn answers that has learnt from rows."""
+def answer_of(model: Any, classes: int) -> Answer:
+    """Return how a model of scikit-learn answers, boosted trees or a line."""
     is_line = hasattr(model, "coef_")
     total = _line(model) if is_line else _trees(model)
     if not classes:
-        start = 0.0 if is_line else np.average(rows.targets, weights=rows.weights)
-        return lambda numbers: total(numbers) + np.float32(start)
+        start = 0.0 if is_line else model.init_.constant_.item()
+        return lambda numbers: total(numbers) + start
     # scikit-learn has one number for two classes, and none for a class without rows.
     known = np.eye(classes, dtype=np.float32)[model.classes_]
     outputs = known[1:] if len(known) == 2 else known
-    shares = np.bincount(rows.targets, rows.weights, classes) / np.sum(rows.weights)
-    logits = np.log(np.maximum(known.sum(0) if is_line else shares, _RAREST)).astype(np.float32)
+    shares = known.sum(0) if is_line else model.init_.class_prior_ @ known
+    logits = np.log(np.maximum(shares, _RAREST)).astype(np.float32)
     return lambda numbers: keras.ops.softmax(keras.ops.matmul(total(numbers), outputs) + logits)
 
 
@@ -111,37 +86,30 @@ def _line(model: Any) -> Answer:
 
 
 def _trees(model: Any) -> Answer:
-    """Return the sums of the leaves that rows reach; node ``n`` leads to ``2 n + 1`` or ``+ 2``."""
-    rounds, outputs = model.estimators_.shape
-    trees = [_complete(each.tree_) for each in model.estimators_.ravel()]
-    columns, limits, leaves = map(np.stack, zip(*trees, strict=True))
+    """Return the sums of the leaves that rows reach, without what boosting begins with."""
+    trees = [each.tree_ for each in model.estimators_.ravel()]
+    counts = [tree.node_count for tree in trees]
+    roots = np.cumsum(counts) - counts
+    columns, exact, left, right, values = (
+        np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("feature", "threshold", "children_left", "children_right", "value")
+    )
+    children = np.stack([left, right], axis=1) + np.repeat(roots, counts)[:, None]
+    # A leaf leads to itself.
+    children = np.where(left[:, None] < 0, np.arange(len(left))[:, None], children).ravel()
+    columns = np.maximum(columns, 0)
     # A limit that float32 cannot hold becomes the number below.
-    near = limits.astype(np.float32)
-    near = np.where(near > limits, np.nextafter(near, np.float32(-np.inf)), near)
-    steps = (model.learning_rate * leaves).astype(np.float32)
-    tree = np.arange(len(trees))
-    first_node, first_leaf = limits.shape[1] * tree, leaves.shape[1] * tree
+    limits = exact.astype(np.float32)
+    limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
+    steps = (model.learning_rate * values.ravel()).astype(np.float32)
 
     def total(numbers: Any) -> Any:
-        node = keras.ops.zeros_like(numbers[:, :1], "int64") + 0 * tree
-        for _ in range(_DEPTH):
-            column = keras.ops.take(columns.ravel(), node + first_node)
-            limit = keras.ops.take(near.ravel(), node + first_node)
-            is_above = keras.ops.take_along_axis(numbers, column, axis=1) > limit
-            node = 2 * node + 1 + keras.ops.cast(is_above, "int64")
-        leaf = keras.ops.take(steps.ravel(), node - limits.shape[1] + first_leaf)
-        return keras.ops.sum(keras.ops.reshape(leaf, (-1, rounds, outputs)), axis=1)
+        node = keras.ops.zeros_like(numbers[:, :1], "int64") + roots
+        for _ in range(model.max_depth):
+            number = keras.ops.take_along_axis(numbers, keras.ops.take(columns, node), axis=1)
+            is_above = keras.ops.cast(number > keras.ops.take(limits, node), "int64")
+            node = keras.ops.take(children, 2 * node + is_above)
+        reached = keras.ops.reshape(keras.ops.take(steps, node), (-1, *model.estimators_.shape))
+        return keras.ops.sum(reached, axis=1)
 
     return total
-
-
-def _complete(tree: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return columns, limits and leaves of a tree; behind an early leaf, all rows go one way."""
-    nodes, columns, limits = np.zeros(1, np.int64), [], []
-    for _ in range(_DEPTH):
-        is_leaf = tree.children_left[nodes] < 0
-        columns.append(np.where(is_leaf, 0, tree.feature[nodes]))
-        limits.append(np.where(is_leaf, np.inf, tree.threshold[nodes]))
-        children = np.stack([tree.children_left[nodes], tree.children_right[nodes]])
-        nodes = np.where(is_leaf, nodes, children).T.ravel()
-    return np.concatenate(columns), np.concatenate(limits), tree.value[nodes, 0, 0]
