@@ -61,6 +61,7 @@ UNDERSTOOD = [
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
+    (["4x4/1.jpg", "4x4/README", "6x4/1.jpg", "6x4/README"], [(None, "4x4"), (None, "6x4")], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
     (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
@@ -146,6 +147,10 @@ STOPS = {
     "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
     "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),
     "recordings": ([f"{at}/color/{n}.jpg" for at in ("ants", "balls") for n in ("0001", "0002")], "", False),
+    "pairs whose names have the name of their folder": ([f"{at}/{at.lower()}{n}.png" for at in ("Low", "Normal") for n in "123"], "pairs", False),
+    "several files of each number": ([f"{at}/0{n}_{end}.png" for n in "123" for at, end in (("long", "10s"), ("short", "1s"), ("short", "3s"))], "pairs", False),
+    "sizes": (["256x256/1.png", "512x512/1.png"], "256x256", False),
+    "sequences and their documents": ([f"{at}/{name}" for at in ("boat", "wall") for name in ("1.png", "2.png", "H_1_2", "H_1_3")], "boat", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 

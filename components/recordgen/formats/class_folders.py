@@ -31,6 +31,7 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
+    DEGRADED,
     MARK,
     PAIRED,
     PlacedFile,
@@ -293,7 +294,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     paths = {posixpath.splitext(item.name)[0] for item in files}
     whole = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
     are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(whole) * 2 <= len(paths)
-    if are_twice or _are_shards(folders) or _hold_the_same(folders):
+    are_parts = _are_shards(folders) or _hold_the_same(folders) or _are_recordings(listing, files)
+    if are_twice or are_parts:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
@@ -317,6 +319,20 @@ def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
     return are_ends or (names == sorted(names) and len({*map(len, names)}) == 1)
 
 
+def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
+    """Return whether folders hold files of the same names, several of which are documents.
+
+    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``
+    """
+    items = {item.name for item in files if item.label is not None}
+    folders = {*map(posixpath.dirname, items)}
+    beside = (it for it in listing.others if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE)
+    documents = [it for it in beside if posixpath.dirname(it) in folders and it not in items]
+    inside = grouped([*items, *documents], posixpath.dirname).values()
+    are_alike = len({frozenset(map(posixpath.basename, some)) for some in inside}) == 1
+    return are_alike and len(documents) > len(folders) > 1
+
+
 def _confirming(names: Sequence[str]) -> str:
     """Return which option says that the folders of files are classes."""
     layout = layout_of_classes(names)
@@ -332,7 +348,7 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
     same numbers are parts of pairs if the names around them differ by folder and are not the
     folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
-    classes; or if a folder is named after a part.
+    classes; or if a folder is named after a part, whose name files repeat for :data:`DEGRADED`.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.
@@ -345,17 +361,20 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
         return True
     if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
+    numbers = [_numbers_in(stems) for stems in folders.values()]
+    count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
+    if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
+        return count > 1
     one, other, *_ = folders.values()
     if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
         steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
         return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
-    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
-    if any(each != numbers[0] for each in numbers):
+    if any(_repeats(folder, stems) for folder, stems in folders.items()):
         return False
     if not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders))):
-        return len(numbers[0]) > 1
+        return count > 1
     is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
+    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
 
 
 def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
@@ -370,14 +389,24 @@ def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]
     return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
 
 
-def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
-    """Return the numbers in names of one form; none if the form has the name of the folder."""
+def _numbers_in(stems: Collection[str]) -> Collection[str]:
+    """Return the first numbers in names, if each is in one name of each form; none otherwise.
+
+    Only names that begin with numbers may have several forms: ``7_10s.png, 7_30s.png``
+    """
     numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
+    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
+    is_whole = len(numbers) * len(forms) == len(stems)
+    is_one = len(forms) == 1 or all(form.startswith("#") for form in forms)
+    return numbers if is_whole and is_one else ()
+
+
+def _repeats(folder: str, stems: Collection[str]) -> bool:
+    """Return whether names of files have the name of their folder."""
     forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
     words = {word for form in forms for word in words_of(form) if len(word) > 2}
     is_own = any(word in folder.lower() or folder.lower() in word for word in words)
-    is_own |= all(form.lower().startswith(folder.lower()) for form in forms)
-    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
+    return is_own or all(form.lower().startswith(folder.lower()) for form in forms)
 
 
 def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> None:

@@ -55,13 +55,19 @@ PAIRED = ANNOTATIONS | frozenset(
     | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
     | {"query", "gallery", "articles", "summaries", "questions", "answers", "pre", "post"}
 )
-#: Such a word in the name of a file.
+#: Names of folders of pictures that lack something, beside those of the same that have it.
+DEGRADED = frozenset({"low", "lowlight", "norain"})
+#: A word for one half in the name of a file.
 MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
 
 
+# The name of a folder with a size, such as 256x256; a class may be named 4x4.
+_SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
+
+
 def may_be_class(folder: str) -> bool:
-    """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
-    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder})
+    """Return whether the name of a folder may be that of a class, and no split, mask or size."""
+    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder}) or _SIZE.fullmatch(folder)
     return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
 
 
@@ -178,6 +184,8 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
     if len(folders) == 1:
         inner = {tuple(path[depth + 1 :]) for path in paths}
         return bool(general) or (len(inner) > 1 and () not in inner)
+    if all(map(_SIZE.fullmatch, folders)):
+        raise ValueError(f"{' and '.join(folders[:2])} are sizes, and no classes")
     if len({*words.values()}) == 1 and (general or "part" in words[folders[0]]):
         return True  # images_001, images_002
     others = [folder for folder in folders if folder not in general]
