@@ -220,6 +220,7 @@ PAIRS = [
     ],
     ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
     ["a/b/images/1.jpg", "trimaps/1.png"],
+    [f"D-{s}/D-{s}-{at}" for s in "RE" for at in ("Image/a1.jpg", "Mask/a1.png")],
     [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]
     + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
     + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],

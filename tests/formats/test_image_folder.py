@@ -151,6 +151,7 @@ STOPS = {
     "several files of each number": ([f"{at}/0{n}_{end}.png" for n in "123" for at, end in (("long", "10s"), ("short", "1s"), ("short", "3s"))], "pairs", False),
     "sizes": (["256x256/1.png", "512x512/1.png"], "256x256", False),
     "sequences and their documents": ([f"{at}/{name}" for at in ("boat", "wall") for name in ("1.png", "2.png", "H_1_2", "H_1_3")], "boat", False),
+    "masks of two images each": ([f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in ("A", "B", "label") for n in "12"], "", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 

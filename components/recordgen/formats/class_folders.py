@@ -258,7 +258,8 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     if masks := _masks_of_others(listing, files):
         others = [item.name for item in files if item.name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
-        reason += f"; if each folder is a class, {_confirming([item.name for item in files])}"
+        reason += "; two patterns of --layout pair them with the images of one folder, and if each"
+        reason += f" folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
     classes = {item.label for item in files} - {None}

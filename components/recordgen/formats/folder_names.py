@@ -319,6 +319,10 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     more = [name for name in matches.unused if posixpath.dirname(name) in folders]
     if sum(_NO_MASKS.search(name) is None for name in more) * 2 > len(masks):
         return 0  # an image has more masks
+    ends = {posixpath.basename(file.path) for file in paired}
+    images = (it for it in matches.unused if not (_MASKS.search(it) or _NO_MASKS.search(it)))
+    if sum(posixpath.basename(it) in ends for it in images) * 2 > len(paired):
+        return 0  # a mask has more images
     is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
 
@@ -373,11 +377,13 @@ def _of_two(
 def _pattern_of_folders(name: str, level: int | None) -> str:
     """Return the folders of a file with ``{split}`` for words of splits.
 
-    ``level``: the folder that may have any name, counted from 0.
+    ``level``: the folder that may have any name, counted from 0; inner ones may repeat it.
     """
-    folders = name.split("/")[:-1]
-    parts = ["{folder}" if at == level else _with_split(it) for at, it in enumerate(folders)]
-    return "".join(f"{part}/" for part in parts)
+    folders = [*map(_with_split, name.split("/")[:-1])]
+    if level is not None and level < len(folders):
+        any_name = re.compile(rf"(?<![^\W_]){re.escape(folders[level])}(?![^\W_])")
+        folders[level:] = [any_name.sub("{folder}", it) for it in folders[level:]]
+    return "".join(f"{folder}/" for folder in folders)
 
 
 def _with_split(folder: str) -> str:

@@ -55,7 +55,7 @@ def stop(
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
-        if not options:
+        if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
     are_images = "image_root" in options or "path=" in options.get("columns", "")
     if form is not None and not are_images:
