@@ -479,7 +479,12 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     same = [each for each in sources if posixpath.basename(each) == base]
     if len(same) > 1 and all(each.count("/") == 1 for each in same):
         return storage.join(listing.root, "*", base), ""  # each names the images of its own folder
-    if not best or not sources[best]:
+    alike = [it for it in said if sources[it] == sources[best]]
+    alike = [it for it in alike if split_in_path(it) == split_in_path(best)]
+    heads = {(posixpath.dirname(it), listing.head(it)) for it in alike}  # of copies, one
+    # Files with the same columns, such as one for each class, describe the same images.
+    are_several = len({head.partition(b"\n")[0] for _, head in heads}) < len(heads)
+    if not best or not sources[best] or are_several:
         return "", ""
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]

@@ -61,12 +61,26 @@ DEGRADED = frozenset({"low", "lowlight", "norain"})
 MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
 
 
+# Words for splits in other languages, which no layout knows.
+_OTHER_SPLITS = frozenset(
+    {"训练集", "验证集", "测试集", "训练", "验证", "测试", "訓練", "学習", "検証", "テスト"}
+    | {"entrenamiento", "validación", "validacion", "prueba", "pruebas", "обучение", "тест"}
+    | {"entraînement", "entrainement", "apprentissage", "treino", "validação", "validacao", "teste"}
+)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
 _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
 
+_PERSON = re.compile("[1-9][0-9]{4,}")
+
+
 def may_be_class(folder: str) -> bool:
-    """Return whether the name of a folder may be that of a class, and no split, mask or size."""
+    """Return whether the name of a folder may be that of a class, and no split, mask or size.
+
+    Long numbers are those of persons, if they do not begin with zeros.
+    """
+    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder):
+        return False
     is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder}) or _SIZE.fullmatch(folder)
     return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
 
@@ -158,6 +172,10 @@ def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
 
     Raises: ValueError: only some of the folders name splits.
     """
+    if len(folders) > 1 and _OTHER_SPLITS.issuperset(map(str.lower, folders)):
+        raise ValueError(
+            f"{' and '.join(folders)} may be splits; name them train, validation, test"
+        )
     said = {folder: name for folder in folders if (name := _split_name(folder)) is not None}
     by_others: dict[frozenset[str], set[str | None]] = {}
     for split, others in said.values():
