@@ -26,6 +26,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
+from recordgen.formats.column_names import column_name
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
@@ -49,6 +50,7 @@ from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ _DESCRIBING = (
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
+_BETWEEN_FIELDS = re.compile(r"[,;\t]")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
@@ -262,10 +265,27 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
         reason += f" folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
-    classes = {item.label for item in files} - {None}
+    classes = {item.label for item in files if item.label is not None}
+    for name in filter(_is_table, listing.others):
+        if _labels_folders(listing.head(name), classes):
+            reason = f"{name} has a label for each folder, so these are no classes; "
+            raise refusal(listing, f"{reason}write a line for each image there, with its label")
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({item.name for item in files}))
+
+
+def _labels_folders(head: bytes, folders: Set[str]) -> bool:
+    """Return whether a table names folders, and has labels for them that recur.
+
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``
+    """
+    lines = head.decode("utf-8", "replace").splitlines()
+    names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
+    columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
+    labels = [values for name, values in columns.items() if column_name(name) in LABEL_COLUMNS]
+    are_named = any(folders <= values for values in columns.values() if values not in labels)
+    return are_named and any(len(values) < len(folders) for values in labels)
 
 
 def _masks_of_others(listing: Listing, files: Sequence[PlacedFile]) -> Sequence[str]:
@@ -461,6 +481,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         source = _likely_source(listing, sources)
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
+    elif not (layout or problem or source[0]):
+        problem = "; pass the one with the labels instead of the folder"
     shown = ", ".join(found[:_SHOWN])
     if lacking := [name for name in found if posixpath.basename(name) in hugging_face.NAMES]:
         problem = f"; {lacking[0]} has no column {hugging_face.FILE}{problem}"
