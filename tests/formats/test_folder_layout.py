@@ -212,19 +212,12 @@ PHOTO, MASK = (
 # Folders whose proposed layout reads all pairs
 PAIRS = [
     ["2_RGB/t_1_RGB.jpg", "5_Labels/t_1_label.png"],
-    [
-        "train_imgs/train/1.jpg",
-        "train_mask/train/1.png",
-        "val_imgs/val/2.jpg",
-        "val_mask/val/2.png",
-    ],
-    ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
+    [f"{s}_{at}/{s}/{n}.{end}" for n, s in enumerate(("train", "val")) for at, end in (("imgs", "jpg"), ("mask", "png"))],
+    [f"{s}/{n}_{end}" for n, s in enumerate(("train", "valid")) for end in ("sat.jpg", "mask.png")],
     ["a/b/images/1.jpg", "trimaps/1.png"],
     [f"D-{s}/D-{s}-{at}" for s in "RE" for at in ("Image/a1.jpg", "Mask/a1.png")],
-    [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]
-    + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
-    + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],
-]
+    [f"{at}/val/ulm/{n}_{end}" for n in "12" for at, end in (("leftImg8bit", "leftImg8bit.jpg"), ("gtFine", "gtFine_labelIds.png"), ("gtFine", "gtFine_polygons.json"))],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("names", PAIRS)
@@ -302,6 +295,7 @@ LABELLED = [
     (ROSES, {}, "", {"layout": "{n:digits}_{label}.jpg"}, {"red_rose", "tulip"}),
     (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
     (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
+    ([f"{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"cat", "dog"}),
 ]  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, RecordgenError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
-from recordgen.formats.folder_names import layout_of_classes, layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -62,6 +61,10 @@ UNDERSTOOD = [
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
     (["4x4/1.jpg", "4x4/README", "6x4/1.jpg", "6x4/README"], [(None, "4x4"), (None, "6x4")], {}),
+    # The t of test and train is no name that an image and its mask share.
+    (["test-volume.tif", "train-labels.tif", "train-volume.tif"], [(None, None)] * 3, {}),
+    # Classes may number their files alike.
+    *(([name.format(c, n) for c in ("cat", "dog") for n in "123"], [(None, label.format(c)) for c in ("cat", "dog") for n in "123"], {}) for name, label in (("{0}s/{0}.{1}.jpg", "{}s"), ("{0}/{1}.jpg", "{}"), ("{0}/IMG_{1}{0}.jpg", "{}"))),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
     (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
@@ -179,13 +182,6 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
-def test_inner_folders_that_recur_are_classes():
-    names = [
-        f"{at}/{c}/{n}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"
-    ]
-    assert layout_of_classes(names) == "{folder}/{label}/{name}.jpg"
-
-
 def test_pages_of_a_tiff_are_no_rows(tmp_path):
     """A stack of pages stops: only its first page would be a row."""
     (tmp_path / "in").mkdir()
@@ -193,11 +189,6 @@ def test_pages_of_a_tiff_are_no_rows(tmp_path):
     pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
     assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
     assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
-
-
-def test_a_mask_shares_whole_words_with_its_image():
-    """The t of test and train is no name."""
-    assert not layout_of_pairs(["test-volume.tif", "train-labels.tif", "train-volume.tif"])
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
@@ -342,14 +333,6 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
     source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
     with pytest.raises(DataError, match="labels=none"):
         recordgen.check(source)
-
-
-@pytest.mark.parametrize("name", ["{0}s/{0}.{1}.jpg", "{0}/{1}.jpg", "train/{0}/IMG_{1}{0}.jpg"])
-def test_numbers_in_names_of_classes(name, tmp_path):
-    """Classes may number their files alike."""
-    names = [name.format(kind, number) for kind in ("cat", "dog") for number in (1, 2, 3)]
-    labels = {label for _, _, label in read(folder(tmp_path, *names))}
-    assert {label[:3] for label in labels} == {"cat", "dog"}
 
 
 def test_a_large_folder_is_listed_once(tmp_path):
