@@ -526,8 +526,11 @@ def test_images_in_arrow(tmp_path):
 
 
 def test_a_folder_of_parquet(tmp_path):
-    """Names of files are splits, as those of CSV files are."""
-    for split in ("train", "test"):
+    """Names of files are splits, as those of CSV files are; folders with splits are datasets."""
+    for folder, split in (("one", "train"), ("one", "test"), ("other", "train")):
         source = write(tmp_path, "parquet", f"text,label\na {split},x\n")
-        source.rename(tmp_path / f"{split}-00000-of-00001.parquet")
-    assert read(f"{tmp_path}/") == ["test: a test 'x'", "train: a train 'x'"]
+        (tmp_path / folder).mkdir(exist_ok=True)
+        source.rename(tmp_path / folder / f"{split}-00000-of-00001.parquet")
+    assert read(f"{tmp_path}/one/") == ["test: a test 'x'", "train: a train 'x'"]
+    assert "one and other" in str(refusal(read, f"{tmp_path}/"))
+    assert len(Reading(f"{tmp_path}/", format="named_records").rows) == 3

@@ -212,18 +212,12 @@ PHOTO, MASK = (
 # Folders whose proposed layout reads all pairs
 PAIRS = [
     ["2_RGB/t_1_RGB.jpg", "5_Labels/t_1_label.png"],
-    [
-        "train_imgs/train/1.jpg",
-        "train_mask/train/1.png",
-        "val_imgs/val/2.jpg",
-        "val_mask/val/2.png",
-    ],
-    ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
+    [f"{s}_{at}/{s}/{n}.{end}" for n, s in enumerate(("train", "val")) for at, end in (("imgs", "jpg"), ("mask", "png"))],
+    [f"{s}/{n}_{end}" for n, s in enumerate(("train", "valid")) for end in ("sat.jpg", "mask.png")],
     ["a/b/images/1.jpg", "trimaps/1.png"],
-    [f"leftImg8bit/val/ulm/{n}_leftImg8bit.jpg" for n in "12"]
-    + [f"gtFine/val/ulm/{n}_gtFine_labelIds.png" for n in "12"]
-    + [f"gtFine/val/ulm/{n}_gtFine_polygons.json" for n in "12"],
-]
+    [f"D-{s}/D-{s}-{at}" for s in "RE" for at in ("Image/a1.jpg", "Mask/a1.png")],
+    [f"{at}/val/ulm/{n}_{end}" for n in "12" for at, end in (("leftImg8bit", "leftImg8bit.jpg"), ("gtFine", "gtFine_labelIds.png"), ("gtFine", "gtFine_polygons.json"))],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("names", PAIRS)
@@ -292,12 +286,16 @@ LABELLED = [
     (COLOURS, {"gt/all.csv": "id,x\nred000,1\nblue100,2\n"}, "", {}, None),
     (["a/x10.jpg", "a/x20.jpg"], {"sets/cat_train.txt": "x10 1\nx20 -1\n"}, "", {}, None),
     (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt", {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
+    (["i/a10.jpg", "i/b20.jpg"], {f"{at}.csv": f"image,label\na10.jpg,{at[0]}\nb20.jpg,{at[1]}\n" for at in ("01", "10")}, "", {}, None),
+    ([f"{at}/{at}1.jpg" for at in ("10006", "10011")], {"a.csv": "image,y\n100061,1\n100111,0\n"}, "", {}, None),
+    ([f"{s}/{c}/{c}{n}{s}.jpg" for s in ("训练集", "测试集") for c in "xy" for n in "12"], {}, "", {}, None),
     (DOGS, {}, "", {"layout": "{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
     (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "", {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),
     ([*(f"train/{it}" for it in DOGS), "test/1.jpg"], {}, "", {"layout": "{split}/{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
     (ROSES, {}, "", {"layout": "{n:digits}_{label}.jpg"}, {"red_rose", "tulip"}),
     (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
     (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
+    ([f"{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"cat", "dog"}),
 ]  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, RecordgenError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
-from recordgen.formats.folder_names import layout_of_classes, layout_of_pairs
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
@@ -61,6 +60,11 @@ UNDERSTOOD = [
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
+    (["4x4/1.jpg", "4x4/README", "6x4/1.jpg", "6x4/README"], [(None, "4x4"), (None, "6x4")], {}),
+    # The t of test and train is no name that an image and its mask share.
+    (["test-volume.tif", "train-labels.tif", "train-volume.tif"], [(None, None)] * 3, {}),
+    # Classes may number their files alike.
+    *(([name.format(c, n) for c in ("cat", "dog") for n in "123"], [(None, label.format(c)) for c in ("cat", "dog") for n in "123"], {}) for name, label in (("{0}s/{0}.{1}.jpg", "{}s"), ("{0}/{1}.jpg", "{}"), ("{0}/IMG_{1}{0}.jpg", "{}"))),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
     (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
@@ -146,6 +150,11 @@ STOPS = {
     "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
     "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),
     "recordings": ([f"{at}/color/{n}.jpg" for at in ("ants", "balls") for n in ("0001", "0002")], "", False),
+    "pairs whose names have the name of their folder": ([f"{at}/{at.lower()}{n}.png" for at in ("Low", "Normal") for n in "123"], "pairs", False),
+    "several files of each number": ([f"{at}/0{n}_{end}.png" for n in "123" for at, end in (("long", "10s"), ("short", "1s"), ("short", "3s"))], "pairs", False),
+    "sizes": (["256x256/1.png", "512x512/1.png"], "256x256", False),
+    "sequences and their documents": ([f"{at}/{name}" for at in ("boat", "wall") for name in ("1.png", "2.png", "H_1_2", "H_1_3")], "boat", False),
+    "masks of two images each": ([f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in ("A", "B", "label") for n in "12"], "", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 
@@ -173,13 +182,6 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
-def test_inner_folders_that_recur_are_classes():
-    names = [
-        f"{at}/{c}/{n}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"
-    ]
-    assert layout_of_classes(names) == "{folder}/{label}/{name}.jpg"
-
-
 def test_pages_of_a_tiff_are_no_rows(tmp_path):
     """A stack of pages stops: only its first page would be a row."""
     (tmp_path / "in").mkdir()
@@ -187,11 +189,6 @@ def test_pages_of_a_tiff_are_no_rows(tmp_path):
     pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
     assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
     assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
-
-
-def test_a_mask_shares_whole_words_with_its_image():
-    """The t of test and train is no name."""
-    assert not layout_of_pairs(["test-volume.tif", "train-labels.tif", "train-volume.tif"])
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
@@ -227,6 +224,8 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
     ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
+    ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
+    ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
     ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
     ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
     ("labels.csv", "image,label\ntrain/cat/a001.jpg,dog\n", True),
@@ -334,14 +333,6 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
     source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
     with pytest.raises(DataError, match="labels=none"):
         recordgen.check(source)
-
-
-@pytest.mark.parametrize("name", ["{0}s/{0}.{1}.jpg", "{0}/{1}.jpg", "train/{0}/IMG_{1}{0}.jpg"])
-def test_numbers_in_names_of_classes(name, tmp_path):
-    """Classes may number their files alike."""
-    names = [name.format(kind, number) for kind in ("cat", "dog") for number in (1, 2, 3)]
-    labels = {label for _, _, label in read(folder(tmp_path, *names))}
-    assert {label[:3] for label in labels} == {"cat", "dog"}
 
 
 def test_a_large_folder_is_listed_once(tmp_path):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """What each format says of objects besides label and box."""
 
 import json
@@ -42,47 +43,24 @@ POINTS = " ".join(map(str, SHARES))
 CVAT = "points='4,5;12,5;8,15'"
 KEYPOINTS = "0 0.2 0.5 0.2 0.5 0.1 0.25 2 0 0 0"
 
+POINT = Details(keypoints=(0.1, 0.25, 2.0, 0.0, 0.0, 0.0))
+HALF = Details(polygons=Polygons.of([(0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5)]))
+
 # the documents beside images/a.png, what is known of its object, the keypoints of the dataset
 FORMATS = {
     "yolo polygon": (yolo(f"0 {POINTS}"), POLYGON, {}),
-    "yolo keypoints": (
-        yolo(KEYPOINTS, kpt_shape=[2, 3], flip_idx=[1, 0]),
-        Details(keypoints=(0.1, 0.25, 2.0, 0.0, 0.0, 0.0)),
-        {"names": ["0", "1"], "flip_idx": [1, 0]},
-    ),
-    "yolo keypoints without visibility": (
-        yolo("0 0.2 0.5 0.2 0.5 0.1 0.25 0 0", kpt_shape=[2, 2], kpt_names={"0": ["eye", "ear"]}),
-        Details(keypoints=(0.1, 0.25, 2.0, 0.0, 0.0, 0.0)),
-        {"names": ["eye", "ear"], "flip_idx": [0, 1]},
-    ),
-    "voc": (
-        voc("<difficult>1</difficult><truncated>0</truncated><occluded>1</occluded>"),
-        Details(frozenset({"difficult", "occluded"})),
-        {},
-    ),
-    "voc in words": (
-        voc(
-            "<difficult>Unspecified</difficult><truncated>true</truncated><occluded>False</occluded>"
-        ),
-        Details(frozenset({"truncated"})),
-        {},
-    ),
+    "yolo keypoints": (yolo(KEYPOINTS, kpt_shape=[2, 3], flip_idx=[1, 0]), POINT, {"names": ["0", "1"], "flip_idx": [1, 0]}),
+    "yolo keypoints without visibility": (yolo("0 0.2 0.5 0.2 0.5 0.1 0.25 0 0", kpt_shape=[2, 2], kpt_names={"0": ["eye", "ear"]}), POINT, {"names": ["eye", "ear"], "flip_idx": [0, 1]}),
+    "voc": (voc("<difficult>1</difficult><truncated>0</truncated><occluded>1</occluded>"), Details(frozenset({"difficult", "occluded"})), {}),
+    "voc in words": (voc("<difficult>Unspecified</difficult><truncated>true</truncated><occluded>False</occluded>"), Details(frozenset({"truncated"})), {}),
     "voc without flags": (voc("<difficult></difficult>"), Details(), {}),
-    "cvat": (
-        cvat_of("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"),
-        Details(frozenset({"occluded"})),
-        {},
-    ),
+    "cvat": (cvat_of("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"), Details(frozenset({"occluded"})), {}),
     "cvat polygon": (cvat_of(f"<polygon label='cat' occluded='0' {CVAT}/>"), POLYGON, {}),
     "labelme": ({"images/a.json": json.dumps(LABELME)}, POLYGON, {}),
     "label studio": ({"tasks.json": json.dumps([STUDIO])}, POLYGON, {}),
     "via": ({"via.json": via.as_export([via.image("a.png", via.region(OUTLINE))])}, POLYGON, {}),
-    "polygon over the edge": (
-        yolo("0 0.5 -0.5 1 0.5 0.5 0.5"),
-        Details(polygons=Polygons.of([(0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5)])),
-        {},
-    ),
-}
+    "polygon over the edge": (yolo("0 0.5 -0.5 1 0.5 0.5 0.5"), HALF, {}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("files", "expected", "keypoints"), FORMATS.values(), ids=FORMATS)

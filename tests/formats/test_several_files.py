@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Import files whose columns differ, such as a test set without labels: the remedy works."""
 
 from pathlib import Path
@@ -16,28 +17,12 @@ TABLE = {"train.csv": ("Id,area,price", "{n},{n}.5,{n}00"), "test.csv": ("Id,are
 PAIRS = {
     "table": TABLE,
     "table, train first": {"1_train.csv": TABLE["train.csv"], "2_test.csv": TABLE["test.csv"]},
-    "texts": {
-        "train.csv": ("id,text,label", "{n},Good and cheap {n}.,{c}"),
-        "test.csv": ("id,text", "{n},Good and cheap {n}."),
-    },
-    "texts in a table": {
-        "train.csv": ("id,place,text,target", "{n},York,Good and cheap {n}.,{c}"),
-        "test.csv": ("id,place,text", "{n},York,Good and cheap {n}."),
-    },
-    "images": {
-        "train.csv": ("image_id,label,width", "{n}.png,{c},9"),
-        "test.csv": ("image_id,width", "{n}.png,9"),
-    },
-    "images with predictions": {
-        "train.csv": ("image_id,label", "{n}.png,{c}"),
-        "test.csv": ("image_id", "{n}.png"),
-        "sample_submission.csv": ("image_id,label", "{n}.png,cat"),
-    },
-    "table with predictions": {
-        "strain.csv": TABLE["train.csv"],
-        "gender_submission.csv": ("Id,price", "{n},0"),
-    },
-}
+    "texts": {"train.csv": ("id,text,label", "{n},Good and cheap {n}.,{c}"), "test.csv": ("id,text", "{n},Good and cheap {n}.")},
+    "texts in a table": {"train.csv": ("id,place,text,target", "{n},York,Good and cheap {n}.,{c}"), "test.csv": ("id,place,text", "{n},York,Good and cheap {n}.")},
+    "images": {"train.csv": ("image_id,label,width", "{n}.png,{c},9"), "test.csv": ("image_id,width", "{n}.png,9")},
+    "images with predictions": {"train.csv": ("image_id,label", "{n}.png,{c}"), "test.csv": ("image_id", "{n}.png"), "sample_submission.csv": ("image_id,label", "{n}.png,cat")},
+    "table with predictions": {"strain.csv": TABLE["train.csv"], "gender_submission.csv": ("Id,price", "{n},0")},
+}  # fmt: skip
 
 
 def written(folder, files):

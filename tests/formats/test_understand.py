@@ -226,6 +226,10 @@ STOPS = [
     ('a.jsonl', '{{"stars": {d}.0, "cool": {d}, "text": "The river is long and cold {i}."}}', {'columns': 'text=text,label=stars'}, "text_classification: (assigned) | The river is long and cold 0. | '0'"),
     ('a.data', 'animal{i},1,0,0,1,0,0,1,1,1,1,{d}', {'columns': 'target=12,header=no'}, 'tabular: (assigned) | animal0,1,0,0,1,0,0,1,1,1,1,0 | None'),
     ('a.csv', 'category,path,category,label,split\n,0.jpg,cat,owl,TRAIN', {'columns': 'path=path,split=split,label=category'}, ''),
+    ('a.csv', 'sex,smoker,charges\ns{d},y{d},{i}.5', {}, ''),
+    ('a.csv', 'a,b,kind,part\n{i},long,k{d},PreTest{d}', {}, ''),
+    ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
+    ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
     ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options

@@ -26,11 +26,13 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
+from recordgen.formats.column_names import column_name
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
+    DEGRADED,
     MARK,
     PAIRED,
     PlacedFile,
@@ -48,6 +50,7 @@ from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ _DESCRIBING = (
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
+_BETWEEN_FIELDS = re.compile(r"[,;\t]")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
@@ -257,13 +261,31 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     if masks := _masks_of_others(listing, files):
         others = [item.name for item in files if item.name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
-        reason += f"; if each folder is a class, {_confirming([item.name for item in files])}"
+        reason += "; two patterns of --layout pair them with the images of one folder, and if each"
+        reason += f" folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
-    classes = {item.label for item in files} - {None}
+    classes = {item.label for item in files if item.label is not None}
+    for name in filter(_is_table, listing.others):
+        if _labels_folders(listing.head(name), classes):
+            reason = f"{name} has a label for each folder, so these are no classes; "
+            raise refusal(listing, f"{reason}write a line for each image there, with its label")
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({item.name for item in files}))
+
+
+def _labels_folders(head: bytes, folders: Set[str]) -> bool:
+    """Return whether a table names folders, and has labels for them that recur.
+
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``
+    """
+    lines = head.decode("utf-8", "replace").splitlines()
+    names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
+    columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
+    labels = [values for name, values in columns.items() if column_name(name) in LABEL_COLUMNS]
+    are_named = any(folders <= values for values in columns.values() if values not in labels)
+    return are_named and any(len(values) < len(folders) for values in labels)
 
 
 def _masks_of_others(listing: Listing, files: Sequence[PlacedFile]) -> Sequence[str]:
@@ -293,7 +315,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     paths = {posixpath.splitext(item.name)[0] for item in files}
     whole = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
     are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(whole) * 2 <= len(paths)
-    if are_twice or _are_shards(folders) or _hold_the_same(folders):
+    are_parts = _are_shards(folders) or _hold_the_same(folders) or _are_recordings(listing, files)
+    if are_twice or are_parts:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         if are_twice or len(folders) <= _MOST_PARTS:
@@ -317,6 +340,20 @@ def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
     return are_ends or (names == sorted(names) and len({*map(len, names)}) == 1)
 
 
+def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
+    """Return whether folders hold files of the same names, several of which are documents.
+
+    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``
+    """
+    items = {item.name for item in files if item.label is not None}
+    folders = {*map(posixpath.dirname, items)}
+    beside = (it for it in listing.others if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE)
+    documents = [it for it in beside if posixpath.dirname(it) in folders and it not in items]
+    inside = grouped([*items, *documents], posixpath.dirname).values()
+    are_alike = len({frozenset(map(posixpath.basename, some)) for some in inside}) == 1
+    return are_alike and len(documents) > len(folders) > 1
+
+
 def _confirming(names: Sequence[str]) -> str:
     """Return which option says that the folders of files are classes."""
     layout = layout_of_classes(names)
@@ -332,7 +369,7 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
     same numbers are parts of pairs if the names around them differ by folder and are not the
     folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
-    classes; or if a folder is named after a part.
+    classes; or if a folder is named after a part, whose name files repeat for :data:`DEGRADED`.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.
@@ -345,17 +382,20 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
         return True
     if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
+    numbers = [_numbers_in(stems) for stems in folders.values()]
+    count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
+    if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
+        return count > 1
     one, other, *_ = folders.values()
     if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
         steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
         return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
-    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
-    if any(each != numbers[0] for each in numbers):
+    if any(_repeats(folder, stems) for folder, stems in folders.items()):
         return False
     if not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders))):
-        return len(numbers[0]) > 1
+        return count > 1
     is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    return len(numbers[0]) > 2 and len(folders) <= _MOST_PARTS and not is_bare
+    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
 
 
 def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
@@ -370,14 +410,24 @@ def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]
     return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
 
 
-def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
-    """Return the numbers in names of one form; none if the form has the name of the folder."""
+def _numbers_in(stems: Collection[str]) -> Collection[str]:
+    """Return the first numbers in names, if each is in one name of each form; none otherwise.
+
+    Only names that begin with numbers may have several forms: ``7_10s.png, 7_30s.png``
+    """
     numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
+    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
+    is_whole = len(numbers) * len(forms) == len(stems)
+    is_one = len(forms) == 1 or all(form.startswith("#") for form in forms)
+    return numbers if is_whole and is_one else ()
+
+
+def _repeats(folder: str, stems: Collection[str]) -> bool:
+    """Return whether names of files have the name of their folder."""
     forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
     words = {word for form in forms for word in words_of(form) if len(word) > 2}
     is_own = any(word in folder.lower() or folder.lower() in word for word in words)
-    is_own |= all(form.lower().startswith(folder.lower()) for form in forms)
-    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
+    return is_own or all(form.lower().startswith(folder.lower()) for form in forms)
 
 
 def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> None:
@@ -431,6 +481,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         source = _likely_source(listing, sources)
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
+    elif not (layout or problem or source[0]):
+        problem = "; pass the one with the labels instead of the folder"
     shown = ", ".join(found[:_SHOWN])
     if lacking := [name for name in found if posixpath.basename(name) in hugging_face.NAMES]:
         problem = f"; {lacking[0]} has no column {hugging_face.FILE}{problem}"
@@ -449,7 +501,12 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     same = [each for each in sources if posixpath.basename(each) == base]
     if len(same) > 1 and all(each.count("/") == 1 for each in same):
         return storage.join(listing.root, "*", base), ""  # each names the images of its own folder
-    if not best or not sources[best]:
+    alike = [it for it in said if sources[it] == sources[best]]
+    alike = [it for it in alike if split_in_path(it) == split_in_path(best)]
+    heads = {(posixpath.dirname(it), listing.head(it)) for it in alike}  # of copies, one
+    # Files with the same columns, such as one for each class, describe the same images.
+    are_several = len({head.partition(b"\n")[0] for _, head in heads}) < len(heads)
+    if not best or not sources[best] or are_several:
         return "", ""
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
@@ -40,6 +41,9 @@ _COPY_BYTES = 16 << 20
 
 # What the names of lists of splits end with.
 _LISTS = (".txt", ".lst")
+
+# What the names of the files of Hugging Face's datasets end with.
+_TABLES = (".parquet", ".arrow")
 
 # The format of the files whose columns or features hold images, if options name these.
 _OF_COLUMNS = "named_records"
@@ -238,7 +242,23 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         )
     if certain and not listing.only:
         _check_import_files(listing, *known[0])
+        _check_configurations(listing, *known[0])
     return known[0]
+
+
+def _check_configurations(listing: Listing, format_: Format, evidence: Evidence) -> None:
+    """Check that tables are one dataset: only one folder has a split train of its own.
+
+    Raises: NotUnderstoodError: Hugging Face's configurations of a dataset have a folder each.
+    """
+    tables = (name for name in evidence.documents if name.endswith(_TABLES))
+    train = (name for name in tables if split_in_name(posixpath.basename(name)) == TRAIN)
+    folders = sorted({*map(posixpath.dirname, train)})
+    if len(folders) > 1:
+        raise NotUnderstoodError(
+            f"{listing.root}: {' and '.join(folders[:2])} have a split {TRAIN} each, and may be "
+            f"datasets of their own; pass one of them, or --format {format_.name} for all of them"
+        )
 
 
 def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:

@@ -55,13 +55,33 @@ PAIRED = ANNOTATIONS | frozenset(
     | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
     | {"query", "gallery", "articles", "summaries", "questions", "answers", "pre", "post"}
 )
-#: Such a word in the name of a file.
+#: Names of folders of pictures that lack something, beside those of the same that have it.
+DEGRADED = frozenset({"low", "lowlight", "norain"})
+#: A word for one half in the name of a file.
 MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
 
 
+# Words for splits in other languages, which no layout knows.
+_OTHER_SPLITS = frozenset(
+    {"训练集", "验证集", "测试集", "训练", "验证", "测试", "訓練", "学習", "検証", "テスト"}
+    | {"entrenamiento", "validación", "validacion", "prueba", "pruebas", "обучение", "тест"}
+    | {"entraînement", "entrainement", "apprentissage", "treino", "validação", "validacao", "teste"}
+)
+# The name of a folder with a size, such as 256x256; a class may be named 4x4.
+_SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
+
+
+_PERSON = re.compile("[1-9][0-9]{4,}")
+
+
 def may_be_class(folder: str) -> bool:
-    """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
-    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder})
+    """Return whether the name of a folder may be that of a class, and no split, mask or size.
+
+    Long numbers are those of persons, if they do not begin with zeros.
+    """
+    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder):
+        return False
+    is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder}) or _SIZE.fullmatch(folder)
     return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
 
 
@@ -152,6 +172,10 @@ def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
 
     Raises: ValueError: only some of the folders name splits.
     """
+    if len(folders) > 1 and _OTHER_SPLITS.issuperset(map(str.lower, folders)):
+        raise ValueError(
+            f"{' and '.join(folders)} may be splits; name them train, validation, test"
+        )
     said = {folder: name for folder in folders if (name := _split_name(folder)) is not None}
     by_others: dict[frozenset[str], set[str | None]] = {}
     for split, others in said.values():
@@ -178,6 +202,8 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
     if len(folders) == 1:
         inner = {tuple(path[depth + 1 :]) for path in paths}
         return bool(general) or (len(inner) > 1 and () not in inner)
+    if all(map(_SIZE.fullmatch, folders)):
+        raise ValueError(f"{' and '.join(folders[:2])} are sizes, and no classes")
     if len({*words.values()}) == 1 and (general or "part" in words[folders[0]]):
         return True  # images_001, images_002
     others = [folder for folder in folders if folder not in general]
@@ -311,6 +337,10 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     more = [name for name in matches.unused if posixpath.dirname(name) in folders]
     if sum(_NO_MASKS.search(name) is None for name in more) * 2 > len(masks):
         return 0  # an image has more masks
+    ends = {posixpath.basename(file.path) for file in paired}
+    images = (it for it in matches.unused if not (_MASKS.search(it) or _NO_MASKS.search(it)))
+    if sum(posixpath.basename(it) in ends for it in images) * 2 > len(paired):
+        return 0  # a mask has more images
     is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
 
@@ -365,11 +395,13 @@ def _of_two(
 def _pattern_of_folders(name: str, level: int | None) -> str:
     """Return the folders of a file with ``{split}`` for words of splits.
 
-    ``level``: the folder that may have any name, counted from 0.
+    ``level``: the folder that may have any name, counted from 0; inner ones may repeat it.
     """
-    folders = name.split("/")[:-1]
-    parts = ["{folder}" if at == level else _with_split(it) for at, it in enumerate(folders)]
-    return "".join(f"{part}/" for part in parts)
+    folders = [*map(_with_split, name.split("/")[:-1])]
+    if level is not None and level < len(folders):
+        any_name = re.compile(rf"(?<![^\W_]){re.escape(folders[level])}(?![^\W_])")
+        folders[level:] = [any_name.sub("{folder}", it) for it in folders[level:]]
+    return "".join(f"{folder}/" for folder in folders)
 
 
 def _with_split(folder: str) -> str:

@@ -347,15 +347,22 @@ def _flags(columns: _Columns) -> Sequence[int]:
     return flags if len(flags) > 1 and are_varied else ()
 
 
-def other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return the column whose values hold words of ML_USE, such as ``PublicTest``; "" without."""
+def what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return what must change in rows before any options read them; "" if nothing must.
+
+    A column holds words of ML_USE in others, such as ``PublicTest``; or a second line has names.
+    """
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
         is_split = all(map(is_ml_use, values))
         are_few = 1 < len(words) < len(values)
         if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
-            return name
+            return f"{name!r} names splits: write TRAIN, VALIDATION or TEST in it"
+    first, *others = rows or [()]
+    are_numbers = [all(map(NUMBER.fullmatch, values)) for values in zip(*others, strict=False)]
+    if sum(are_numbers) * 2 > len(names) and all(first) and not any(map(NUMBER.fullmatch, first)):
+        return f"below {','.join(names)!s:.80} is a second line of names: remove one of them"
     return ""
 
 
@@ -369,11 +376,14 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [*filter(columns.repeats, last)]
-    target = [*columns.named(_words()["labels"]), *repeat, *_labels(columns, are_words=True), *last]
+    words = _labels(columns, are_words=True)
+    amounts = [at for at in columns.those(NUMBER.fullmatch) if not _is_key(columns.names[at])]
+    if len(words) > 1 and not repeat and {*last} <= {*amounts}:
+        words, last = [], []  # the target is one of the words, or the amount at the end
+    target = [*columns.named(_words()["labels"]), *repeat, *words, *last]
     if _are_levels(columns):
         target = [at for at in target if at == columns.rest[0]]
-    split = other_split(columns.names, [*zip(*columns.all, strict=False)])
-    target = [at for at in target if columns.names[at] != split and _may_be_target(columns, at)]
+    target = [at for at in target if _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
     if not is_table or not columns.take("target", target):
@@ -535,7 +545,8 @@ def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
     several = [at for at in repeat if counts[at] > 1]
     whole = [at for at in several if all(map(_WHOLE.fullmatch, columns.filled[at]))]
-    only = [at for at in some if len(some) == 1 and (repeat or counts[at] < _MANY)]
+    are_few = len(some) == 1 and not repeat and counts[some[0]] < _MANY
+    only = [at for at in some if len(some) == 1 and (are_few or at in [*words, *several])]
     if are_words:
         return [at for at in words if columns.is_varied(at)]
     return [*only, *sorted([*words, *whole], key=lambda at: counts[at] == 1)]

@@ -18,7 +18,7 @@ from typing import NoReturn
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.head import Head
-from recordgen.formats.proposal import CONSIDERED, other_split, propose
+from recordgen.formats.proposal import CONSIDERED, propose, what_misleads
 
 _ROWS_SHOWN = 3
 _ROW_CHARACTERS = 160
@@ -50,13 +50,16 @@ def stop(
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     form = None if options else foreign_formats.of_rows(first)
-    if options is None:
+    misleading = what_misleads(names, rows)
+    if misleading:
+        problem, options = f"{problem}; {misleading}", {}
+    elif options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
+        if not options and (head.has_header or header == "yes"):
+            problem += "; --columns says what columns hold, such as target=NAME for a table"
     are_images = "image_root" in options or "path=" in options.get("columns", "")
     if form is not None and not are_images:
         raise form.error(head.where)
-    if name := other_split(names, rows):
-        problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
         f"{head.where}: {problem}", shown=f"the first lines of {head.path}:{shown}", options=options
     )
