@@ -81,10 +81,8 @@ def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
     assert main(["check", source, "--task", "tabular"]) == 2
     assert "use --columns header=yes" in caplog.text
     for call in (recordgen.check, recordgen.plan, recordgen.convert):
-        given = {"task": "tabular"}
-        if call is recordgen.convert:
-            given["output"] = tmp_path / "out"
-        error = error_of(RecordgenError, call, source, **given)
+        given = {"output": tmp_path / "out"} if call is recordgen.convert else {}
+        error = error_of(RecordgenError, call, source, task="tabular", **given)
         assert "use columns='header=yes'" in str(error)
         assert "--" not in str(error)
     frame = pd.DataFrame({"text": ["Good one.", "Bad one."], "label": ["1", "[2]"]})

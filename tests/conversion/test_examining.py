@@ -247,7 +247,7 @@ def crowd(contents):
 def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     """A portion takes over the first pictures of the one before."""
     monkeypatch.setattr("recordgen.checks.copies.MOST_COMPARED", CROWD)
-    monkeypatch.setattr("recordgen.checks.copies._CROWD", CROWD)
+    monkeypatch.setattr("recordgen.conversion.examining._CROWD", CROWD)
     found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
     assert len(found["NEAR_LEAK"]) == 2 * CROWD
     assert len(remarks) == 1

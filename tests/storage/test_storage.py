@@ -830,6 +830,10 @@ def test_a_name_is_no_pattern(name, tmp_path):
     assert storage.list_dir(f"{place}/{name}/b") == [("cd", False)]
     storage.remove(f"{place}/{name}")
     storage.remove(f"{place}/{name}")
+    storage.write_bytes(f"{place}/{name}/a", b"1")
+    storage.remove(f"{place}/{name}/a")
+    for folder in (name, "o11"):
+        storage.remove_empty(f"{place}/{folder}")
     assert storage.list_dir(place) == [("o11", True)]
     assert storage.list_dir(f"{place}/o11/b") == [("c?", False), ("cd", False)]
 

@@ -36,8 +36,9 @@ from recordgen.core.facts.columns import (
 )
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.rows.row import is_content_uri
+from recordgen.measures.likeness import BANDS, same_in_band
 from recordgen.measures.pictures import PictureFacts, picture_facts
-from recordgen.measures.texts import Signatures, similarity
+from recordgen.measures.texts import Signatures, bands, similarity
 from recordgen.registry import CHECKS
 from recordgen.rejects import Finding, place_of
 
@@ -52,6 +53,10 @@ _Indexed: TypeAlias = tuple[npt.NDArray[np.int32], Sequence[str]]
 _Addresses: TypeAlias = tuple[_Indexed, npt.NDArray[np.int64], _Indexed, npt.NDArray[np.int32]]
 
 _NO_GROUPS = np.zeros(0, np.uint64)
+
+
+#: The division in which all examples are together.
+UNDIVIDED = -1
 
 
 class ExampleFacts:
@@ -143,6 +148,24 @@ class ExampleFacts:
         is_text = self.columns["characters"].is_valid().to_numpy()
         rows = np.flatnonzero(self.columns["signature"].is_valid().to_numpy() & is_text)
         return rows, bytes_of(self.columns["signature"].take(pa.array(rows)))
+
+    def divided(self, buckets: int) -> Iterator[tuple[int, RowIndices, npt.NDArray[np.uint64]]]:
+        """Yield divisions of the measured examples: two that are alike share a key in one of them.
+
+        A division has a number, the rows, and a key of each. With one bucket, all are one division.
+        """
+        rows, looks = self.looks
+        usable = looks.has_hash if len(rows) else np.zeros(0, np.bool_)
+        rows, hashes = rows[usable], looks.perceptual_hash[usable]
+        worded, signatures = self.signatures
+        if buckets == 1:
+            every = np.concatenate([rows, worded])
+            yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
+            return
+        for band in range(BANDS):
+            yield band, rows, same_in_band(hashes, band)
+        for band, keys in enumerate(bands(signatures)):
+            yield BANDS + band, worded, keys.astype(np.uint64)
 
     def similarity(self, row: int, other: int) -> float | None:
         """Estimate the similarity of two texts, 0 to 1; None if one was not measured."""

@@ -6,7 +6,7 @@ payloads, the odds of a false pair are 1 in 37 million. Images and texts may als
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from recordgen.checks.check import (
     ALIKE,
     KEYED,
     MOST_TOGETHER,
+    UNDIVIDED,
     Check,
     CheckedTask,
     Examined,
@@ -158,17 +159,11 @@ def _conflicts(facts: ExampleFacts, task: CheckedTask, groups: Groups) -> FoundR
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
 
-#: The division in which all examples are together.
-UNDIVIDED = -1
-
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
 
 #: Examples that are compared at once, and the most that a portion takes over from the one before.
 MOST_COMPARED, _MOST_LEADERS = 1 << 20, 1 << 17
-
-# Pictures and mirror images in a crowd from which on pairs are missed: below, all are compared.
-_CROWD = 1000
 
 
 class _Near(Check):
@@ -220,29 +215,8 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
 
 
 def divisions_of(task: CheckedTask) -> range:
-    """Return the divisions of :func:`divided` with pictures or with texts."""
+    """Return the divisions of :meth:`ExampleFacts.divided` with pictures or with texts."""
     return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + texts.BANDS)
-
-
-def divided(
-    facts: ExampleFacts, buckets: int
-) -> Iterator[tuple[int, RowIndices, npt.NDArray[np.uint64]]]:
-    """Yield divisions of the measured examples: two that are alike share a key in one of them.
-
-    A division has a number, the rows, and a key of each. With one bucket, all are one division.
-    """
-    rows, looks = facts.looks
-    usable = looks.has_hash if len(rows) else np.zeros(0, np.bool_)
-    rows, hashes = rows[usable], looks.perceptual_hash[usable]
-    worded, signatures = facts.signatures
-    if buckets == 1:
-        every = np.concatenate([rows, worded])
-        yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
-        return
-    for band in range(BANDS):
-        yield band, rows, likeness.same_in_band(hashes, band)
-    for band, keys in enumerate(texts.bands(signatures)):
-        yield BANDS + band, worded, keys.astype(np.uint64)
 
 
 def alike_groups(
@@ -318,16 +292,6 @@ def _up_to(tables: Iterable[Columns], count: int) -> Iterator[Columns]:
         count -= len(table)
         if count <= 0:
             return
-
-
-def crowd_remarks(views: int, noun: str) -> Sequence[str]:
-    """Return what to say if so many pictures and mirror images look like very many others."""
-    if views < _CROWD:
-        return []
-    return [
-        f"some {views // 2:,} {noun}s are so much like many others that each was only compared "
-        f"with some of them: near-duplicates among them may be missing"
-    ]
 
 
 def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:

@@ -28,8 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks import copies
-from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, ExampleFacts
-from recordgen.checks.copies import crowd_remarks
+from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, UNDIVIDED, ExampleFacts
 from recordgen.conversion.examination import (
     BATCH,
     FOUND,
@@ -56,6 +55,9 @@ from recordgen.measures.likeness import Forest, Indices
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20
+
+# Pictures and mirror images in a crowd from which on pairs are missed: below, all are compared.
+_CROWD = 1000
 
 
 class Size(NamedTuple):
@@ -116,8 +118,13 @@ class UniteGroups(Stage):
         for crowd in crowds:
             views[crowd.division] += crowd.views
         most = max(views.values(), default=0)
-        if remarks := crowd_remarks(most, self.shared.conversion.task.noun):
-            yield FOUND, FoundTexts(f"{name}-crowd", {}, remarks)
+        if most >= _CROWD:
+            remark = (
+                f"some {most // 2:,} {self.shared.conversion.task.noun}s are so much like many "
+                f"others that each was only compared with some of them: near-duplicates among them "
+                f"may be missing"
+            )
+            yield FOUND, FoundTexts(f"{name}-crowd", {}, [remark])
 
 
 def _numbers_in_file(count: int) -> Indices:
@@ -239,7 +246,7 @@ class NoteKeys(Stage):
                 for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                     yield (group.name, bucket), part
             elif group.scope == ALIKE:
-                for division, rows, keys in copies.divided(facts, self.shared.buckets):
+                for division, rows, keys in facts.divided(self.shared.buckets):
                     chosen = pa.array(rows.astype(np.int32))
                     columns = facts.columns.select(copies.NEAR_COLUMNS).take(chosen)
                     columns = columns.append_column("row", chosen)
@@ -299,7 +306,7 @@ class JoinKeys(Stage):
             return
         times = min(-(-2 * count // most), _MOST_TIMES)  # keys are not spread evenly
         all_of = copies.divisions_of(self.shared.conversion.task)
-        for each in all_of if division == copies.UNDIVIDED else [division]:
+        for each in all_of if division == UNDIVIDED else [division]:
             for turn in range(times):
                 some = partial(self._some, division=each, turn=turn, times=times)
                 yield each, map(some, self._with_batches(parts))
@@ -312,8 +319,8 @@ class JoinKeys(Stage):
     def _some(self, columns: Columns, division: int, turn: int, times: int) -> Columns:
         """Return the rows whose keys have this turn."""
         facts = ExampleFacts.compared([columns])
-        found = copies.divided(facts, times)
-        rows, keys = next((rows, keys) for each, rows, keys in found if each == division)
+        divisions = facts.divided(times)
+        rows, keys = next((rows, keys) for each, rows, keys in divisions if each == division)
         turns = mixed(keys) // np.uint64(self.shared.buckets) % np.uint64(times)
         return facts.columns.take(pa.array(rows[turns == turn]))
 

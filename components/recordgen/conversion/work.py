@@ -439,9 +439,12 @@ def why_unusable(
 
     ``dropped`` rows name no split; ``most`` is the allowed share of rejects.
     """
+    are_too_many = too_many(len(rejects), read, most)
+    if read and examples and not are_too_many:
+        return None
     hint, root = missing_hint(rejects)
     options = {"image_root": root} if root else {}
-    if too_many(len(rejects), read, most):
+    if are_too_many:
         first = rejects[0]
         return TooManyRejectsError(
             f"{len(rejects):,} of {read:,} rows were rejected, more than the allowed "
@@ -456,15 +459,13 @@ def why_unusable(
             "nothing to convert: 0 rows read; the import files are empty or have only a header, so "
             "write a row for each example into them"
         )
-    if not examples:
-        return NothingToConvertError(
-            f"nothing to convert: {read:,} rows read, {len(rejects):,} rejected "
-            f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
-            + (f"; {hint}" if hint else ""),
-            rejects=rejects,
-            options=options,
-        )
-    return None
+    return NothingToConvertError(
+        f"nothing to convert: {read:,} rows read, {len(rejects):,} rejected "
+        f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
+        + (f"; {hint}" if hint else ""),
+        rejects=rejects,
+        options=options,
+    )
 
 
 def _by_reason(rejects: Sequence[Reject]) -> str:

@@ -40,10 +40,9 @@ from recordgen.core.task.annotation import AnnotationError, are_clean_uris, chec
 from recordgen.core.task.task import ADDING, SEVERAL, Task
 from recordgen.errors import FileTooLargeError, NotAllowedError, SourceError, UnknownSchemeError
 from recordgen.formats import field_kinds
-from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, TEXT_COLUMNS, TEXT_FILE_COLUMNS
 from recordgen.formats.csv_records import Item, read_blocks
 from recordgen.formats.format import Rows
-from recordgen.formats.header import Given
+from recordgen.formats.header import NOWHERE, PATH_COLUMNS, TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser

@@ -14,10 +14,9 @@ from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.column_names import NOWHERE, names_without_blanks
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given, names_without_blanks
 from recordgen.formats.import_file import Files
 from recordgen.formats.lines import open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells

@@ -10,29 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats import understand
+from recordgen.formats.field_kinds import field_at
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
-from recordgen.formats.head import Candidate, Head
-from recordgen.formats.header import Given
+from recordgen.formats.head import Candidate, Head, Line
+from recordgen.formats.header import (
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    Given,
+    find_columns,
+    find_path,
+    find_split,
+)
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.label_fields import BETWEEN
-from recordgen.formats.one_hot import one_hot_classes, with_one_hot
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN
 from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
 from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
-from recordgen.formats.split_names import check_submission, check_train, with_names
+from recordgen.formats.split_names import check_submission, check_train, names_split, with_names
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tables.csv_fields import DELIMITERS
-from recordgen.tables.roles import BOX_ROLES
+from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SEGMENT_ROLES, Columns
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
 
 if TYPE_CHECKING:
@@ -115,7 +124,7 @@ def detect(
     files = source.files
     options, reason = _with_given_task(replace(source.options, format=source.format.name))
     heads = source.format.heads(files, options, samples)
-    if (found := with_one_hot(heads, options)) is not options:
+    if (found := _with_one_hot(heads, options)) is not options:
         options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
         known = Candidate(source.evidence.task, source.evidence.reason)
@@ -155,7 +164,7 @@ def detect(
         delimiter=delimiter,
         files=named_files,
         named_splits=tuple(named),
-        classes=tuple(source.evidence.classes or one_hot_classes(heads)),
+        classes=tuple(source.evidence.classes or _one_hot_classes(heads)),
         keypoints=source.evidence.keypoints or {},
     )
 
@@ -203,7 +212,7 @@ def _columns(
         columns = [pair for pair in columns if pair[1] not in BOX_ROLES]
         columns.append((shown[0] if len(shown) == 1 else name, form))
     if head.classes:
-        columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
+        columns.append((listed(_one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
     return [*columns, *group]
 
 
@@ -237,7 +246,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         return Detection(options, reason)
     is_given = options.task != AUTO
     head = head_of_frame(frame, Given.of(options))
-    if (found := with_one_hot([head], options)) is not options:
+    if (found := _with_one_hot([head], options)) is not options:
         options, head = found, head_of_frame(frame, Given.of(found))
     given = Given.of(options)
     if not is_given:
@@ -248,7 +257,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     if head.lines and has_row_parser(type(task)):
         understand.check_roles(head, task, given, is_given=is_given)
     columns = tuple(_columns([head], options))
-    return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))
+    return Detection(options, reason, columns=columns, classes=_one_hot_classes([head]))
 
 
 def _check_format(format_: Format, options: ConvertOptions) -> None:
@@ -295,3 +304,81 @@ def _check_separator(options: ConvertOptions, without_fields: str) -> None:
         raise UsageError(f"{what} (got the format {without_fields}); omit it")
     if not has_row_parser(TASKS[options.task]) or set(TASKS[options.task].columns) != {"label"}:
         raise UsageError(f"label_separator is for labels, which {options.task} does not have")
+
+
+# --- columns of 0 and 1 --------------------------------------------------------------------------
+
+
+def _with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOptions:
+    """Return the options with the columns of 0 and 1, if all columns beside the payload are.
+
+    ``image,cat,dog`` above ``1.jpg,0,1``  →  ``--columns 'label=cat|dog'``
+    """
+    given = Given.of(options)
+    _check_certain(heads, options)
+    is_open = options.task == AUTO or {*TASKS[options.task].columns} == {"label"}
+    if not is_open or options.labels == "none" or "label" in given.roles:
+        return options
+    found = dict.fromkeys(chain.from_iterable(map(_flags, heads)))
+    if not found:
+        return options
+    roles = {**given.roles, "label": BETWEEN.join(found)}
+    columns = replace(options.columns, by_role=Columns.of(roles).by_role)
+    return replace(options, columns=columns)
+
+
+def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
+    """Check that it is known what -1 and empty fields of one-hot columns mean.
+
+    Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
+    """
+    if options.columns.uncertain != AUTO:
+        if not any(head.classes for head in heads):
+            raise UsageError("columns: uncertain needs one-hot columns, such as label=cat|dog")
+        return
+    lines = [(head, line) for head in heads if head.classes for line in head.lines]
+    odd = [(head, line, at) for head, line in lines for at in _uncertain(head, line)]
+    is_minus = any(field_at(line.fields, at) for _, line, at in odd)
+    if is_minus or len(odd) > len(lines) * options.max_reject_fraction:
+        head, line, at = odd[0]
+        raise NotUnderstoodError(
+            f"{line.where}: the one-hot column {head.names[at]!r} holds "
+            f"{field_at(line.fields, at)!r}, not 0 or 1; uncertain=0 reads -1 as 0, uncertain=1 as "
+            f"1, and both read an empty field as 0",
+            options={"columns": str(replace(options.columns, uncertain="0"))},
+        )
+
+
+def _uncertain(head: Head, line: Line) -> Sequence[int]:
+    """Return the one-hot columns of a line that hold -1 or nothing, beside others with a value."""
+    fields = {
+        at: field_at(line.fields, at) for at, name in head.classes.items() if isinstance(name, str)
+    }
+    return [at for at, text in fields.items() if text in UNCERTAIN and any(fields.values())]
+
+
+def _flags(head: Head) -> Sequence[str]:
+    """Return the columns of 0 and 1 beside the payload; none if other columns have another use."""
+    header = head.header or ()
+    others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
+    if not head.has_header or head.classes or find_columns(header, others_known):
+        return ()
+    paths = PATH_COLUMNS | TEXT_FILE_COLUMNS
+    used = {find_split(header), find_path(header, paths)}
+    used |= {*find_columns(header, TEXT_COLUMNS)}
+    others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
+    names = [head.names[at].strip() for at in others]
+    has_others = any(BETWEEN in name or names_split(name) for name in names)
+    are_classes = len({*names}) == len(names) > 1 and not has_others
+    return names if are_classes and all(_are_flags(head.filled(at)) for at in others) else ()
+
+
+def _are_flags(values: Sequence[str]) -> bool:
+    return bool(values) and {*map(str.lower, values)} <= IS_CLASS.keys()
+
+
+def _one_hot_classes(heads: Sequence[Head]) -> tuple[str, ...]:
+    """Return the classes of the one-hot columns of files, in the order of their columns."""
+    found = (each for head in heads for each in head.classes.values())
+    names = (each if isinstance(each, tuple) else (each,) for each in found)
+    return tuple(dict.fromkeys(chain.from_iterable(names)))

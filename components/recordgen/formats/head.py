@@ -8,9 +8,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
-from recordgen.formats.column_names import find_split
 from recordgen.formats.field_kinds import filled_at, kind_of
-from recordgen.formats.header import Header
+from recordgen.formats.header import Header, find_split
 from recordgen.formats.label_fields import Classes, separated
 
 

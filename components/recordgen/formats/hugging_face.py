@@ -21,8 +21,8 @@ from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
 from recordgen.formats import pictures
-from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.format import Evidence
+from recordgen.formats.header import SPLIT_COLUMNS, column_name
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in

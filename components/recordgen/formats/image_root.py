@@ -57,9 +57,9 @@ class ImageRoot:
         self._endings: dict[int, Mapping[str, Sequence[str]]] = {}
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> ImageRoot | None:
-        """Return the folder that options give, or None."""
-        return cls(options.image_root, options.access) if options.image_root else None
+    def of(cls, options: ConvertOptions) -> ImageRoot:
+        """Return the folder that options give."""
+        return cls(options.image_root, options.access)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what was listed."""

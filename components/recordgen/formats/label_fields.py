@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress
 from typing import TypeAlias
 
 from recordgen.core.dataset.vocabulary import LIST
-from recordgen.core.task.annotation import bad_annotation
+from recordgen.core.task.annotation import AnnotationError, bad_annotation
+from recordgen.formats.field_kinds import field_at
 from recordgen.tables.roles import AUTO
 
 #: Separates the names of one-hot columns in ``--columns label=cat|dog``.
@@ -107,6 +109,19 @@ def classes_of(
         elif is_class:
             labels.append(name)
     return list(filter(None, labels))
+
+
+def have_several(rows: Sequence[Sequence[str]], classes: Mapping[int, Classes]) -> bool:
+    """Return whether a row of one-hot columns has several classes, or none.
+
+    A row whose columns are empty has no labels, and decides nothing.
+    """
+    for row in rows:
+        fields = [field_at(row, at) for at in classes]
+        with suppress(AnnotationError):  # the reader rejects the row
+            if any(fields) and len(classes_of(fields, [*classes.values()], "1")) != 1:
+                return True
+    return False
 
 
 def _in_list(text: str, names: Sequence[str]) -> Iterable[str]:

@@ -27,10 +27,15 @@ from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, U
 from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import RecordgenError, SourceError
 from recordgen.formats import pictures
-from recordgen.formats.column_names import column_name, keys_without_blanks, names_without_blanks
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import (
+    NOTHING_GIVEN,
+    Given,
+    column_name,
+    keys_without_blanks,
+    names_without_blanks,
+)
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import (

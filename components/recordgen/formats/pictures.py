@@ -26,10 +26,9 @@ from recordgen.core.limits import IMAGE_KEYPOINTS, YOLO_BYTES
 from recordgen.core.rows.row import Adjustments, Range, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, named_split
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.column_names import names_without_blanks
 from recordgen.formats.csv_records import Record, read_blocks
 from recordgen.formats.format import Format, Rows
-from recordgen.formats.header import other_width, too_many_fields
+from recordgen.formats.header import names_without_blanks, other_width, too_many_fields
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import list_items
 from recordgen.formats.lines import bounded_lines

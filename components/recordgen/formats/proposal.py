@@ -23,13 +23,6 @@ from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.column_names import (
-    PATH_COLUMNS,
-    SPLIT_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    column_name,
-)
 from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
@@ -41,7 +34,14 @@ from recordgen.formats.field_kinds import (
     words_of,
 )
 from recordgen.formats.folder_names import MASKS, PAIRED
-from recordgen.formats.header import Given
+from recordgen.formats.header import (
+    PATH_COLUMNS,
+    SPLIT_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    Given,
+    column_name,
+)
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.split_names import names_split

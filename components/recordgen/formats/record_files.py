@@ -28,13 +28,12 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.formats import objects, parquet, tfrecord, webdataset
-from recordgen.formats.column_names import keys_without_blanks, names_without_blanks
 from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
 from recordgen.formats.head import Head
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given, keys_without_blanks, names_without_blanks
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.formats.json_values import is_document, json_rows, text
 from recordgen.formats.label_fields import label_columns

@@ -17,25 +17,23 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import ADDING, Task
 from recordgen.errors import UsageError
-from recordgen.formats.column_names import (
-    KNOWN_COLUMNS,
-    NOWHERE,
-    column_name,
-    find_columns,
-    find_path,
-    find_split,
-    same_named,
-)
 from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.field_kinds import field_at, without_padding
 from recordgen.formats.format import CsvParser, OwnColumns, Rows
 from recordgen.formats.header import (
+    KNOWN_COLUMNS,
+    NOWHERE,
     Given,
     Header,
     begins_with_header,
     check_twice,
+    column_name,
     column_place,
+    find_columns,
+    find_path,
+    find_split,
     other_header,
+    same_named,
     too_many_fields,
 )
 from recordgen.formats.label_fields import classes_of, separated

@@ -49,7 +49,7 @@ class RowReader:
         self._name = options.format  # undecided if the rows are those of a DataFrame
         self._access = options.access
         self._given = Given.of(options)
-        self._images = ImageRoot.of(options)
+        self._images = ImageRoot.of(options) if options.image_root else None
 
     @cached_property
     def _format(self) -> Format:

@@ -15,8 +15,8 @@ from itertools import chain, islice
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
 from recordgen.formats.field_kinds import FILE_SUFFIXES, names_media
+from recordgen.formats.header import KNOWN_COLUMNS, column_name
 from recordgen.tables.csv_fields import read_fields
 
 _SAMPLE_LINES = 100

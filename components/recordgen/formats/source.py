@@ -79,7 +79,8 @@ def _open_frame(
     columns = detection.columns if opened.columns is None else tuple(opened.columns)
     detection = replace(detection, options=options, columns=columns)
     rows, decided = opened.rows, task_for(options)
-    if (images := ImageRoot.of(options)) is not None:
+    if options.image_root:
+        images = ImageRoot.of(options)
         images.check()
         rows = below_root(rows, images, decided)
     if isinstance(decided, NeedsSizes):
@@ -101,7 +102,8 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
         for file in files:
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
-    samples, images = Samples(options.encoding), ImageRoot.of(options)
+    samples = Samples(options.encoding)
+    images = ImageRoot.of(options) if options.image_root else None
     try:
         detection = detect(files, options, samples)
     except SourceError as exc:

@@ -26,8 +26,8 @@ from recordgen import storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.column_names import NUMBERED_COLUMNS, column_name
 from recordgen.formats.field_kinds import words_of
+from recordgen.formats.header import NUMBERED_COLUMNS, column_name
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.options import AUTO, ConvertOptions
 

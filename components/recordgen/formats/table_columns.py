@@ -35,11 +35,10 @@ from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import named_records
-from recordgen.formats.column_names import names_without_blanks
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, Records, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
-from recordgen.formats.header import Given, too_many_fields
+from recordgen.formats.header import Given, names_without_blanks, too_many_fields
 from recordgen.formats.lines import open_file
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.formats.table_roles import (

@@ -20,9 +20,15 @@ from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.facts.kept_rows import fits_one
 from recordgen.core.records.numbers import FORMS, NUMBER
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
-from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_records import Item
-from recordgen.formats.header import Given, no_column
+from recordgen.formats.header import (
+    NOWHERE,
+    NUMBERED_COLUMNS,
+    SPLIT_COLUMNS,
+    Given,
+    column_name,
+    no_column,
+)
 from recordgen.formats.split_names import numbered_split
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions

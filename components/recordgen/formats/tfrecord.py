@@ -33,9 +33,8 @@ from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.features import FLAGS
 from recordgen.formats import pictures
-from recordgen.formats.column_names import find_columns
 from recordgen.formats.format import Evidence
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given, find_columns
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of

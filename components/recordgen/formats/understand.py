@@ -31,15 +31,6 @@ from recordgen.core.dataset.splits import TRAIN, is_ml_use, near_ml_use
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.column_names import (
-    NOWHERE,
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    find_columns,
-    find_path,
-    same_named,
-)
 from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
@@ -53,9 +44,24 @@ from recordgen.formats.field_kinds import (
 )
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head, Line
-from recordgen.formats.header import Given, check_twice
-from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
-from recordgen.formats.one_hot import have_several
+from recordgen.formats.header import (
+    NOWHERE,
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    Given,
+    check_twice,
+    find_columns,
+    find_path,
+    same_named,
+)
+from recordgen.formats.label_fields import (
+    BETWEEN,
+    IS_CLASS,
+    have_several,
+    separated,
+    width_of_lists,
+)
 from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
 from recordgen.formats.split_names import split_in_path
@@ -406,7 +412,7 @@ def _task_of_fields(line: Line, kind: str, *, are_scores: bool) -> tuple[type[Ta
             remedy = f"use --task {tasks.TextClassification.name} if the numbers are classes"
             return tasks.TextSentiment, f"a text and its sentiment; {remedy}"
         return tasks.TextClassification, "a text and its label"
-    if tasks.ObjectDetection.has_box(line.annotation):
+    if len(line.annotation) > 1 and tasks.ObjectDetection.has_box(line.annotation):
         return tasks.ObjectDetection, "a box"
     if count > 1:
         return tasks.ImageMultiLabel, f"{count} labels"

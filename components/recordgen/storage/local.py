@@ -11,7 +11,7 @@ import threading
 import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from typing import IO
 from weakref import finalize
@@ -135,7 +135,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     plain = local_path(path)
     temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
     with _writing(path):
-        os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
+        _make_folder_of(plain)
         try:
             # Buffered: the system may write only a part of what an unbuffered file is given.
             with open(temporary, "wb") as file:
@@ -143,6 +143,14 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             os.replace(temporary, plain)
         finally:
             remove(temporary)
+
+
+def _make_folder_of(plain: str) -> None:
+    folder = os.path.dirname(plain) or "."
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileNotFoundError:  # somebody has just removed a folder above, which was empty
+        os.makedirs(folder, exist_ok=True)
 
 
 def write_bytes(path: str, data: bytes) -> None:
@@ -153,7 +161,7 @@ def write_bytes(path: str, data: bytes) -> None:
 def move(source: str, target: str) -> None:
     plain = local_path(target)
     with _writing(target):
-        os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
+        _make_folder_of(plain)
         os.replace(local_path(source), plain)
 
 
@@ -165,6 +173,11 @@ def remove(path: str) -> None:
             shutil.rmtree(plain) if is_folder else os.remove(plain)
         except (FileNotFoundError, NotADirectoryError):
             return
+
+
+def remove_empty(folder: str) -> None:
+    with suppress(OSError):
+        os.rmdir(local_path(folder))
 
 
 def exists(path: str) -> bool:

@@ -385,6 +385,14 @@ def remove(path: str) -> None:
         retried(delete, path)
 
 
+def remove_empty(folder: str) -> None:
+    with suppress(OSError):
+        # Listed first: a few storages would remove the files in it, too.
+        if scheme_of(folder) not in OBJECT_STORES and not list_dir(folder):
+            fs, inner = filesystem_of(folder)
+            fs.rmdir(inner)
+
+
 def _remove_exactly(fs: Any, entry: dict[str, Any], *, is_store: bool) -> None:
     """Remove a file or folder whose name fsspec would take for a pattern, with all that matches."""
     if entry["type"] == "file":

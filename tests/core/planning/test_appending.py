@@ -69,7 +69,7 @@ def files(output):
 
 def consistent(dataset, output):
     """Check that dataset.json, the files and labels.txt agree."""
-    named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
+    named = {shard.file: shard for shard in dataset.shards}
     counted = {file: len(list(RECORDS.read(str(output / file)))) for file in named}
     rows = dataset.rows
     went = rows.examples + rows.duplicates + rows.dropped + rows.existing + rows.rejects
@@ -106,9 +106,8 @@ def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
 
     alone = tmp_path / "alone"
     convert(write(tmp_path, "all.csv", lines), alone, **OPTIONS)
-    assert {uri: row[:2] for uri, row in records(alone).items()} == {
-        uri: row[:2] for uri, row in after.items()
-    }
+    found = {uri: row[:2] for uri, row in records(alone).items()}
+    assert found == {uri: row[:2] for uri, row in after.items()}
 
 
 def test_new_shards_of_a_label_come_last(tmp_path, lines):
@@ -120,13 +119,10 @@ def test_new_shards_of_a_label_come_last(tmp_path, lines):
     result = convert(write(tmp_path, "two.csv", lines), out, append=True, **options)
     assert old.items() <= files(out).items()
     assert consistent(result.dataset, out)
-    for split in result.dataset.splits.values():
-        for shard in split.shards:
-            texts = {
-                parse_example(record)["image/class/text"][0]
-                for record in RECORDS.read(str(out / shard.file))
-            }
-            assert texts == {(shard.label or "").encode()}
+    for shard in result.dataset.shards:
+        examples = map(parse_example, RECORDS.read(str(out / shard.file)))
+        texts = {example["image/class/text"][0] for example in examples}
+        assert texts == {(shard.label or "").encode()}
 
 
 def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp_path, lines):
@@ -183,9 +179,7 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path):
         other = found.splits[name]
         assert replace(other, shards=split.shards, bytes=split.bytes) == split
         assert other.bytes == sum(shard.bytes for shard in other.shards)
-    assert found.digest == dataset_digest(
-        [shard for split in found.splits.values() for shard in split.shards]
-    )
+    assert found.digest == dataset_digest(found.shards)
 
 
 def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
@@ -193,29 +187,25 @@ def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
     held = lease.held
 
-    @contextmanager
-    def held_late(path):
-        """Take the lease, but let another run finish first."""
-        monkeypatch.setattr(lease, "held", held)
-        convert(two, out, append=True, **OPTIONS)
-        with held(path):
-            yield
+    def finish_first(output):
+        """Let another run finish before the next one takes its lease."""
 
-    monkeypatch.setattr(lease, "held", held_late)
+        @contextmanager
+        def held_late(path):
+            monkeypatch.setattr(lease, "held", held)
+            convert(two, output, append=True, **OPTIONS)
+            with held(path):
+                yield
+
+        monkeypatch.setattr(lease, "held", held_late)
+
+    finish_first(out)
     result = convert(three, out, append=True, **OPTIONS)
     assert result.dataset.examples == 90
     assert consistent(result.dataset, out)
 
     empty = tmp_path / "empty"
-
-    @contextmanager
-    def held_later(path):
-        monkeypatch.setattr(lease, "held", held)
-        convert(two, empty, **OPTIONS)
-        with held(path):
-            yield
-
-    monkeypatch.setattr(lease, "held", held_later)
+    finish_first(empty)
     with pytest.raises(UsageError, match=f"^{empty}: "):
         convert(three, empty, **OPTIONS)
     assert read_dataset(str(empty)).examples == 20

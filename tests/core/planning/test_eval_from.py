@@ -1,5 +1,7 @@
 """eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
+from functools import partial
+
 import pytest
 
 import recordgen
@@ -44,21 +46,17 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path, 
     # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
-    options = {"eval_from": "train:25", "split": "100"}
+    append = partial(recordgen.convert, output=out, append=True, eval_from="train:25")
     with pytest.raises(UsageError, match=r"split .*'train:100'"):
-        recordgen.convert(make_csv(later, "later/b.csv"), out, append=True, **options)
+        append(make_csv(later, "later/b.csv"), split="100")
     lines = [line for line in later if line.startswith("TRAIN")]
-    result = recordgen.convert(
-        make_csv(lines, "later/b.csv"), out, append=True, eval_from="train:25"
-    )
+    result = append(make_csv(lines, "later/b.csv"))
     assert (result.dataset.rows.existing, result.rejects) == (80, ())
     found = split_of_each(out, "video/source_id")
     assert {uri: found[uri] for uri in old} == old
     assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
     with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
-        recordgen.convert(
-            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), out, append=True, eval_from="train:25"
-        )
+        append(make_csv(["VALIDATION,200.mp4,x"], "c.csv"))
 
 
 def test_train_and_test_without_eval_suggest_the_option(

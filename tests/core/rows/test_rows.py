@@ -65,11 +65,8 @@ def test_odd_lines_are_reported_beside_rows():
 def test_changes_name_their_row():
     """A finding has the file, line and uri of the row behind it."""
     adjusted = Adjustments()
-    one, bad, last = (
-        Row("a", 1, None, "x", None),
-        Reject("a", 2, "", "no_path", ""),
-        Row("b", 1, None, "y", None),
-    )
+    one, last = Row("a", 1, None, "x", None), Row("b", 1, None, "y", None)
+    bad = Reject("a", 2, "", "no_path", "")
 
     def rows():
         adjusted.add("clipped", "box 1")
@@ -123,11 +120,8 @@ def test_a_message_names_a_uri_once(source, uri, message, adds):
 
 def test_a_row_has_the_name_of_its_payload():
     """A row without a uri, as of a table, has the name of its annotation."""
-    assert [row_name("1.jpg", "cat"), row_name("", "7,x"), row_name("", None)] == [
-        "1.jpg",
-        "7,x",
-        "",
-    ]
+    names = [row_name("1.jpg", "cat"), row_name("", "7,x"), row_name("", None)]
+    assert names == ["1.jpg", "7,x", ""]
 
 
 # seed, name, place; a change of these would move the rows of every existing dataset

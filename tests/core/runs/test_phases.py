@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 import recordgen
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phases
 
@@ -10,37 +12,27 @@ class Recorder:
     """A Progress that keeps the phases it is told."""
 
     def __init__(self):
-        self.told, self.calls, self.is_told = [], [], threading.Event()
+        self.told, self.is_told = [], threading.Event()
 
     def planning(self): ...
     def writing(self, snapshot): ...
 
     def phase(self, phase):
-        self.told.append(phase)
-        self.calls.append("phase")
+        self.told.append(phase.name)
         self.is_told.set()
 
     def finished(self):
-        self.calls.append("finished")
+        self.told.append("finished")
 
 
-def test_a_long_phase_is_told():
-    """A phase is reported while it works, and its seconds are kept."""
+@pytest.mark.parametrize(("phase", "is_told"), [(CHECKS, True), (SHARDS, False)])
+def test_a_long_phase_is_told(phase, is_told):
+    """It is reported while it works, and measured; the shards have a progress of their own."""
     recorder = Recorder()
-    with Phases(recorder, poll_seconds=0.001) as measured, measured.during(CHECKS):
-        assert recorder.is_told.wait(60)
-    assert {phase.name for phase in recorder.told} == {CHECKS}
-    assert recorder.calls[-1] == "finished"
-    assert list(measured.seconds) == [CHECKS]
-
-
-def test_the_shards_have_a_progress_of_their_own():
-    """The phase of the shards is measured and not reported."""
-    recorder = Recorder()
-    with Phases(recorder, poll_seconds=0.001) as measured, measured.during(SHARDS):
-        assert not recorder.is_told.wait(0.05)
-    assert recorder.calls == []
-    assert list(measured.seconds) == [SHARDS]
+    with Phases(recorder, poll_seconds=0.001) as measured, measured.during(phase):
+        assert recorder.is_told.wait(60 if is_told else 0.05) == is_told
+    assert list(dict.fromkeys(recorder.told)) == [phase, "finished"] * is_told
+    assert list(measured.seconds) == [phase]
 
 
 def test_results_have_the_seconds_of_each_phase(make_images, make_csv, tmp_path):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -485,6 +486,33 @@ def test_two_runs_on_one_output(source, out):
             recordgen.write([{"x": 1}], out)
         assert tree_bytes(out) == before
     convert(source, out)
+
+
+def just_before(function, path, acts):
+    """Return a function that takes and calls the ``acts`` left before ``function`` gets a path."""
+
+    def call(given, *rest, **more):
+        while str(given) == path and acts:
+            acts.pop()()
+        return function(given, *rest, **more)
+
+    return call
+
+
+def test_a_run_that_begins_while_another_ends(out, monkeypatch):
+    """It keeps its lease, and begins even if the folder of all runs is removed at that moment."""
+    root = str(out / STAGING)
+    with ExitStack() as second:
+        begins = [partial(second.enter_context, commit.open_run(str(out), overwrite=False))]
+        with commit.open_run(str(out), overwrite=False):
+            monkeypatch.setattr(os, "rmdir", just_before(os.rmdir, root, begins))
+        assert len(list(out.glob(f"{STAGING}/*/run.json"))) == 1
+    assert not (out / STAGING).exists()
+    os.mkdir(root)
+    making = just_before(os.mkdir, f"{root}/third", [partial(os.rmdir, root)])
+    monkeypatch.setattr(os, "mkdir", making)
+    storage.write_text(f"{root}/third/run.json", "")
+    assert os.listdir(root) == ["third"]
 
 
 def test_a_run_in_another_process(slow_source, out, caplog):

@@ -389,9 +389,7 @@ def _runs(output: str) -> list[Staging]:
 def _remove(output: str, runs: Iterable[Staging]) -> None:
     for run in runs:
         storage.remove(run.root)
-    root = storage.join(output, STAGING)
-    if not storage.list_dir(root):
-        storage.remove(root)
+    storage.remove_empty(storage.join(output, STAGING))
 
 
 def _wrote(path: str, content: Iterable[bytes]) -> bool:

@@ -9,7 +9,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen import features, storage
-from recordgen.core.dataset.counts import Shard, Split
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.ordered import default_threads, map_in_order
@@ -97,9 +97,14 @@ def read_shown(
     show, the most important first.
     """
     try:
-        sample = _read_sample(dataset, path_of)
+        fronts = list(_places_in_front(dataset))
+        near = list(_affordable(dataset, path_of, places))
+        records = _read(path_of, [*fronts, *near])
+        in_front = filter(records.__contains__, fronts)  # a shard may have fewer
+        by_split = groupby(in_front, attrgetter("split"))
+        sample = {name: [records[place] for place in found] for name, found in by_split}
         chosen = {name: _choose(items, dataset) for name, items in sample.items()}
-        at = dict(_read_places(dataset, path_of, places))
+        at = {place: records[place] for place in near if place in records}
         wanted = [*(item for items in chosen.values() for item in items), *at.values()]
         shown = list(
             map_in_order(lambda item: record_view(item, dataset), wanted, threads=default_threads())
@@ -124,22 +129,16 @@ def _has_images(dataset: Dataset) -> bool:
     return features.IMAGE_ENCODED in TASKS[dataset.task].features
 
 
-def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
+def _places_in_front(dataset: Dataset) -> Iterator[Place]:
+    """Yield the places from which the shown examples are chosen."""
     # Examples of an image and its labels have no values to count.
     is_plain = not dataset.features and _has_images(dataset)
-    reads = [
-        (name, path_of(shard.file), number)
-        for name, split in islice(dataset.splits.items(), _ALL_SHOWN)
-        for shard, number in _reading(split, is_plain)
-    ]
-    found: dict[str, list[Record]] = defaultdict(list)
-    for name, records in map_in_order(_read_front, reads, threads=default_threads()):
-        found[name] += records
-    return found
+    for name, split in islice(dataset.splits.items(), _ALL_SHOWN):
+        yield from _in_split(name, split, is_plain)
 
 
-def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
-    """Yield the shards to read and the number of records from the front of each."""
+def _in_split(name: str, split: Split, is_plain: bool) -> Iterator[Place]:
+    """Yield the first places of some shards."""
     shards = [shard for shard in split.shards if shard.examples]
     if not shards:
         return
@@ -152,12 +151,8 @@ def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
     opened = evenly(several, min(_SHOWN_PER_SPLIT, affordable))
     most = _IMAGES_PER_SHARD if is_plain else max(1, _RECORDS_PER_SPLIT // len(opened))
     for shard in opened:
-        yield shard, min(most, affordable // len(opened))
-
-
-def _read_front(read: tuple[str, str, int]) -> tuple[str, list[Record]]:
-    split, path, number = read
-    return split, list(map(parse_example, islice(RECORDS.read(path), number)))
+        for index in range(min(most, affordable // len(opened))):
+            yield Place(name, shard.file, index)
 
 
 def _choose(records: Iterable[Record], dataset: Dataset) -> list[Record]:
@@ -179,19 +174,18 @@ def _choose(records: Iterable[Record], dataset: Dataset) -> list[Record]:
     return [record for record, _ in chosen]
 
 
-def _read_places(
+def _affordable(
     dataset: Dataset, path_of: Callable[[str], str], places: Iterable[Place]
-) -> Iterator[tuple[Place, Record]]:
-    """Yield the records at the given places, except those that are costly to read."""
+) -> Iterator[Place]:
+    """Yield places except those whose records are costly to read."""
     shards = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
-    by_shard: dict[str, dict[int, Place]] = defaultdict(dict)
+    reached: dict[str, int] = defaultdict(lambda: -1)
     skipped, far_bytes = 0, 0
     for place in places:
         shard, path = shards.get(place.shard), path_of(place.shard)
         if shard is None:
             continue
-        reach = max(by_shard[place.shard], default=-1)
-        further = max(0, place.record - reach)
+        further = max(0, place.record - reached[place.shard])
         if storage.is_local(path) and not path.endswith(".gz"):
             if skipped + further > _SKIPPED:
                 continue
@@ -201,10 +195,23 @@ def _read_places(
             if far_bytes + size > _FAR_BYTES:
                 continue
             far_bytes += size
+        reached[place.shard] = max(reached[place.shard], place.record)
+        yield place
+
+
+def _read(path_of: Callable[[str], str], places: Iterable[Place]) -> Mapping[Place, Record]:
+    """Return the records at places; each shard is opened once."""
+    by_shard: dict[str, dict[int, Place]] = defaultdict(dict)
+    for place in places:
         by_shard[place.shard][place.record] = place
-    for file, wanted in by_shard.items():
-        for index, data in RECORDS.read_chosen(path_of(file), wanted):
-            yield wanted[index], parse_example(data)
+
+    reads = [(path_of(file), wanted) for file, wanted in by_shard.items()]
+    return dict(chain.from_iterable(map_in_order(_read_file, reads, threads=default_threads())))
+
+
+def _read_file(read: tuple[str, Mapping[int, Place]]) -> list[tuple[Place, Record]]:
+    path, wanted = read
+    return [(wanted[at], parse_example(data)) for at, data in RECORDS.read_chosen(path, wanted)]
 
 
 @dataclass(frozen=True, slots=True)
