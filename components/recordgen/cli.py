@@ -377,7 +377,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         if is_copy and not name.startswith("-"):
             close = [f"--to {unknown[0]}"]
         hint = f"; did you mean {close[0]}?" if close else ""
-        if name in str(command.epilog):
+        if name.startswith("--") and command.epilog and name in command.epilog:
             hint = f"; {command.epilog}"
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     for name in _PLACES & vars(args).keys():

@@ -82,7 +82,9 @@ WRONG = [
     (["inspect", "{output}", "--to={source}"], 1, "no Split-* folders"),
     (["nonsense"], 2, "'nonsense'"),
     (["export", "nonsense", "{output}"], 2, "'nonsense'"),
-    (["export", "card", "{output}"], 1, "dataset.json"),
+    (["export", "croissant", "{output}"], 1, "dataset.json"),
+    (["inspect", "{output}", "surplus"], 2, "arguments: surplus; see"),
+    (["inspect", "{output}-dataset.json"], 1, "out-dataset.json: no Split-* folders"),
     (["export", "tfdv", "{output}", "--overwrite"], 2, "--overwrite"),
     (["export", "lineage", "{output}", "--output=a"], 2, "--output"),
 ]

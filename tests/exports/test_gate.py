@@ -303,7 +303,7 @@ def test_an_odd_record_is_an_error_or_harmless(has_boxes, tmp_path):
                     elif kind in COPIES:
                         export(kind, evil, place / "a/to" / kind)
                     else:
-                        EXPORTS[kind]().export(str(evil), ExportOptions(overwrite=True))
+                        EXPORTS[kind]().export(str(evil), ExportOptions())
             added = set(tree_bytes(place)) - before
             assert all(path.startswith(("a/to/", "evil/")) for path in added), (name, values)
             shutil.rmtree(place)

@@ -26,6 +26,7 @@ from recordgen.exports.copying import (
     in_folder,
     split_word,
 )
+from recordgen.features import WEBP
 from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -45,6 +46,7 @@ class AutoMl(ImageCopyExport):
     tasks = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
     keeps = ("images", "labels", "several labels", "numbers", "splits", "boxes")
     only_splits = tuple(_ML_USE)
+    refused_formats = (WEBP,)  # Vertex AI reads none
 
     def check(self, copy: Copy) -> None:
         if odd := [label for label in copy.dataset.labels if label.startswith(_FORMULA)]:

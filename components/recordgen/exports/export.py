@@ -22,12 +22,12 @@ from jinja2.bccache import Bucket
 from recordgen import storage
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
     EXAMPLES_FILE,
     FINDINGS_FILE,
     LINT_FILE,
     REJECTS_FILE,
     Dataset,
+    output_of,
     read_dataset,
 )
 from recordgen.core.progress import Progress
@@ -202,7 +202,7 @@ class Output:
 
         Raises: SourceError: there is no finished dataset; StorageError: storage failed.
         """
-        root = storage.normal(os.fspath(place)).removesuffix(DATASET_FILE)
+        root = output_of(storage.normal(os.fspath(place)))
         return cls(root, read_dataset(root))
 
     def path_of(self, file: str) -> str:

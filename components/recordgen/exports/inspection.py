@@ -94,7 +94,7 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
 
     Raises: SourceError: there are none; SplitNotFoundError: there is no such split.
     """
-    output = output.removesuffix(manifest.DATASET_FILE)
+    output = manifest.output_of(output)
     folders = storage.list_folders(output, manifest.SPLIT_PREFIX)
     if not folders:
         if files := storage.list_files(output):

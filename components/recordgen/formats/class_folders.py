@@ -26,7 +26,6 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
-from recordgen.formats.column_names import column_name
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
@@ -43,6 +42,7 @@ from recordgen.formats.folder_names import (
     refusal,
 )
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.header import column_name
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in

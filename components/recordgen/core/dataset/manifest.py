@@ -386,7 +386,7 @@ def read_dataset(
     Raises: SourceError: there is no ``dataset.json``, or Recordgen did not write it.
     """
     root = storage.normal(os.fspath(root))
-    path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
+    path = storage.join(output_of(root), DATASET_FILE)
     data = None
     try:
         data = parsed_json(storage.read_bytes(path, context=context))
@@ -407,12 +407,18 @@ def read_dataset(
         ) from exc
 
 
+def output_of(place: str) -> str:
+    """Return the folder of a dataset, given it or the path of its ``dataset.json``."""
+    folder, slash, name = place.rpartition("/")
+    return folder + slash if name == DATASET_FILE else place
+
+
 def read_vocabulary(path: str) -> Vocabulary | None:
     """Read the labels of a ``labels.txt``, an output or a ``dataset.json``; None if it has none.
 
     Raises: SourceError: it cannot be read; DataError: a line of the file is empty, or repeated.
     """
-    if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
+    if storage.exists(storage.join(output_of(path), DATASET_FILE)):
         return read_dataset(path).vocabulary
     try:
         return parse_labels(storage.read_text(path), path)

@@ -86,7 +86,8 @@ def settle_bucket(
     Contents of payloads are read only if ``splits`` need them. ``known`` are the bucket's examples
     in the dataset that is appended to.
     """
-    rows, incomplete = in_order(placed), list[Reject]()
+    rows = in_order(placed)
+    incomplete: list[Reject] = []
     if lost:
         rows, incomplete = without_incomplete(rows, lost, task)
     settled = _settle(rows, task, known, splits.share)
