@@ -364,8 +364,7 @@ def _flags(head: Head) -> Sequence[str]:
     if not head.has_header or head.classes or find_columns(header, others_known):
         return ()
     paths = PATH_COLUMNS | TEXT_FILE_COLUMNS
-    used = {find_split(header), find_path(header, paths)}
-    used |= {*find_columns(header, TEXT_COLUMNS)}
+    used = {find_split(header), find_path(header, paths), *find_columns(header, TEXT_COLUMNS)}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
     has_others = any(BETWEEN in name or names_split(name) for name in names)

@@ -419,12 +419,10 @@ def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> Non
             storage.remove(storage.join(output, name))
     for folder in _splits(there):
         path = storage.join(output, folder)
-        shards = [name for name, _ in storage.list_dir(path)]
-        old = [name for name in shards if is_shard(name) and f"{folder}/{name}" not in kept]
-        paths = [storage.join(path, name) for name in old]
-        list(map_in_order(storage.remove, paths, threads=STORAGE_THREADS))
-        if len(old) == len(shards):
-            storage.remove(path)
+        shards = [name for name, _ in storage.list_dir(path) if is_shard(name)]
+        old = [storage.join(path, name) for name in shards if f"{folder}/{name}" not in kept]
+        list(map_in_order(storage.remove, old, threads=STORAGE_THREADS))
+        storage.remove_empty(path)
 
 
 def _splits(there: Mapping[str, bool]) -> list[str]:

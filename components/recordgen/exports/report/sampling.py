@@ -100,8 +100,8 @@ def read_shown(
         fronts = list(_places_in_front(dataset))
         near = list(_affordable(dataset, path_of, places))
         records = _read(path_of, [*fronts, *near])
-        in_front = filter(records.__contains__, fronts)  # a shard may have fewer
-        by_split = groupby(in_front, attrgetter("split"))
+        # A shard may have fewer records.
+        by_split = groupby(filter(records.__contains__, fronts), attrgetter("split"))
         sample = {name: [records[place] for place in found] for name, found in by_split}
         chosen = {name: _choose(items, dataset) for name, items in sample.items()}
         at = {place: records[place] for place in near if place in records}
