@@ -15,34 +15,6 @@ def lines(*records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def test_labels_of_two_splits(outcome):
-    """Names of folders are splits; numbers stay numbers."""
-    a, b, c = ({"file_name": f"{name}.png", "label": at} for at, name in enumerate("abc"))
-    files = {"train/metadata.jsonl": lines(a, b), "test/metadata.jsonl": lines(c)}
-    names = "train/a.png", "train/b.png", "test/c.png"
-    found = outcome(files, *names)
-    assert (found.task, found.options.format) == ("image_classification", "hugging_face")
-    assert found.images == dict(zip(names, (["0"], ["1"], ["2"]), strict=True))
-    assert found.splits == dict(zip(names, ("train", "train", "test"), strict=True))
-
-
-def test_csv_and_lists(tmp_path, outcome):
-    """A CSV has one label; a list of JSON has several."""
-    found = outcome({"metadata.csv": "file_name,label\na.png,cat\nb.png,\n"}, "a.png", "b.png")
-    assert found.images == {"a.png": ["cat"], "b.png": []}
-    (tmp_path / "in/metadata.csv").unlink()
-    found = outcome({"metadata.jsonl": lines({"file_name": "a.png", "labels": ["dog", "cat"]})})
-    assert found.images == {"a.png": ["cat", "dog"]}
-
-
-def test_boxes(make_pictures, outcome):
-    """Objects are COCO's boxes in pixels, of the size that the image has."""
-    make_pictures("train/a.png", size=(80, 40))
-    objects = {"bbox": [[8, 4, 8, 4], [0, 0, 80, 40]], "categories": [1, 0]}
-    found = outcome({"train/metadata.jsonl": lines({"file_name": "a.png", "objects": objects})})
-    assert found.images == {"train/a.png": [("0", [0, 0, 1, 1]), ("1", [0.1, 0.1, 0.2, 0.2])]}
-
-
 # the first record, what the message names
 UNCLEAR = [
     ({"text": "a cat"}, "file_name .*text"),

@@ -78,6 +78,8 @@ dataset_info:
 TWICE = coco(
     image(1, "a.jpg"), image(2, "a.jpg"), boxes=[box(1, 2, *SIDES), box(2, 18, 0, 0, 4, 5)]
 )
+ADDRESSED = {"id": 1, "coco_url": "http://x/train2017/a.jpg", "width": 40, "height": 20}
+OUTLINE = {"image_id": 1, "category_id": 2, "segmentation": [[4, 5, 8, 5, 6, 10]]}
 
 # name, files, the image, its labels, the change that is counted
 READ = [
@@ -90,11 +92,15 @@ READ = [
     ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
     ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
+    ("coco: address", {"a.json": coco(ADDRESSED)}, "train2017/a.jpg", CAT),
+    ("coco: file of an address", {"a.json": coco(ADDRESSED)}, "images/a.jpg", CAT),
+    ("coco: polygon", {"a.json": coco(image(1, "a.jpg"), boxes=[OUTLINE])}, "a.jpg", CAT),
     ("dota", {"labelTxt/a.txt": DOTA}, "images/a.jpg", CAT),
     ("dota: blanks, no headers", {"labelTxt-v1.5/a.txt": "\ufeff\n 4.0 5 8 5 8 10 4 10  cat\n\n"}, "images/a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
+    ("yolo: polygon", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .15 .5\n"}, "images/a.jpg", CAT),
     ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])], "boxes_clipped"),
     ("yolo: classes in labels/", {"labels/classes.txt": "cat\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
@@ -105,12 +111,18 @@ READ = [
     ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT, "boxes_swapped"),
     ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT, "filename_differs"),
     ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT, "filename_differs"),
+    ("voc: as ImageNet", {"xml/x/c.xml": voc("a", ("cat", "4 5 8 10"))}, "data/x/a.jpg", CAT),
     ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
     ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
     ("hf: dict of lists", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
     ("hf: list of dicts", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
     ("hf: JSON in CSV", {"metadata.csv": f"file_name,objects\na.jpg,{json.dumps(json.dumps(OBJECTS)).replace(chr(92) + chr(34), chr(34) * 2)}\n"}, "a.jpg", CAT),
+    ("hf: CSV", {"metadata.csv": "file_name,label\na.jpg,cat\n"}, "a.jpg", ["cat"]),
+    ("hf: labels", {"metadata.jsonl": lines({"file_name": "a.jpg", "labels": ["dog", "cat"]})}, "a.jpg", ["cat", "dog"]),
+    ("hf: a number", {"metadata.jsonl": lines({"file_name": "a.jpg", "label": 7})}, "a.jpg", ["7"]),
+    ("hf: number of a category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [7]}})}, "a.jpg", [("7", BOX)]),
     ("hf: no classes of folders", {"metadata.jsonl": lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
+    ("cvat: polygon", {"annotations.xml": cvat("<polygon label='cat' points='4,5;8,5;6,10'/>")}, "a.jpg", CAT),
     ("cvat: folders", {"annotations.xml": cvat(CVAT_BOX, name="q/a.jpg")}, "images/q/a.jpg", CAT),
     ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])], "boxes_rotated"),
     ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<points label='cat' points='1,2'/>")}, "a.jpg", CAT, "shapes_dropped"),
@@ -122,8 +134,10 @@ READ = [
     ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
     ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
     ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
+    ("labelme: polygon", {"a.json": labelme({"label": "cat", "points": [[4, 5], [8, 5], [6, 10]]})}, "a.jpg", CAT),
     ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
     ("create_ml: Apple's names", {"a.json": json.dumps([{"imagefilename": "a.jpg", "annotation": [{"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}]}])}, "a.jpg", CAT),
+    ("via: any attribute", {"a.json": json.dumps({"a.jpg": {"filename": "a.jpg", "regions": [region(animal="cat")]}})}, "a.jpg", CAT),
     ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
     ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
     ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
@@ -261,8 +275,19 @@ CUT_MASK = CVAT_MASK.format("2, 3")
 SECOND = cvat_image(CVAT_BOX, name="b.jpg")
 OTHER = {"b.json": labelme(RECTANGLE, imagePath="b.jpg")}
 
-# name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation
+
+def with_second(*boxes):
+    """Return a COCO document in which b.jpg has a whole cat, and a.jpg has these boxes."""
+    images = image(1, "a.jpg"), image(2, "b.jpg")
+    return {"a.json": coco(*images, boxes=[*boxes, box(2, 2, 0, 0, 40, 20)])}
+
+
+# name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation, what the message names
 REJECTED = [
+    ("coco: no such category", with_second(box(1, 2, *SIDES), box(1, 77, *SIDES, id=501)), "501"),
+    ("coco: null", with_second(box(1, 2, 1, 2, None, 4))),
+    ("coco: no number", with_second(box(1, 2, 1, 1, 2, float("nan")))),
+    ("coco: no float", with_second(box(1, 2, 1.5, 1, 10**400, 2))),
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
     ("dota: not UTF-8", {"labelTxt/a.txt": DOTA.replace("cat", "caf\xe9").encode("latin-1"), "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
@@ -278,11 +303,13 @@ REJECTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("files", [it[1] for it in REJECTED], ids=[it[0] for it in REJECTED])
-def test_it_is_rejected(files, outcome):
+@pytest.mark.parametrize("case", REJECTED, ids=[each[0] for each in REJECTED])
+def test_it_is_rejected(case, outcome):
     """Only the image of the trap is lost."""
+    _, files, *words = case
     found = outcome(files, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert all(word in found.rejects[0].message for word in words)
     assert [*found.images] == ["b.jpg"]
 
 
