@@ -12,7 +12,7 @@ import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.subjects.masks import pixels_of, runs_of
 from tests.conftest import encoded
-from tests.formats.sources import write_files
+from tests.formats.sources import json_lines, write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_via import region
@@ -22,10 +22,6 @@ BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)
 LINE = "0 0.15 0.375 0.1 0.25\n"
-
-
-def lines(*records):
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def labelme(*shapes, **more):
@@ -114,14 +110,14 @@ READ = [
     ("voc: as ImageNet", {"xml/x/c.xml": voc("a", ("cat", "4 5 8 10"))}, "data/x/a.jpg", CAT),
     ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
     ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
-    ("hf: dict of lists", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
-    ("hf: list of dicts", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
+    ("hf: dict of lists", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
+    ("hf: list of dicts", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
     ("hf: JSON in CSV", {"metadata.csv": f"file_name,objects\na.jpg,{json.dumps(json.dumps(OBJECTS)).replace(chr(92) + chr(34), chr(34) * 2)}\n"}, "a.jpg", CAT),
     ("hf: CSV", {"metadata.csv": "file_name,label\na.jpg,cat\n"}, "a.jpg", ["cat"]),
-    ("hf: labels", {"metadata.jsonl": lines({"file_name": "a.jpg", "labels": ["dog", "cat"]})}, "a.jpg", ["cat", "dog"]),
-    ("hf: a number", {"metadata.jsonl": lines({"file_name": "a.jpg", "label": 7})}, "a.jpg", ["7"]),
-    ("hf: number of a category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [7]}})}, "a.jpg", [("7", BOX)]),
-    ("hf: no classes of folders", {"metadata.jsonl": lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
+    ("hf: labels", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "labels": ["dog", "cat"]})}, "a.jpg", ["cat", "dog"]),
+    ("hf: a number", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "label": 7})}, "a.jpg", ["7"]),
+    ("hf: number of a category", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [7]}})}, "a.jpg", [("7", BOX)]),
+    ("hf: no classes of folders", {"metadata.jsonl": json_lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
     ("cvat: polygon", {"annotations.xml": cvat("<polygon label='cat' points='4,5;8,5;6,10'/>")}, "a.jpg", CAT),
     ("cvat: folders", {"annotations.xml": cvat(CVAT_BOX, name="q/a.jpg")}, "images/q/a.jpg", CAT),
     ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])], "boxes_rotated"),
@@ -139,8 +135,8 @@ READ = [
     ("create_ml: Apple's names", {"a.json": json.dumps([{"imagefilename": "a.jpg", "annotation": [{"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}]}])}, "a.jpg", CAT),
     ("via: any attribute", {"a.json": json.dumps({"a.jpg": {"filename": "a.jpg", "regions": [region(animal="cat")]}})}, "a.jpg", CAT),
     ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
-    ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
-    ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
+    ("hf: README.md", {"README.md": README, "metadata.jsonl": json_lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
+    ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
     ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT, "shapes_dropped"),
     ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "a.jpg", CAT, "size_missing"),
     ("coco: no size", {"a.json": coco(image(1, "a.jpg", width=0))}, "a.jpg", CAT, "size_missing"),
@@ -164,7 +160,7 @@ def test_it_is_read(files, name, labels, changes, outcome):
 # files beside a.jpg and b.jpg, of which only a.jpg is described
 NOT_LISTED = [
     {"a.json": coco(image(1, "a.jpg"))},
-    {"metadata.jsonl": lines({"file_name": "a.jpg", "label": "cat"})},
+    {"metadata.jsonl": json_lines({"file_name": "a.jpg", "label": "cat"})},
     {"a.xml": voc("a.jpg", ("cat", "4 5 8 10"))},
     {"a.json": labelme(RECTANGLE)},
 ]
@@ -236,7 +232,7 @@ TWO_LABELS = README.replace(
 def test_crowds_beside_other_class_labels(outcome):
     """Only the names of the category are those of classes."""
     objects = {"bbox": [SIDES], "colour": [1], "category": [0], "iscrowd": [1]}
-    document = lines({"file_name": "a.jpg", "objects": objects})
+    document = json_lines({"file_name": "a.jpg", "objects": objects})
     found = outcome({"README.md": TWO_LABELS, "metadata.jsonl": document}, "a.jpg")
     assert (found.images, found.classes) == ({"a.jpg": CAT}, ("cat", "dog"))
     assert [each.flags for each in found.details["a.jpg"]] == [{"is_crowd"}]
@@ -298,8 +294,8 @@ REJECTED = [
     ("cvat: cut mask", {"x.xml": cvat_of(cvat_image(CUT_MASK), SECOND)}),
     ("cvat: mask nowhere", {"x.xml": cvat_of(cvat_image(CUT_MASK.replace("'4'", "'inf'", 1)), SECOND)}),
     ("yolo: keypoints without kpt_shape", {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": LINE[:-1] + " .1 .2 2 .1 .2 0\n", "b.txt": LINE}),
-    ("hf: shares", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
-    ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
+    ("hf: shares", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
+    ("hf: no category", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
 ]  # fmt: skip
 
 
@@ -332,16 +328,16 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
-METADATA = lines({"file_name": "a.jpg", "label": "cat"})
+METADATA = json_lines({"file_name": "a.jpg", "label": "cat"})
 
 # name, files beside a.jpg
 STOPS = [
-    ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
+    ("hf: corners", {"metadata.jsonl": json_lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
-    ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": lines({"imageGcsUri": "x/a.jpg"})}),
+    ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": json_lines({"imageGcsUri": "x/a.jpg"})}),
     ("dota: two folders", {"labelTxt-v1.0/a.txt": DOTA, "labelTxt-v1.5/a.txt": DOTA}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
 ]  # fmt: skip
@@ -364,7 +360,7 @@ def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_
 def test_boxes_over_the_edge_are_no_corners(outcome):
     """Only if all boxes fit as corners, they may be some."""
     records = {"file_name": "b.jpg", "objects": {"bbox": [list(SIDES)], "categories": ["cat"]}}
-    found = outcome({"metadata.jsonl": lines(CORNERS, records)}, "a.jpg", "b.jpg")
+    found = outcome({"metadata.jsonl": json_lines(CORNERS, records)}, "a.jpg", "b.jpg")
     assert found.images["a.jpg"] == [("cat", [0.5, 0.25, 1, 1])]
     assert found.adjusted == {"boxes_clipped": 1}
 
@@ -382,7 +378,7 @@ CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "heig
 STUDIO = {"x": 10, "y": 25, "width": 10, "height": 25, "rectanglelabels": ["cat"]}
 RESULT = [{"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": STUDIO}]
 IN_SPLITS = ("train/a.jpg", "images/val2017/b.jpg", "test/c.jpg")
-HF = lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
+HF = json_lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
 
 # name, one document of images in folders of splits
 ONE_DOCUMENT = {

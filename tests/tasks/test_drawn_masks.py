@@ -19,6 +19,8 @@ from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import encoded, error_of, exif_of, stored_examples
+from tests.formats.test_coco import box, image
+from tests.formats.test_coco import coco as document_of_coco
 from tests.settings import payload_settings
 
 SIZE = (4, 6)
@@ -135,19 +137,11 @@ def coco(folder, *annotations):
     folder.mkdir()
     for name in ("a.png", "b.png"):
         Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / name)
-    images = [
-        {"id": n, "file_name": f"{name}.png", "width": 6, "height": 4}
-        for n, name in enumerate("ab")
-    ]
-    document = {
-        "images": images,
-        "annotations": [
-            {"id": n, "image_id": 0, "bbox": [1, 1, 3, 2], **each}
-            for n, each in enumerate(annotations)
-        ],
-        "categories": [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}],
-    }
-    (folder / "_annotations.coco.json").write_text(json.dumps(document))
+    images = (image(n, f"{name}.png", width=6, height=4) for n, name in enumerate("ab"))
+    boxes = [box(0, 9, 1, 1, 3, 2, **each) for each in annotations]
+    categories = [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]
+    document = document_of_coco(*images, boxes=boxes, categories=categories)
+    (folder / "_annotations.coco.json").write_text(document)
     return str(folder)
 
 
@@ -210,17 +204,14 @@ def test_random_polygons_and_runs_are_those_of_pycocotools(tmp_path):
     images, annotations = [], []
     for number, (corners, (height, width)) in enumerate(shapes):
         Image.new("L", (width, height)).save(folder / f"{number}.png")
-        box = [*corners.min(0).tolist(), *np.ptp(corners, 0).tolist()]
+        sides = (*corners.min(0).tolist(), *np.ptp(corners, 0).tolist())
         outline = [corners.ravel().tolist()]
         [run] = coco_mask.frPyObjects(outline, height, width)
         run = {"size": [height, width], "counts": run["counts"].decode()}
-        picture = {"id": number, "file_name": f"{number}.png", "height": height, "width": width}
-        thing = {"id": number, "image_id": number, "category_id": 1, "bbox": box, "iscrowd": 0}
-        images.append(picture)
-        annotations.append({**thing, "segmentation": run if number % 4 == 0 else outline})
-    document = {"images": images, "annotations": annotations}
-    document["categories"] = [{"id": 1, "name": "cat"}]
-    (folder / "boxes.json").write_text(json.dumps(document))
+        images.append(image(number, f"{number}.png", height=height, width=width))
+        shape = {"id": number, "iscrowd": 0, "segmentation": run if number % 4 == 0 else outline}
+        annotations.append(box(number, 2, *sides, **shape))
+    (folder / "boxes.json").write_text(document_of_coco(*images, boxes=annotations))
     options = {"task": "image_segmentation", "lint": "-ALL"}
     assert recordgen.convert(f"{folder}/", tmp_path / "out", **options).dataset.rows.rejects == 0
 
