@@ -41,18 +41,6 @@ AB = ("a.jpg", "b.jpg")
 WHOLE = box(1, 2, 0, 0, 40, 20)
 
 
-def test_documents_in_folders_are_appended(tmp_path, make_pictures):
-    """Paths of images start at the data set's folder, wherever its documents are."""
-    make_pictures("train/a.jpg", "train/b.jpg")
-    boxes = [box(number, 2, 0, 0, 4, 20) for number in (1, 2)]
-    root = write_files(tmp_path / "in", {"train/instances.json": coco(A, boxes=boxes[:1])})
-    recordgen.convert(str(root), str(tmp_path / "out"))
-    write_files(root, {"train/instances.json": coco(A, B, boxes=boxes)})
-    for existing in (1, 2):
-        found = recordgen.convert(str(root), str(tmp_path / "out"), append=True)
-        assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
-
-
 def test_an_image_root_holds_the_images_of_a_document(tmp_path, make_pictures, monkeypatch):
     """A document is read alone, though its images are in another folder."""
     monkeypatch.chdir(tmp_path)

@@ -60,14 +60,9 @@ dataset_info:
   features:
   - name: objects
     sequence:
-    - name: category
-      dtype: {class_label: {names: {'0': cat, '1': dog}}}
+    - {name: category, dtype: {class_label: {names: {'0': cat, '1': dog}}}}
   - name: label
-    dtype:
-      class_label:
-        names:
-          '0': yes
-          '1': no
+    dtype: {class_label: {names: {'0': yes, '1': no}}}
 ---
 # Yes or no
 """
@@ -220,13 +215,8 @@ def test_masks_of_objects(name, text, outcome):
     assert (left, right) == (0.1, 1.0 if is_last else 0.2)
 
 
-TWO_LABELS = README.replace(
-    "    - name: category",
-    """    - name: bbox
-    - name: colour
-      dtype: {class_label: {names: {'0': red, '1': blue}}}
-    - name: category""",
-)
+COLOUR = "- {name: colour, dtype: {class_label: {names: {'0': red, '1': blue}}}}"
+TWO_LABELS = README.replace("- {name: cat", f"- name: bbox\n    {COLOUR}\n    - {{name: cat")
 
 
 def test_crowds_beside_other_class_labels(outcome):
@@ -431,18 +421,11 @@ def test_corners_of_dota(outcome):
 @pytest.mark.parametrize("folders", ["{}", "labels/{}"])
 def test_classes_beside_the_labels_of_each_split(folders, outcome):
     """Roboflow's Darknet and LabelImg write them so; classes that differ stop the run."""
-    files = {
-        f"{folders.format(split)}/{name}": text
-        for split in ("train", "valid")
-        for name, text in (
-            ("classes.txt", "dog\ncat\n"),
-            (f"{split}.txt", LINE.replace("0", "1", 1)),
-        )
-    }
-    images = [
-        f"{folders.format(split)}/{split}.jpg".replace("labels", "images")
-        for split in ("train", "valid")
-    ]
+    files, images = {}, []
+    for split in ("train", "valid"):
+        folder = folders.format(split)
+        files |= {f"{folder}/classes.txt": "dog\ncat\n", f"{folder}/{split}.txt": f"1{LINE[1:]}"}
+        images.append(f"{folder}/{split}.jpg".replace("labels", "images"))
     found = outcome(files, *images)
     assert found.splits == dict(zip(images, ("train", "eval"), strict=True))
     assert (found.images, found.classes) == (dict.fromkeys(images, CAT), ("dog", "cat"))

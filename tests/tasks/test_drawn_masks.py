@@ -19,6 +19,8 @@ from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import encoded, error_of, exif_of, stored_examples
+from tests.formats import test_label_studio as studio
+from tests.formats import test_via as via
 from tests.formats.test_coco import box, image
 from tests.formats.test_coco import coco as document_of_coco
 from tests.settings import payload_settings
@@ -236,12 +238,10 @@ def cvat(kind, place):
 
 
 VIA_CIRCLE = {"name": "circle", "cx": 30, "cy": 20, "r": 10}
-VIA = {"filename": "a.png", "regions": [{"shape_attributes": VIA_CIRCLE}]}
-VIA["regions"][0]["region_attributes"] = {"a": "cat"}
 LABELME = {"label": "cat", "shape_type": "circle", "points": [[30, 20], [40, 20]]}
-ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10, "ellipselabels": ["cat"]}
-RESULT = {"type": "ellipselabels", "value": ELLIPSE, "original_width": 60, "original_height": 40}
-STUDIO = {"data": {"image": "a.png"}, "annotations": [{"result": [RESULT]}]}
+ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10}
+LARGE = {"original_width": 60, "original_height": 40}
+STUDIO = studio.task([studio.region("ellipselabels", more=LARGE, **ELLIPSE)])
 SQUARE = "0 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n"
 
 # files, the number of pixels of the cat in a picture of 60×40
@@ -250,7 +250,7 @@ OUTLINED = [
     (cvat("polygon", "points='10,10;40,10;40,30;10,30'"), 30 * 20),
     (cvat("ellipse", "cx='30' cy='20' rx='20' ry='10'"), np.pi * 20 * 10),
     (cvat("box", "xtl='20' ytl='15' xbr='40' ybr='25' rotation='30'"), 20 * 10),
-    ({"a.json": json.dumps({"a.png": VIA})}, np.pi * 10 * 10),
+    ({"a.json": via.as_export([via.image("a.png", via.region(VIA_CIRCLE))])}, np.pi * 10 * 10),
     ({"a.json": json.dumps({"shapes": [LABELME], "imagePath": "a.png"})}, np.pi * 10 * 10),
     ({"a.json": json.dumps([STUDIO])}, np.pi * 12 * 4),
 ]
