@@ -52,17 +52,14 @@ def test_an_image_root_holds_the_images_of_a_document(tmp_path, make_pictures, m
 
 
 def test_roboflow(outcome):
-    """Documents beside their images; category 0 only names the project; folders are splits."""
+    """Category 0 only names the project, and is no class."""
     categories = [
         {"id": 0, "name": "cells", "supercategory": "none"},
         {"id": 1, "name": "wbc", "supercategory": "cells"},
     ]
     document = coco(image(0, "a.jpg"), boxes=[box(0, 1, 0, 0, 10, 10)], categories=categories)
-    places = ("train", "valid")
-    files = {f"{place}/_annotations.coco.json": document for place in places}
-    found = outcome(files, *(f"{place}/a.jpg" for place in places))
-    assert found.images == {f"{place}/a.jpg": [("wbc", [0, 0, 0.25, 0.5])] for place in places}
-    assert found.splits == {"train/a.jpg": "train", "valid/a.jpg": "eval"}
+    found = outcome({"_annotations.coco.json": document}, "a.jpg")
+    assert found.images == {"a.jpg": [("wbc", [0, 0, 0.25, 0.5])]}
     assert found.classes == ("wbc",)
 
 
