@@ -1,5 +1,6 @@
 """Sources that tests write, and what is read of them before any payload is opened."""
 
+import json
 from collections import Counter, defaultdict
 from itertools import chain
 
@@ -24,6 +25,11 @@ def write_files(root, files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return root
+
+
+def json_lines(*records):
+    """Return lines of JSON."""
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def parsed(parse_lines, lines, source, task):

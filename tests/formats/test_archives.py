@@ -23,6 +23,9 @@ from recordgen.options import ConvertOptions
 from tests.conftest import encoded, tree_bytes
 from tests.formats.containers import converted, image
 from tests.formats.sources import write_files
+from tests.formats.test_coco import box
+from tests.formats.test_coco import coco as document_of_coco
+from tests.formats.test_coco import image as coco_image
 
 BOX = "1 0.5 0.5 0.2 0.4\n"
 
@@ -36,13 +39,10 @@ def yolo():
 
 
 def coco():
-    images = [{"id": at, "file_name": f"{at}.jpg", "width": 64, "height": 48} for at in range(5)]
-    boxes = [
-        {"id": at, "image_id": at, "category_id": 1, "bbox": [1, 2, 10, 12]} for at in range(5)
-    ]
-    document = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
+    images = (coco_image(at, f"{at}.jpg", width=64, height=48) for at in range(5))
+    document = document_of_coco(*images, boxes=[box(at, 2, 1, 2, 10, 12) for at in range(5)])
     files = {f"train/{at}.jpg": image(at) for at in range(5)}
-    return {**files, "train/_annotations.coco.json": json.dumps(document)}
+    return {**files, "train/_annotations.coco.json": document}
 
 
 def by_label():
@@ -74,19 +74,13 @@ def stored(folder, path):
 def streamed(folder, path):
     """A ZIP whose local headers have no sizes, as programs write it to a pipe."""
 
-    class Pipe(io.RawIOBase):
-        data = b""
-
-        def writable(self):
-            return True
-
-        def write(self, data):
-            self.data += bytes(data)
-            return len(data)
+    class Pipe(io.BytesIO):
+        def tell(self):
+            raise OSError
 
     pipe = Pipe()
     zipped(folder, pipe)
-    path.write_bytes(pipe.data)
+    path.write_bytes(pipe.getvalue())
 
 
 def tar(folder, path):

@@ -41,46 +41,6 @@ AB = ("a.jpg", "b.jpg")
 WHOLE = box(1, 2, 0, 0, 40, 20)
 
 
-def test_boxes_splits_and_numbers(outcome):
-    """Two documents of one folder: pixels become shares, categories keep their order by id."""
-    val = {  # keys may have any order
-        "categories": CATEGORIES,
-        "annotations": [box(1, 90, 10, 10, 20, 10)],
-        "images": [image(1, "c.jpg")],
-    }
-    files = {
-        "annotations/instances_train2017.json": coco(
-            *(image(7, "a.jpg"), image(3, "b.jpg"), image(8, "e.jpg")),
-            boxes=[box(3, 2, 0, 0, 40, 20), box(7, 18, 4, 5, 8, 10), box(7, 2, 0, 0, 4, 20)],
-            info={"year": 2017},
-        ),
-        "annotations/instances_val2017.json": json.dumps(val),
-    }
-    names = [*(f"train2017/{name}.jpg" for name in "abe"), "val2017/c.jpg"]
-    found = outcome(files, *names)
-    assert found.options.format == "coco"
-    assert found.images == {
-        "train2017/a.jpg": [("cat", [0, 0, 0.1, 1]), ("dog", [0.1, 0.25, 0.3, 0.75])],
-        "train2017/b.jpg": [("cat", [0, 0, 1, 1])],
-        "train2017/e.jpg": [],
-        "val2017/c.jpg": [("owl", [0.25, 0.5, 0.75, 1])],
-    }
-    assert [found.splits[name] for name in names] == ["train"] * 3 + ["eval"]
-    assert found.classes == ("cat", "dog", "owl")
-
-
-def test_documents_in_folders_are_appended(tmp_path, make_pictures):
-    """Paths of images start at the data set's folder, wherever its documents are."""
-    make_pictures("train/a.jpg", "train/b.jpg")
-    boxes = [box(number, 2, 0, 0, 4, 20) for number in (1, 2)]
-    root = write_files(tmp_path / "in", {"train/instances.json": coco(A, boxes=boxes[:1])})
-    recordgen.convert(str(root), str(tmp_path / "out"))
-    write_files(root, {"train/instances.json": coco(A, B, boxes=boxes)})
-    for existing in (1, 2):
-        found = recordgen.convert(str(root), str(tmp_path / "out"), append=True)
-        assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
-
-
 def test_an_image_root_holds_the_images_of_a_document(tmp_path, make_pictures, monkeypatch):
     """A document is read alone, though its images are in another folder."""
     monkeypatch.chdir(tmp_path)
@@ -92,46 +52,15 @@ def test_an_image_root_holds_the_images_of_a_document(tmp_path, make_pictures, m
 
 
 def test_roboflow(outcome):
-    """Documents beside their images; category 0 only names the project; folders are splits."""
+    """Category 0 only names the project, and is no class."""
     categories = [
         {"id": 0, "name": "cells", "supercategory": "none"},
         {"id": 1, "name": "wbc", "supercategory": "cells"},
     ]
     document = coco(image(0, "a.jpg"), boxes=[box(0, 1, 0, 0, 10, 10)], categories=categories)
-    places = ("train", "valid")
-    files = {f"{place}/_annotations.coco.json": document for place in places}
-    found = outcome(files, *(f"{place}/a.jpg" for place in places))
-    assert found.images == {f"{place}/a.jpg": [("wbc", [0, 0, 0.25, 0.5])] for place in places}
-    assert found.splits == {"train/a.jpg": "train", "valid/a.jpg": "eval"}
+    found = outcome({"_annotations.coco.json": document}, "a.jpg")
+    assert found.images == {"a.jpg": [("wbc", [0, 0, 0.25, 0.5])]}
     assert found.classes == ("wbc",)
-
-
-def test_rejects_and_findings(outcome):
-    """An image with a bad object is rejected as a whole; crowds are flagged, orphans reported."""
-    images = [*(image(number, f"{number}.jpg") for number in range(7)), image(9, "none.jpg")]
-    boxes = [
-        box(0, 2, 1, 1, 2, 2),
-        box(0, 77, 1, 1, 2, 2, id=501),
-        {"image_id": 1, "category_id": 2, "bbox": [1, 2, None, 4], "id": 502},
-        box(2, 2, 1, 1, 2, 2),
-        box(2, 2, 1, 1, 30, 10, iscrowd=1),
-        box(3, 2, 1, 1, 2, float("nan"), id=503),
-        {"image_id": 4, "category_id": 2, "segmentation": [[4, 5, 12, 5, 8, 15]]},
-        box(6, 2, 1.5, 1, 10**400, 2),  # JSON's integers have no largest value
-        box(55, 2, 1, 1, 2, 2),
-    ]
-    document = {"a.json": coco(*images, boxes=boxes)}
-    found = outcome(document, *(f"{number}.jpg" for number in range(7)), document="a.json")
-    bad = dict.fromkeys(("0.jpg", "1.jpg", "3.jpg", "6.jpg"), "bad_annotation")
-    assert found.rejected == {**bad, "none.jpg": "missing_file"}
-    assert "501" in found.rejects[0].message
-    counts = {uri: len(each) for uri, each in found.images.items()}
-    assert counts == {"2.jpg": 2, "4.jpg": 1, "5.jpg": 0}
-    assert {flag for each in found.details["2.jpg"] for flag in each.flags} == {"is_crowd"}
-    [details] = found.details["4.jpg"]
-    assert len(details.polygons) == 1
-    assert found.images["4.jpg"] == [("cat", [0.1, 0.25, 0.3, 0.75])]
-    assert found.skipped
 
 
 def test_annotations_of_unlisted_images_are_only_counted(monkeypatch):
@@ -149,14 +78,6 @@ def test_a_path_as_written_has_precedence(outcome):
     document = coco(image(1, "val/1.jpg"), image(2, "C:\\x\\c\\1.jpg"))
     found = outcome({"train/a.json": document}, "train/1.jpg", "val/1.jpg", "c/1.jpg")
     assert sorted(found.images) == ["c/1.jpg", "val/1.jpg"]
-
-
-def test_sizes_that_are_missing_come_from_the_image(make_pictures, outcome):
-    """Width and height may be missing or 0."""
-    make_pictures("a.png", size=(80, 40))
-    images = [image(1, "a.png", width=0, height=0)]
-    found = outcome({"a.json": coco(*images, boxes=[box(1, 2, 8, 4, 8, 4)])})
-    assert found.images == {"a.png": [("cat", [0.1, 0.1, 0.2, 0.2])]}
 
 
 CAPTIONS = json.dumps({"images": [A], "annotations": [{"image_id": 1, "caption": "A"}]})
@@ -241,13 +162,6 @@ def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):
     assert [row.uri for row in Reading(refused.source, **refused.options).rows] == ["b.jpg"]
 
 
-@pytest.mark.parametrize("place", ["train2017/a.jpg", "a.jpg", "images/a.jpg"])
-def test_an_image_is_named_by_its_address(place, outcome):
-    """LVIS has no file_name."""
-    named = {"id": 1, "coco_url": "http://x/train2017/a.jpg", "width": 40, "height": 20}
-    assert [*outcome({"a.json": coco(named)}, place).images] == [place]
-
-
 def test_the_folder_of_coco_2017(tmp_path, outcome):
     """Captions, keypoints and a list of images lie beside the instances."""
     others = json.dumps({"images": [B], "categories": CATEGORIES})
@@ -256,9 +170,14 @@ def test_the_folder_of_coco_2017(tmp_path, outcome):
     files = {f"annotations/{name}": text for name, text in files.items()}
     for name in ("instances", "person_keypoints"):
         files[f"annotations/{name}_train2017.json"] = coco(A, B, boxes=[WHOLE])
-    found = outcome(files, "train2017/a.jpg", "train2017/b.jpg")
-    assert found.images == {"train2017/a.jpg": [("cat", [0, 0, 1, 1])], "train2017/b.jpg": []}
-    assert set(found.splits.values()) == {"train"}
+    owl = coco(image(1, "c.jpg"), boxes=[box(1, 90, 10, 10, 20, 10)], info={"year": 2017})
+    files["annotations/instances_val2017.json"] = owl
+    names = "train2017/a.jpg", "train2017/b.jpg", "val2017/c.jpg"
+    found = outcome(files, *names)
+    labels = [("cat", [0, 0, 1, 1])], [], [("owl", [0.25, 0.5, 0.75, 1])]
+    assert found.images == dict(zip(names, labels, strict=True))
+    assert found.splits == dict(zip(names, ("train", "train", "eval"), strict=True))
+    assert found.classes == ("cat", "dog", "owl")
     with pytest.raises(SourceError, match=str(tmp_path / "in/annotations")):
         outcome({}, document="annotations/instances_train2017.json")
 

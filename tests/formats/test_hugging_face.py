@@ -8,40 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recordgen.errors import RecordgenError, SourceError
-
-
-def lines(*records):
-    """Return lines of JSON."""
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
-def test_labels_of_two_splits(outcome):
-    """Names of folders are splits; numbers stay numbers."""
-    a, b, c = ({"file_name": f"{name}.png", "label": at} for at, name in enumerate("abc"))
-    files = {"train/metadata.jsonl": lines(a, b), "test/metadata.jsonl": lines(c)}
-    names = "train/a.png", "train/b.png", "test/c.png"
-    found = outcome(files, *names)
-    assert (found.task, found.options.format) == ("image_classification", "hugging_face")
-    assert found.images == dict(zip(names, (["0"], ["1"], ["2"]), strict=True))
-    assert found.splits == dict(zip(names, ("train", "train", "test"), strict=True))
-
-
-def test_csv_and_lists(tmp_path, outcome):
-    """A CSV has one label; a list of JSON has several."""
-    found = outcome({"metadata.csv": "file_name,label\na.png,cat\nb.png,\n"}, "a.png", "b.png")
-    assert found.images == {"a.png": ["cat"], "b.png": []}
-    (tmp_path / "in/metadata.csv").unlink()
-    found = outcome({"metadata.jsonl": lines({"file_name": "a.png", "labels": ["dog", "cat"]})})
-    assert found.images == {"a.png": ["cat", "dog"]}
-
-
-def test_boxes(make_pictures, outcome):
-    """Objects are COCO's boxes in pixels, of the size that the image has."""
-    make_pictures("train/a.png", size=(80, 40))
-    objects = {"bbox": [[8, 4, 8, 4], [0, 0, 80, 40]], "categories": [1, 0]}
-    found = outcome({"train/metadata.jsonl": lines({"file_name": "a.png", "objects": objects})})
-    assert found.images == {"train/a.png": [("0", [0, 0, 1, 1]), ("1", [0.1, 0.1, 0.2, 0.2])]}
-
+from tests.formats.sources import json_lines
 
 # the first record, what the message names
 UNCLEAR = [
@@ -55,7 +22,7 @@ UNCLEAR = [
 @pytest.mark.parametrize(("record", "words"), UNCLEAR)
 def test_columns_that_are_unclear_stop(record, words, outcome):
     """Nothing is guessed, and the remedy works."""
-    files = {"metadata.jsonl": lines({"file_name": "a.png", **record})}
+    files = {"metadata.jsonl": json_lines({"file_name": "a.png", **record})}
     with pytest.raises(SourceError, match=words) as caught:
         outcome(files, "a.png")
     assert "path=file_name,label=" in str(caught.value)
@@ -67,7 +34,7 @@ def test_columns_that_are_unclear_stop(record, words, outcome):
 def test_an_image_of_another_split_is_no_substitute(outcome):
     """Paths are exact: the image of this name in test must not become one of train."""
     records = ({"file_name": f"{name}.png", "label": "cat"} for name in "ab")
-    found = outcome({"train/metadata.jsonl": lines(*records)}, "train/a.png", "test/b.png")
+    found = outcome({"train/metadata.jsonl": json_lines(*records)}, "train/a.png", "test/b.png")
     assert found.rejected == {"train/b.png": "missing_file"}
     assert [*found.images] == ["train/a.png"]
 
@@ -92,7 +59,7 @@ def test_a_size_behind_a_large_profile(tmp_path, make_pictures, outcome):
     data = (tmp_path / "in/a.jpg").read_bytes()
     segment = b"\xff\xe2" + (65_000).to_bytes(2, "big") + bytes(64_998)
     objects = {"bbox": [[8, 4, 8, 4]], "categories": ["cat"]}
-    document = lines({"file_name": "a.jpg", "objects": objects})
+    document = json_lines({"file_name": "a.jpg", "objects": objects})
     found = outcome({"a.jpg": data[:2] + 2 * segment + data[2:], "metadata.jsonl": document})
     assert found.images == {"a.jpg": [("cat", [0.1, 0.1, 0.2, 0.2])]}
 
@@ -136,7 +103,7 @@ def test_the_column_that_metadata_lack_is_named(outcome):
 def test_bad_lines_are_rejects(outcome):
     """Each names its line."""
     records = [{"file_name": f"{name}.png", "label": "cat"} for name in ("a", "none")]
-    text = lines(*records, {"label": "cat"}) + '{"file_name": "b.png"\n'
+    text = json_lines(*records, {"label": "cat"}) + '{"file_name": "b.png"\n'
     found = outcome({"metadata.jsonl": text}, "a.png", "b.png")
     codes = [(item.line, item.code) for item in found.rejects]
     assert codes == [(2, "missing_file"), (3, "bad_annotation"), (4, "bad_line")]

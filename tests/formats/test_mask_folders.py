@@ -161,18 +161,11 @@ def voc(tmp_path):
         *(f"JPEGImages/{name}.jpg" for name in "abcd"),
         *(f"SegmentationClass/{name}.png" for name in "abd"),
     )
-    files = {
-        f"Annotations/{name}.xml": document(
-            f"{name}.jpg", ("dog", "1 1 3 2"), folder="VOC2012", size="3 2"
-        )
-        for name in "abc"
-    }
-    lists = {
-        **{"Segmentation/train": "a\n", "Segmentation/val": "b\n", "Main/val": "b\n"},
-        **{"Segmentation/trainval": "a\nb\n", "Main/train": "a\nc\n"},
-    }
-    write_files(root, files | {f"ImageSets/{name}.txt": text for name, text in lists.items()})
-    return root
+    boxes = document("", ("dog", "1 1 3 2"), folder="VOC2012", size="3 2")
+    lists = {"Segmentation/train": "a\n", "Segmentation/val": "b\n", "Main/val": "b\n"}
+    lists |= {"Segmentation/trainval": "a\nb\n", "Main/train": "a\nc\n"}
+    files = {f"ImageSets/{name}.txt": text for name, text in lists.items()}
+    return write_files(root, files | {f"Annotations/{name}.xml": boxes for name in "abc"})
 
 
 def test_voc(tmp_path):

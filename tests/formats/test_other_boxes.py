@@ -13,61 +13,46 @@ from recordgen.payloads import check
 from recordgen.rejects import RejectCode
 from recordgen.subjects.masks import runs_of
 from tests.conftest import encoded
+from tests.formats import test_traps as traps
+from tests.formats.test_traps import CREATE_ML, CVAT_BOX, RECTANGLE
+
+LABELS = "<labels><label><name>dog</name></label><label><name>cat</name></label></labels>"
 
 
 def cvat(shapes=""):
     """Return CVAT's XML of two images."""
-    labels = "<labels><label><name>dog</name></label><label><name>cat</name></label></labels>"
-    text = (
-        f"<?xml version='1.0'?><annotations><version>1.1</version>"
-        f"<meta><task>{labels}</task></meta>"
-        f"<image id='0' name='a.png' subset='Train' width='40' height='20'>"
-        f"<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10'/>"
-        f"<polygon label='dog' points='4,5;8,5;6,10'/></image>"
-        f"<image id='1' name='sub/b.png' subset='default' width='40' height='20'>{shapes}</image>"
-        f"</annotations>"
-    )
-    return {"annotations.xml": text}
+    images = traps.cvat_image(CVAT_BOX, name="a.png"), traps.cvat_image(shapes, name="sub/b.png")
+    return {"annotations.xml": traps.cvat_of(f"<meta><task>{LABELS}</task></meta>", *images)}
 
 
-def labelme(shapes=()):
+def labelme(shapes):
     """Return LabelMe's JSON of two images."""
-    rectangle = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
-    polygon = {"label": "dog", "points": [[4, 5], [8, 5], [6, 10]]}
-    size = {"imageWidth": 40, "imageHeight": 20, "version": "5"}
-    first = {"shapes": [rectangle, polygon], "imagePath": "a.png", **size}
-    second = {"shapes": list(shapes), "imagePath": "..\\x\\b.png"}
-    return {"a.json": json.dumps(first), "sub/b.json": json.dumps(second)}
+    second = {"shapes": shapes, "imagePath": "..\\x\\b.png"}
+    return {
+        "a.json": traps.labelme(RECTANGLE, imagePath="a.png"),
+        "sub/b.json": json.dumps(second),
+    }
 
 
-def create_ml(shapes=()):
+def create_ml(shapes):
     """Return Create ML's JSON of two images."""
-    box = {"x": 6, "y": 7.5, "width": 4, "height": 5}
-    both = [{"label": label, "coordinates": box} for label in ("cat", "dog")]
-    images = [
-        {"image": "a.png", "annotations": both},
-        {"image": "b.png", "annotations": list(shapes)},
-    ]
-    return {"annotations.json": json.dumps(images)}
+    both = {"a.png": [CREATE_ML], "b.png": shapes}.items()
+    return {"a.json": json.dumps([{"image": name, "annotations": each} for name, each in both])}
 
 
 IMAGES = "a.png", "sub/b.png"
 
-# the document, its format, the declared classes
-FORMATS = [
-    (cvat(), "cvat", ("dog", "cat")),
-    (labelme(), "labelme", ()),
-    (create_ml(), "create_ml", ()),
-]
 
-
-@pytest.mark.parametrize(("files", "name", "classes"), FORMATS)
-def test_boxes(files, name, classes, outcome):
-    """Rectangles and polygons become shares; an image without objects stays."""
-    found = outcome(files, *IMAGES)
-    assert (found.options.format, found.classes) == (name, classes)
+@pytest.mark.parametrize("files", [cvat(), labelme([]), create_ml([])])
+def test_an_image_without_objects_stays(files, outcome):
+    """It is an example of its own."""
     corners = [0.1, 0.25, 0.2, 0.5]
-    assert found.images == {"a.png": [("cat", corners), ("dog", corners)], "sub/b.png": []}
+    assert outcome(files, *IMAGES).images == {"a.png": [("cat", corners)], "sub/b.png": []}
+
+
+def test_classes_of_cvat_have_the_order_of_its_labels(outcome):
+    """Also those that no image shows."""
+    assert outcome(cvat(), *IMAGES).classes == ("dog", "cat")
 
 
 def mask_in_json(kind, width=2, height=2, *, pixel=255):

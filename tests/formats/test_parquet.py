@@ -187,19 +187,6 @@ def test_a_bad_row_is_a_reject_with_its_place(name, trapped):
     assert examples == [f"{file}/0"]
 
 
-def test_null_bytes_with_a_file(folder):
-    """The path is the image if it is there."""
-    (folder / "in/images").mkdir()
-    (folder / "in/images/a.jpg").write_bytes(image(5))
-    columns = {
-        "image": (IMAGE, [{"bytes": None, "path": "images/a.jpg"}]),
-        "label": (pa.string(), ["cat"]),
-    }
-    write(folder, "a.parquet", columns)
-    _, _, examples = converted(folder, source=folder / "in/a.parquet")
-    assert examples["images/a.jpg"][1]["image/encoded"] == [image(5)]
-
-
 LABEL = {"label": (pa.int64(), [0])}
 REFUSED = {
     "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, "text"),

@@ -51,18 +51,6 @@ def test_the_challenge(outcome):
     assert found.adjusted["voc_one_based"] == 2
 
 
-def test_documents_beside_their_images(outcome):
-    """Roboflow's folders are splits; pixels count from 0; a wrong filename does not matter."""
-    files = {
-        "train/a.xml": document("other.jpg", ("cat", "4 5 8 10")),
-        "valid/b.xml": document("b", ("cat", "4 5 8 10"), size="0 0"),
-    }
-    found = outcome(files, "train/a.jpg", "valid/b.jpg", "valid/c.jpg")
-    assert found.images == {"train/a.jpg": BOX, "valid/b.jpg": BOX}
-    assert found.splits == {"train/a.jpg": "train", "valid/b.jpg": "eval"}
-    assert "valid/c.jpg" in "".join(found.skipped)
-
-
 ENTITY = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + document("a.jpg", ("&owl;", "4 5 8 10"))
 
 # the XML of an image, what the message names
@@ -116,8 +104,6 @@ def test_an_image_beside_its_mask(outcome):
     """The suffix in <filename> decides between files of one stem."""
     files = {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))}
     assert [*outcome(files, "a.bmp", "a.jpg").images] == ["a.jpg"]
-    files = {"xml/x/c.xml": document("b", ("cat", "4 5 8 10"))}  # as ImageNet writes it
-    assert "data/x/b.jpg" in outcome(files, "data/x/b.jpg").images
 
 
 def test_other_xml_beside_the_documents(outcome):

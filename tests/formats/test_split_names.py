@@ -31,7 +31,6 @@ NAMED = {"columns": "path=file_name,label=label"}
 
 # path, split
 WORDS = [
-    ("train.csv", "train"),
     ("data/train_labels.csv", "train"),
     ("labels-test.csv", "test"),
     ("val2017.jsonl", "eval"),
@@ -47,7 +46,6 @@ WORDS = [
     ("latest.csv", None),
     ("my_test_dir/labels.csv", None),
     ("unassigned.csv", None),
-    ("labels.csv", None),
 ]
 
 

@@ -12,7 +12,7 @@ import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.subjects.masks import pixels_of, runs_of
 from tests.conftest import encoded
-from tests.formats.sources import write_files
+from tests.formats.sources import json_lines, write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_via import region
@@ -22,10 +22,6 @@ BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)
 LINE = "0 0.15 0.375 0.1 0.25\n"
-
-
-def lines(*records):
-    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def labelme(*shapes, **more):
@@ -64,20 +60,17 @@ dataset_info:
   features:
   - name: objects
     sequence:
-    - name: category
-      dtype: {class_label: {names: {'0': cat, '1': dog}}}
+    - {name: category, dtype: {class_label: {names: {'0': cat, '1': dog}}}}
   - name: label
-    dtype:
-      class_label:
-        names:
-          '0': yes
-          '1': no
+    dtype: {class_label: {names: {'0': yes, '1': no}}}
 ---
 # Yes or no
 """
 TWICE = coco(
     image(1, "a.jpg"), image(2, "a.jpg"), boxes=[box(1, 2, *SIDES), box(2, 18, 0, 0, 4, 5)]
 )
+ADDRESSED = {"id": 1, "coco_url": "http://x/train2017/a.jpg", "width": 40, "height": 20}
+OUTLINE = {"image_id": 1, "category_id": 2, "segmentation": [[4, 5, 8, 5, 6, 10]]}
 
 # name, files, the image, its labels, the change that is counted
 READ = [
@@ -90,11 +83,15 @@ READ = [
     ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
     ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
+    ("coco: address", {"a.json": coco(ADDRESSED)}, "train2017/a.jpg", CAT),
+    ("coco: file of an address", {"a.json": coco(ADDRESSED)}, "images/a.jpg", CAT),
+    ("coco: polygon", {"a.json": coco(image(1, "a.jpg"), boxes=[OUTLINE])}, "a.jpg", CAT),
     ("dota", {"labelTxt/a.txt": DOTA}, "images/a.jpg", CAT),
     ("dota: blanks, no headers", {"labelTxt-v1.5/a.txt": "\ufeff\n 4.0 5 8 5 8 10 4 10  cat\n\n"}, "images/a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
+    ("yolo: polygon", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .15 .5\n"}, "images/a.jpg", CAT),
     ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])], "boxes_clipped"),
     ("yolo: classes in labels/", {"labels/classes.txt": "cat\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
@@ -105,12 +102,18 @@ READ = [
     ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT, "boxes_swapped"),
     ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT, "filename_differs"),
     ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT, "filename_differs"),
+    ("voc: as ImageNet", {"xml/x/c.xml": voc("a", ("cat", "4 5 8 10"))}, "data/x/a.jpg", CAT),
     ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
     ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
-    ("hf: dict of lists", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
-    ("hf: list of dicts", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
+    ("hf: dict of lists", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
+    ("hf: list of dicts", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
     ("hf: JSON in CSV", {"metadata.csv": f"file_name,objects\na.jpg,{json.dumps(json.dumps(OBJECTS)).replace(chr(92) + chr(34), chr(34) * 2)}\n"}, "a.jpg", CAT),
-    ("hf: no classes of folders", {"metadata.jsonl": lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
+    ("hf: CSV", {"metadata.csv": "file_name,label\na.jpg,cat\n"}, "a.jpg", ["cat"]),
+    ("hf: labels", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "labels": ["dog", "cat"]})}, "a.jpg", ["cat", "dog"]),
+    ("hf: a number", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["1"]),
+    ("hf: number of a category", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [7]}})}, "a.jpg", [("7", BOX)]),
+    ("hf: no classes of folders", {"metadata.jsonl": json_lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
+    ("cvat: polygon", {"annotations.xml": cvat("<polygon label='cat' points='4,5;8,5;6,10'/>")}, "a.jpg", CAT),
     ("cvat: folders", {"annotations.xml": cvat(CVAT_BOX, name="q/a.jpg")}, "images/q/a.jpg", CAT),
     ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])], "boxes_rotated"),
     ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<points label='cat' points='1,2'/>")}, "a.jpg", CAT, "shapes_dropped"),
@@ -122,11 +125,13 @@ READ = [
     ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
     ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
     ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
+    ("labelme: polygon", {"a.json": labelme({"label": "cat", "points": [[4, 5], [8, 5], [6, 10]]})}, "a.jpg", CAT),
     ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
     ("create_ml: Apple's names", {"a.json": json.dumps([{"imagefilename": "a.jpg", "annotation": [{"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}]}])}, "a.jpg", CAT),
+    ("via: any attribute", {"a.json": json.dumps({"a.jpg": {"filename": "a.jpg", "regions": [region(animal="cat")]}})}, "a.jpg", CAT),
     ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
-    ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
-    ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
+    ("hf: README.md", {"README.md": README, "metadata.jsonl": json_lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
+    ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
     ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT, "shapes_dropped"),
     ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "a.jpg", CAT, "size_missing"),
     ("coco: no size", {"a.json": coco(image(1, "a.jpg", width=0))}, "a.jpg", CAT, "size_missing"),
@@ -150,7 +155,7 @@ def test_it_is_read(files, name, labels, changes, outcome):
 # files beside a.jpg and b.jpg, of which only a.jpg is described
 NOT_LISTED = [
     {"a.json": coco(image(1, "a.jpg"))},
-    {"metadata.jsonl": lines({"file_name": "a.jpg", "label": "cat"})},
+    {"metadata.jsonl": json_lines({"file_name": "a.jpg", "label": "cat"})},
     {"a.xml": voc("a.jpg", ("cat", "4 5 8 10"))},
     {"a.json": labelme(RECTANGLE)},
 ]
@@ -210,19 +215,14 @@ def test_masks_of_objects(name, text, outcome):
     assert (left, right) == (0.1, 1.0 if is_last else 0.2)
 
 
-TWO_LABELS = README.replace(
-    "    - name: category",
-    """    - name: bbox
-    - name: colour
-      dtype: {class_label: {names: {'0': red, '1': blue}}}
-    - name: category""",
-)
+COLOUR = "- {name: colour, dtype: {class_label: {names: {'0': red, '1': blue}}}}"
+TWO_LABELS = README.replace("- {name: cat", f"- name: bbox\n    {COLOUR}\n    - {{name: cat")
 
 
 def test_crowds_beside_other_class_labels(outcome):
     """Only the names of the category are those of classes."""
     objects = {"bbox": [SIDES], "colour": [1], "category": [0], "iscrowd": [1]}
-    document = lines({"file_name": "a.jpg", "objects": objects})
+    document = json_lines({"file_name": "a.jpg", "objects": objects})
     found = outcome({"README.md": TWO_LABELS, "metadata.jsonl": document}, "a.jpg")
     assert (found.images, found.classes) == ({"a.jpg": CAT}, ("cat", "dog"))
     assert [each.flags for each in found.details["a.jpg"]] == [{"is_crowd"}]
@@ -261,8 +261,19 @@ CUT_MASK = CVAT_MASK.format("2, 3")
 SECOND = cvat_image(CVAT_BOX, name="b.jpg")
 OTHER = {"b.json": labelme(RECTANGLE, imagePath="b.jpg")}
 
-# name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation
+
+def with_second(*boxes):
+    """Return a COCO document in which b.jpg has a whole cat, and a.jpg has these boxes."""
+    images = image(1, "a.jpg"), image(2, "b.jpg")
+    return {"a.json": coco(*images, boxes=[*boxes, box(2, 2, 0, 0, 40, 20)])}
+
+
+# name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation, what the message names
 REJECTED = [
+    ("coco: no such category", with_second(box(1, 2, *SIDES), box(1, 77, *SIDES, id=501)), "501"),
+    ("coco: null", with_second(box(1, 2, 1, 2, None, 4))),
+    ("coco: no number", with_second(box(1, 2, 1, 1, 2, float("nan")))),
+    ("coco: no float", with_second(box(1, 2, 1.5, 1, 10**400, 2))),
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
     ("dota: not UTF-8", {"labelTxt/a.txt": DOTA.replace("cat", "caf\xe9").encode("latin-1"), "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
@@ -273,16 +284,18 @@ REJECTED = [
     ("cvat: cut mask", {"x.xml": cvat_of(cvat_image(CUT_MASK), SECOND)}),
     ("cvat: mask nowhere", {"x.xml": cvat_of(cvat_image(CUT_MASK.replace("'4'", "'inf'", 1)), SECOND)}),
     ("yolo: keypoints without kpt_shape", {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": LINE[:-1] + " .1 .2 2 .1 .2 0\n", "b.txt": LINE}),
-    ("hf: shares", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
-    ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
+    ("hf: shares", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
+    ("hf: no category", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("files", [it[1] for it in REJECTED], ids=[it[0] for it in REJECTED])
-def test_it_is_rejected(files, outcome):
+@pytest.mark.parametrize("case", REJECTED, ids=[each[0] for each in REJECTED])
+def test_it_is_rejected(case, outcome):
     """Only the image of the trap is lost."""
+    _, files, *words = case
     found = outcome(files, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert all(word in found.rejects[0].message for word in words)
     assert [*found.images] == ["b.jpg"]
 
 
@@ -305,16 +318,16 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
-METADATA = lines({"file_name": "a.jpg", "label": "cat"})
+METADATA = json_lines({"file_name": "a.jpg", "label": "cat"})
 
 # name, files beside a.jpg
 STOPS = [
-    ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
+    ("hf: corners", {"metadata.jsonl": json_lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
-    ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": lines({"imageGcsUri": "x/a.jpg"})}),
+    ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": json_lines({"imageGcsUri": "x/a.jpg"})}),
     ("dota: two folders", {"labelTxt-v1.0/a.txt": DOTA, "labelTxt-v1.5/a.txt": DOTA}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
 ]  # fmt: skip
@@ -337,7 +350,7 @@ def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_
 def test_boxes_over_the_edge_are_no_corners(outcome):
     """Only if all boxes fit as corners, they may be some."""
     records = {"file_name": "b.jpg", "objects": {"bbox": [list(SIDES)], "categories": ["cat"]}}
-    found = outcome({"metadata.jsonl": lines(CORNERS, records)}, "a.jpg", "b.jpg")
+    found = outcome({"metadata.jsonl": json_lines(CORNERS, records)}, "a.jpg", "b.jpg")
     assert found.images["a.jpg"] == [("cat", [0.5, 0.25, 1, 1])]
     assert found.adjusted == {"boxes_clipped": 1}
 
@@ -355,7 +368,7 @@ CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "heig
 STUDIO = {"x": 10, "y": 25, "width": 10, "height": 25, "rectanglelabels": ["cat"]}
 RESULT = [{"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": STUDIO}]
 IN_SPLITS = ("train/a.jpg", "images/val2017/b.jpg", "test/c.jpg")
-HF = lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
+HF = json_lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
 
 # name, one document of images in folders of splits
 ONE_DOCUMENT = {
@@ -408,18 +421,11 @@ def test_corners_of_dota(outcome):
 @pytest.mark.parametrize("folders", ["{}", "labels/{}"])
 def test_classes_beside_the_labels_of_each_split(folders, outcome):
     """Roboflow's Darknet and LabelImg write them so; classes that differ stop the run."""
-    files = {
-        f"{folders.format(split)}/{name}": text
-        for split in ("train", "valid")
-        for name, text in (
-            ("classes.txt", "dog\ncat\n"),
-            (f"{split}.txt", LINE.replace("0", "1", 1)),
-        )
-    }
-    images = [
-        f"{folders.format(split)}/{split}.jpg".replace("labels", "images")
-        for split in ("train", "valid")
-    ]
+    files, images = {}, []
+    for split in ("train", "valid"):
+        folder = folders.format(split)
+        files |= {f"{folder}/classes.txt": "dog\ncat\n", f"{folder}/{split}.txt": f"1{LINE[1:]}"}
+        images.append(f"{folder}/{split}.jpg".replace("labels", "images"))
     found = outcome(files, *images)
     assert found.splits == dict(zip(images, ("train", "eval"), strict=True))
     assert (found.images, found.classes) == (dict.fromkeys(images, CAT), ("dog", "cat"))

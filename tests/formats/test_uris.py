@@ -15,6 +15,8 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from tests.conftest import encoded, noise
+from tests.formats.sources import json_lines
+from tests.formats.test_label_studio import region, task
 from tests.formats.test_tfrecord import framed
 from tests.formats.written import WRITERS
 
@@ -36,21 +38,11 @@ NAMES = (
     *("k:l.png", "o&p=q.png", "r?token=1.png", "r?token=2.png", "[s]*.png", "me:pw@h.png"),
 )
 
-PART = {"x": 10, "y": 10, "width": 30, "height": 30, "rectanglelabels": ["cat"]}
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
 def image(number):
     return encoded(noise(40, 20, number), "PNG")
-
-
-def jsonl(*items):
-    return "".join(f"{json.dumps(item)}\n" for item in items)
-
-
-def label_studio(name):
-    result = {"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": PART}
-    return {"data": {"image": name}, "annotations": [{"result": [result]}]}
 
 
 def classified(name):
@@ -120,14 +112,16 @@ DOCUMENTS = {
     "header": lambda names: {
         "a.csv": "image_uri,label\n" + "".join(f"{name},cat\n" for name in names)
     },
-    "jsonl": lambda names: {"a.jsonl": jsonl(*map(classified, names))},
+    "jsonl": lambda names: {"a.jsonl": json_lines(*map(classified, names))},
     "hugging_face": lambda names: {
-        "metadata.jsonl": jsonl(*({"file_name": name, "label": "cat"} for name in names))
+        "metadata.jsonl": json_lines(*({"file_name": name, "label": "cat"} for name in names))
     },
     "hugging_face_csv": lambda names: {
         "metadata.csv": "file_name,label\n" + "".join(f"{name},cat\n" for name in names)
     },
-    "label_studio": lambda names: {"a.json": json.dumps([*map(label_studio, names)])},
+    "label_studio": lambda names: {
+        "a.json": json.dumps([task([region()], image=n) for n in names])
+    },
     "tfrecord": lambda names: {"a.tfrecord": tfrecord(names)},
     "parquet": lambda names: {"a.parquet": parquet(names, has_bytes=True)},
     "parquet_paths": lambda names: {"a.parquet": parquet(names, has_bytes=False)},
@@ -135,16 +129,16 @@ DOCUMENTS = {
 }
 # Places of URLs that are no images of a class or with boxes.
 OTHERS = {
-    "masks": lambda names: {"a.jsonl": jsonl(*map(mask, names))},
+    "masks": lambda names: {"a.jsonl": json_lines(*map(mask, names))},
     "yolo": lambda names: {
         "data.yaml": "train: a.txt\nnames: [cat]\n",
         "a.txt": "".join(f"{name}\n" for name in names),
     },
-    "texts": lambda names: {"a.jsonl": jsonl(*({"textGcsUri": f"{n}.txt"} for n in names))},
+    "texts": lambda names: {"a.jsonl": json_lines(*({"textGcsUri": f"{n}.txt"} for n in names))},
     "videos": lambda names: {"a.csv": "".join(f"TRAIN,{n[:-4]}.mp4,cat,0,9\n" for n in names)},
     "cut_line": lambda names: {
-        "a.jsonl": jsonl(classified(SOUND))
-        + "".join(jsonl(classified(n)).replace("/", "\\/")[:-2] + "\n" for n in names)
+        "a.jsonl": json_lines(classified(SOUND))
+        + "".join(json_lines(classified(n)).replace("/", "\\/")[:-2] + "\n" for n in names)
     },
     "groups": lambda names: {
         "a.csv": "path,label,group\n" + "".join(f"{n},cat,{n}\n" for n in names)

@@ -153,12 +153,6 @@ def test_an_image_that_is_not_there(outcome):
     assert outcome(document(region()), "b.png").rejected == {"a.png": "missing_file"}
 
 
-def test_the_only_attribute_may_have_any_name(outcome):
-    """The only attribute of regions is their class."""
-    text = as_export([image("a.png", region(animal="cat"))])
-    assert outcome({"via.json": text}, "a.png").images == {"a.png": [("cat", BOX)]}
-
-
 # what stops a run
 STOPS = [
     as_export([image("a.png", {**region(), "region_attributes": {}})]),

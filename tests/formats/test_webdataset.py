@@ -33,7 +33,8 @@ END = bytes(1024)
 
 def test_labels(folder):
     """Bytes are the file's; numbers get the names of classes.txt; tars name splits."""
-    for word, keys in (("train", "abc"), ("val", "d"), ("test", "e")):
+    parts = ("train", "train", "abc"), ("val", "eval", "d"), ("test", "test", "e")
+    for word, _, keys in parts:
         data = b"".join(sample(f"x/{key}", b"1\n", seed=ord(key)) for key in keys)
         (folder / f"in/{word}-000000.tar").write_bytes(data + END)
     (folder / "in/classes.txt").write_text("0:cat\n1:dog\n2:horse\n")
@@ -43,12 +44,8 @@ def test_labels(folder):
         ["cat", "dog", "horse"],
     )
     assert not rejects
-    assert {uri: split for uri, (split, _) in examples.items()} == {
-        "train-000000.tar/x/a.jpg": "train",
-        "train-000000.tar/x/b.jpg": "train",
-        "train-000000.tar/x/c.jpg": "train",
-        "val-000000.tar/x/d.jpg": "eval",
-        "test-000000.tar/x/e.jpg": "test",
+    assert {(uri, split) for uri, (split, _) in examples.items()} == {
+        (f"{word}-000000.tar/x/{key}.jpg", split) for word, split, keys in parts for key in keys
     }
     for uri, (_, values) in examples.items():
         assert values["image/encoded"] == [image(ord(uri[-5]))]

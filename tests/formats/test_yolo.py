@@ -9,24 +9,12 @@ YAML = f"train: images\n{NAMES}"
 WHOLE = "0 0.5 0.5 1 1\n"
 
 
-def test_ultralytics(outcome):
-    """Folders of images and labels; a polygon becomes its box; no labels are no objects."""
-    files = {
-        "data.yaml": f"path: .\ntrain: images/train\nval: images/val\ntest:\n{NAMES}",
-        "labels/train/a.txt": "1 0.5 0.5 0.2 0.4\n0 0.1 0.1 0.2 0.2\n",
-        "labels/train/b.txt": "0 0.1 0.2 0.3 0.2 0.2 0.6\n",
-        "labels/val/d.txt": "",
-    }
-    names = [*(f"images/train/{name}.jpg" for name in "abc"), "images/val/d.jpg"]
-    found = outcome(files, *names)
-    assert "data.yaml names 2 classes" in found.detection.reason
-    assert [found.images[name] for name in names] == [
-        [("cat", [0, 0, 0.2, 0.2]), ("dog", [0.4, 0.3, 0.6, 0.7])],
-        [("cat", [0.1, 0.2, 0.3, 0.6])],
-        [],
-        [],
-    ]
-    assert [found.splits[name] for name in names] == ["train"] * 3 + ["eval"]
+def test_images_without_labels_have_no_objects(outcome):
+    """Neither has one whose file of labels is empty."""
+    labels = {"labels/a.txt": f"1 0.5 0.5 0.2 0.4\n{WHOLE}", "labels/b.txt": ""}
+    found = outcome({"data.yaml": YAML, **labels}, *(f"images/{name}.jpg" for name in "abc"))
+    whole = [("cat", [0, 0, 1, 1]), ("dog", [0.4, 0.3, 0.6, 0.7])]
+    assert [*found.images.values()] == [whole, [], []]
 
 
 WINDOWS = "train: C:\\Users\\x\\set\\train\\images\nval: C:\\Users\\x\\set\\valid\\images\n"

@@ -5,7 +5,13 @@ Every image has 40 × 20 pixels, and a cat at (4, 5, 8, 10) and a dog that fills
 
 import json
 from pathlib import Path
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
+
+from tests.formats import test_label_studio as studio
+from tests.formats import test_via as via
+from tests.formats.sources import json_lines
+from tests.formats.test_pascal_voc import document as voc
+from tests.formats.test_traps import cvat_image, cvat_of, labelme
 
 CLASSES = ("cat", "dog")
 #: the corners of each class, in pixels
@@ -42,23 +48,16 @@ def _yolo(folder, names):
 
 
 def _pascal_voc(folder, names):
-    sides = ("xmin", "ymin", "xmax", "ymax")
-    objects = [
-        f"<object><name>{label}</name><bndbox>"
-        f"{''.join(f'<{s}>{v}</{s}>' for s, v in zip(sides, corners, strict=True))}"
-        f"</bndbox></object>"
-        for label, corners in zip(CLASSES, CORNERS, strict=True)
-    ]
-    size = "<size><width>40</width><height>20</height></size>"
+    corners = (" ".join(map(str, each)) for each in CORNERS)
+    objects = [*zip(CLASSES, corners, strict=True)]
     for at, name in enumerate(map(escape, names)):
-        text = f"<annotation><filename>{name}</filename>{size}{''.join(objects)}</annotation>"
-        (folder / f"{at}.xml").write_text(text)
+        (folder / f"{at}.xml").write_text(voc(name, *objects))
 
 
 def _hugging_face(folder, names):
     objects = {"bbox": SIDES, "categories": CLASSES}
-    lines = [json.dumps({"file_name": name, "objects": objects}) + "\n" for name in names]
-    (folder / "metadata.jsonl").write_text("".join(lines))
+    records = ({"file_name": name, "objects": objects} for name in names)
+    (folder / "metadata.jsonl").write_text(json_lines(*records))
 
 
 def _cvat(folder, names):
@@ -66,12 +65,8 @@ def _cvat(folder, names):
         f'<box label="{label}" xtl="{x1}" ytl="{y1}" xbr="{x2}" ybr="{y2}"/>'
         for label, (x1, y1, x2, y2) in zip(CLASSES, CORNERS, strict=True)
     ]
-    images = [
-        f'<image name={quoteattr(name)} width="40" height="20">{"".join(boxes)}</image>'
-        for name in names
-    ]
-    text = f"<annotations>{''.join(images)}</annotations>"
-    (folder / "annotations.xml").write_text(text)
+    images = (cvat_image(*boxes, name=name) for name in map(escape, names))
+    (folder / "annotations.xml").write_text(cvat_of(*images))
 
 
 def _labelme(folder, names):
@@ -79,10 +74,8 @@ def _labelme(folder, names):
         {"label": label, "shape_type": "rectangle", "points": [corners[:2], corners[2:]]}
         for label, corners in zip(CLASSES, CORNERS, strict=True)
     ]
-    size = {"imageWidth": 40, "imageHeight": 20}
     for at, name in enumerate(names):
-        content = {"shapes": shapes, "imagePath": name, **size}
-        (folder / f"{at}.json").write_text(json.dumps(content))
+        (folder / f"{at}.json").write_text(labelme(*shapes, imagePath=name))
 
 
 def _create_ml(folder, names):
@@ -96,20 +89,10 @@ def _create_ml(folder, names):
 
 def _label_studio(folder, names):
     result = [
-        {
-            "type": "rectanglelabels",
-            "value": {
-                **{"x": x / 0.4, "y": y / 0.2, "width": w / 0.4, "height": h / 0.2},
-                "rectanglelabels": [label],
-            },
-            **{"original_width": 40, "original_height": 20},
-        }
+        studio.region(labels=[label], x=x / 0.4, y=y / 0.2, width=w / 0.4, height=h / 0.2)
         for label, (x, y, w, h) in zip(CLASSES, SIDES, strict=True)
     ]
-    tasks = [
-        {"data": {"image": f"/data/upload/1/ab12cd34-{name}"}, "annotations": [{"result": result}]}
-        for name in names
-    ]
+    tasks = [studio.task(result, image=f"/data/upload/1/ab12cd34-{name}") for name in names]
     (folder / "project.json").write_text(json.dumps(tasks))
 
 
@@ -126,14 +109,11 @@ def _open_images(folder, names):
 
 def _via(folder, names):
     regions = [
-        {
-            "shape_attributes": {"name": "rect", "x": x, "y": y, "width": w, "height": h},
-            "region_attributes": {"class": label},
-        }
+        via.region({"name": "rect", "x": x, "y": y, "width": w, "height": h}, **{"class": label})
         for label, (x, y, w, h) in zip(CLASSES, SIDES, strict=True)
     ]
-    content = {name: {"filename": name, "regions": regions} for name in names}
-    (folder / "via.json").write_text(json.dumps(content))
+    images = [via.image(name, *regions) for name in names]
+    (folder / "via.json").write_text(via.as_export(images))
 
 
 def _dota(folder, names):

@@ -25,6 +25,7 @@ from recordgen.payloads.opening import file_header, open_image
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
 from tests.payloads import hostile
 from tests.payloads.refusals import refusal
+from tests.payloads.test_png import header
 from tests.settings import payload_settings
 
 # Modules of the package that call a decoder, and why.
@@ -257,7 +258,7 @@ def test_the_estimated_time_counts_tiles_and_scans():
 
 def test_a_file_with_two_sizes_is_not_decoded(monkeypatch):
     """Two headers that contradict each other are a reject before a decoder is called."""
-    second = hostile.png_chunk(b"IHDR", struct.pack(">IIBBBBB", 900, 900, 8, 2, 0, 0, 0))
+    second = header(900, 900, 8, 2)
     with pytest.raises(PayloadError, match="20×12, and 900×900"):
         check_image(hostile.png_of(second), payload_settings(check="header"))
     monkeypatch.setattr(simplejpeg, "decode_jpeg_header", lambda _: (900, 900, "YCbCr", "420"))

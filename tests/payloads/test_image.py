@@ -17,6 +17,7 @@ from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, error_of, exif_of, noise
 from tests.payloads.hostile import segment
 from tests.payloads.refusals import refusal
+from tests.payloads.test_png import header, png
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -292,8 +293,7 @@ def test_the_longest_side(kind):
 
 def test_pillows_own_limit():
     """Pillow's limit on pixels is a reject like ours."""
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
-    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
+    data = png(header(20_000, 20_000), chunk(b"IDAT"))
     assert refusal(data, limit=f"pixels={10**9}") == "too_many_pixels"
     found = check_image(data, payload_settings(check="none"))
     assert found == CheckedImage(data, "png", None, None)

@@ -16,7 +16,10 @@ from PIL import Image
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.payloads.check import check_image
 from tests.conftest import encoded
+from tests.payloads import hostile
 from tests.payloads.refusals import refusal
+from tests.payloads.test_png import header
+from tests.payloads.test_png import png as png_of
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -102,16 +105,13 @@ def planar(planes, bits, *, deflated):
     single = {256: width, 257: height, 259: 8 if deflated else 1, 262: 2 if count > 2 else 1}
     tags = {**{tag: [value] for tag, value in single.items()}, **lists}
     tags |= {277: [count], 278: [height], 284: [2]}
-    start = 8 + int(ends[-1])
-    more, entries = b"", b""
+    data, entries = b"".join(bodies), []
     for tag, values in sorted(tags.items()):
         body = struct.pack(f"<{len(values)}I", *values)
-        if len(values) > 1:
-            place = struct.pack("<I", start + 2 + 12 * len(tags) + 4 + len(more))
-            body, more = place, more + body
-        entries += struct.pack("<HHI", tag, 4, len(values)) + body
-    directory = struct.pack("<H", len(tags)) + entries + bytes(4) + more
-    return b"II*\0" + struct.pack("<I", start) + b"".join(bodies) + directory
+        if len(values) > 1:  # they follow the planes
+            body, data = hostile.number(8 + len(data)), data + body
+        entries.append((tag, 4, len(values), body))
+    return hostile.tiff(entries, data)
 
 
 @pytest.mark.parametrize("deflated", [False, True])
@@ -137,21 +137,18 @@ def test_separate_planes_are_read_or_refused(count, bits, deflated):
 # --- PNG ------------------------------------------------------------------------------------------
 
 
-def png(samples, depth, named):
-    """Return a PNG of gray or RGB samples with a transparent colour."""
+def png(samples, depth, transparent=()):
+    """Return a PNG of gray or RGB samples, with a transparent colour if one is given."""
     height, width = samples.shape[:2]
     rows = (
         row.astype(">u2").tobytes() if depth == 16 else packed(row.reshape(1, -1), depth)
         for row in samples
     )
     kind = 2 if samples.ndim == 3 else 0
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        (
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)),
-            chunk(b"tRNS", struct.pack(f">{len(named)}H", *named)),
-            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))),
-            chunk(b"IEND"),
-        )
+    colour = struct.pack(f">{len(transparent)}H", *transparent)
+    body = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
+    return png_of(
+        header(width, height, depth, kind), *([chunk(b"tRNS", colour)] if colour else []), body
     )
 
 

@@ -19,6 +19,10 @@ from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import encoded, error_of, exif_of, stored_examples
+from tests.formats import test_label_studio as studio
+from tests.formats import test_via as via
+from tests.formats.test_coco import box, image
+from tests.formats.test_coco import coco as document_of_coco
 from tests.settings import payload_settings
 
 SIZE = (4, 6)
@@ -135,19 +139,11 @@ def coco(folder, *annotations):
     folder.mkdir()
     for name in ("a.png", "b.png"):
         Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / name)
-    images = [
-        {"id": n, "file_name": f"{name}.png", "width": 6, "height": 4}
-        for n, name in enumerate("ab")
-    ]
-    document = {
-        "images": images,
-        "annotations": [
-            {"id": n, "image_id": 0, "bbox": [1, 1, 3, 2], **each}
-            for n, each in enumerate(annotations)
-        ],
-        "categories": [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}],
-    }
-    (folder / "_annotations.coco.json").write_text(json.dumps(document))
+    images = (image(n, f"{name}.png", width=6, height=4) for n, name in enumerate("ab"))
+    boxes = [box(0, 9, 1, 1, 3, 2, **each) for each in annotations]
+    categories = [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]
+    document = document_of_coco(*images, boxes=boxes, categories=categories)
+    (folder / "_annotations.coco.json").write_text(document)
     return str(folder)
 
 
@@ -210,17 +206,14 @@ def test_random_polygons_and_runs_are_those_of_pycocotools(tmp_path):
     images, annotations = [], []
     for number, (corners, (height, width)) in enumerate(shapes):
         Image.new("L", (width, height)).save(folder / f"{number}.png")
-        box = [*corners.min(0).tolist(), *np.ptp(corners, 0).tolist()]
+        sides = (*corners.min(0).tolist(), *np.ptp(corners, 0).tolist())
         outline = [corners.ravel().tolist()]
         [run] = coco_mask.frPyObjects(outline, height, width)
         run = {"size": [height, width], "counts": run["counts"].decode()}
-        picture = {"id": number, "file_name": f"{number}.png", "height": height, "width": width}
-        thing = {"id": number, "image_id": number, "category_id": 1, "bbox": box, "iscrowd": 0}
-        images.append(picture)
-        annotations.append({**thing, "segmentation": run if number % 4 == 0 else outline})
-    document = {"images": images, "annotations": annotations}
-    document["categories"] = [{"id": 1, "name": "cat"}]
-    (folder / "boxes.json").write_text(json.dumps(document))
+        images.append(image(number, f"{number}.png", height=height, width=width))
+        shape = {"id": number, "iscrowd": 0, "segmentation": run if number % 4 == 0 else outline}
+        annotations.append(box(number, 2, *sides, **shape))
+    (folder / "boxes.json").write_text(document_of_coco(*images, boxes=annotations))
     options = {"task": "image_segmentation", "lint": "-ALL"}
     assert recordgen.convert(f"{folder}/", tmp_path / "out", **options).dataset.rows.rejects == 0
 
@@ -245,12 +238,10 @@ def cvat(kind, place):
 
 
 VIA_CIRCLE = {"name": "circle", "cx": 30, "cy": 20, "r": 10}
-VIA = {"filename": "a.png", "regions": [{"shape_attributes": VIA_CIRCLE}]}
-VIA["regions"][0]["region_attributes"] = {"a": "cat"}
 LABELME = {"label": "cat", "shape_type": "circle", "points": [[30, 20], [40, 20]]}
-ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10, "ellipselabels": ["cat"]}
-RESULT = {"type": "ellipselabels", "value": ELLIPSE, "original_width": 60, "original_height": 40}
-STUDIO = {"data": {"image": "a.png"}, "annotations": [{"result": [RESULT]}]}
+ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10}
+LARGE = {"original_width": 60, "original_height": 40}
+STUDIO = studio.task([studio.region("ellipselabels", more=LARGE, **ELLIPSE)])
 SQUARE = "0 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n"
 
 # files, the number of pixels of the cat in a picture of 60×40
@@ -259,7 +250,7 @@ OUTLINED = [
     (cvat("polygon", "points='10,10;40,10;40,30;10,30'"), 30 * 20),
     (cvat("ellipse", "cx='30' cy='20' rx='20' ry='10'"), np.pi * 20 * 10),
     (cvat("box", "xtl='20' ytl='15' xbr='40' ybr='25' rotation='30'"), 20 * 10),
-    ({"a.json": json.dumps({"a.png": VIA})}, np.pi * 10 * 10),
+    ({"a.json": via.as_export([via.image("a.png", via.region(VIA_CIRCLE))])}, np.pi * 10 * 10),
     ({"a.json": json.dumps({"shapes": [LABELME], "imagePath": "a.png"})}, np.pi * 10 * 10),
     ({"a.json": json.dumps([STUDIO])}, np.pi * 12 * 4),
 ]

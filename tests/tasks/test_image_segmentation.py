@@ -2,8 +2,6 @@
 
 import io
 import json
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,9 @@ from recordgen.subjects.masks import seen_through
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import encoded, error_of, exif_of, stored_examples
+from tests.payloads.test_pictures import png
+from tests.payloads.test_png import header
+from tests.payloads.test_png import png as png_of
 from tests.settings import payload_settings
 
 MASK = "image/segmentation/class/encoded"
@@ -39,9 +40,7 @@ VERTEX = {
 
 def test_masks_are_looked_at_within_the_limits_of_images():
     """A mask that announces too many pixels is refused before it is decoded."""
-    chunk = b"IHDR" + struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
-    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
-    data += struct.pack(">I", zlib.crc32(chunk))
+    data = png_of(header(20_000, 20_000))
     assert error_of(PayloadError, gray_levels, data).code == "too_many_pixels"
 
 
@@ -112,20 +111,6 @@ def test_a_rows_payloads_are_its_image_and_its_mask():
 NUMBERS = [[0, 1, 2], [2, 255, 0]]
 
 
-def of_bits(levels, bits):
-    """Return a gray PNG with several samples in a byte, which Pillow does not write."""
-    per_byte = 8 // bits
-    padded = np.zeros((levels.shape[0], -(-levels.shape[1] // per_byte) * per_byte), np.uint8)
-    padded[:, : levels.shape[1]] = levels
-    shifts = np.arange(per_byte)[::-1] * bits
-    packed = (padded.reshape(len(padded), -1, per_byte) << shifts).sum(-1).astype(np.uint8)
-    rows = b"".join(b"\0" + row.tobytes() for row in packed)
-    header = struct.pack(">IIBBBBB", *levels.shape[::-1], bits, 0, 0, 0, 0)
-    parts = (b"IHDR" + header, b"IDAT" + zlib.compress(rows), b"IEND")
-    chunks = (struct.pack(">I", len(p) - 4) + p + struct.pack(">I", zlib.crc32(p)) for p in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
 # a mask file in every form in which its numbers are exact, the numbers of its colours
 BITS = np.array([[0, 1, 1], [1, 0, 1]], np.uint8)
 COLOURED = np.array([[(0, 0, 0), RED, GREEN], [GREEN, RED, RED]], np.uint8)
@@ -139,7 +124,7 @@ FORMS = {
     "bmp": (encoded(gray(NUMBERS), "BMP"), NUMBERS),
     "tiff": (encoded(gray(NUMBERS), "TIFF"), NUMBERS),
     # The samples are class numbers, not the levels that decoders show.
-    **{f"{bits} bit": (of_bits(BITS, bits), BITS.tolist()) for bits in (1, 2, 4)},
+    **{f"{bits} bit": (png(BITS, bits), BITS.tolist()) for bits in (1, 2, 4)},
     # The classes of colours that a row names; black is its own.
     "colours": (encoded(Image.fromarray(COLOURED)), [[1, 0, 2], [2, 0, 0]]),
 }

@@ -1,7 +1,6 @@
 """Boxes, polygons, masks and keypoints follow the pixels of pictures in which they are drawn."""
 
 import io
-import json
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from recordgen.subjects.objects import details_in
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Boxes
 from tests.conftest import stored_examples
+from tests.formats.test_coco import box, coco, image
 
 SIZE = (240, 180)
 # A shape that no turn or mirror leaves as it is; it reaches into each corner of a central crop.
@@ -49,23 +49,16 @@ def write(folder, orientation):
     runs = coco_masks.frPyObjects([polygon], SIZE[1], SIZE[0])[0]
     keypoints = [value for point in POINTS for value in (*point, 2)]
     width, height = SIZE
-    shared = {"image_id": 1, "category_id": 1, "area": 1000}
-    annotations = [
-        {**shared, "bbox": [0, 0, *SIZE], "segmentation": [polygon], "keypoints": keypoints},
-        {
-            **shared,
-            "bbox": [24, 16, 196, 148],
-            "segmentation": {**runs, "counts": runs["counts"].decode()},
-            "iscrowd": 1,
-        },
+    crowd = {"segmentation": {**runs, "counts": runs["counts"].decode()}, "iscrowd": 1}
+    boxes = [
+        box(1, 2, 0, 0, *SIZE, area=1000, segmentation=[polygon], keypoints=keypoints),
+        box(1, 2, 24, 16, 196, 148, area=1000, **crowd),
     ]
-    names = {"keypoints": list("abcd")}
-    document = {
-        "images": [{"id": 1, "file_name": "a.jpg", "width": width, "height": height}],
-        "annotations": annotations,
-        "categories": [{"id": 1, "name": "cat", **names}],
-    }
-    (folder / "instances_train.json").write_text(json.dumps(document))
+    categories = [{"id": 2, "name": "cat", "keypoints": list("abcd")}]
+    document = coco(
+        image(1, "a.jpg", width=width, height=height), boxes=boxes, categories=categories
+    )
+    (folder / "instances_train.json").write_text(document)
     return folder
 
 

@@ -17,6 +17,7 @@ from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, w
 from recordgen.tasks.object_detection.stored_boxes import measured
 from tests.conftest import stored_examples
 from tests.formats.conftest import make_pictures  # noqa: F401
+from tests.formats.test_coco import box, coco, image
 
 CATEGORIES = [
     {"id": 1, "name": "cat"},
@@ -30,20 +31,16 @@ BLOCK[2:12, 3:33] = 1
 RLE = coco_masks.encode(np.asfortranarray(BLOCK))
 
 
-def annotation(image, category, bbox, **more):
-    return {"image_id": image, "category_id": category, "bbox": bbox, **more}
-
-
 ANNOTATIONS = [
-    annotation(0, 1, [4, 5, 8, 10], segmentation=[POLYGON], area=40.0, iscrowd=0),
-    annotation(
-        *(0, 1, [3, 2, 30, 10]),
+    box(0, 1, 4, 5, 8, 10, segmentation=[POLYGON], area=40.0, iscrowd=0),
+    box(
+        *(0, 1, 3, 2, 30, 10),
         segmentation={"size": [20, 40], "counts": RLE["counts"].decode()},
         area=300,
         iscrowd=1,
     ),
-    annotation(0, 2, [10, 5, 20, 10], keypoints=[12, 6, 2, 0, 0, 0, 20, 10, 1], num_keypoints=2),
-    annotation(1, 1, [0, 0, 10, 10], area=100.0, iscrowd=0),
+    box(0, 2, 10, 5, 20, 10, keypoints=[12, 6, 2, 0, 0, 0, 20, 10, 1], num_keypoints=2),
+    box(1, 1, 0, 0, 10, 10, area=100.0, iscrowd=0),
 ]
 
 
@@ -52,12 +49,8 @@ def document(tmp_path, make_pictures):  # noqa: F811
     """A COCO document: an image with everything, one with a plain box, and one without objects."""
     make_pictures("train/0.png", "train/1.png", "train/2.png", size=SIZE)
     path = tmp_path / "in/instances_train.json"
-    images = [
-        {"id": at, "file_name": f"train/{at}.png", "width": 40, "height": 20} for at in range(3)
-    ]
-    path.write_text(
-        json.dumps({"images": images, "annotations": ANNOTATIONS, "categories": CATEGORIES})
-    )
+    images = (image(at, f"train/{at}.png") for at in range(3))
+    path.write_text(coco(*images, boxes=ANNOTATIONS, categories=CATEGORIES))
     return tmp_path / "in"
 
 

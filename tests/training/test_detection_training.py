@@ -1,7 +1,5 @@
 """Boxes as targets and as truth; test_trained_models.py trains a model."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +10,8 @@ from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
 from recordgen.training.measures import CROWD
 from tests import trainer
+from tests.formats.test_coco import box, coco
+from tests.formats.test_coco import image as coco_image
 from tests.training.sources import BOXES_SIDE, COLOURS, boxed, write_boxed
 
 
@@ -87,20 +87,10 @@ def test_crowds_do_not_teach_and_are_passed_on_to_evaluation(tmp_path):
     folder.mkdir()
     for number in range(2):
         boxed(number)[0].save(folder / f"{number}.png")
-    shared = {"category_id": 2, "bbox": [8, 8, 8, 8]}
-    document = {
-        "images": [
-            {"id": at, "file_name": f"{at}.png", "width": BOXES_SIDE, "height": BOXES_SIDE}
-            for at in range(2)
-        ],
-        "annotations": [
-            {**shared, "image_id": 0, "iscrowd": 1},
-            {**shared, "image_id": 0, "bbox": [20, 20, 8, 8]},
-            {**shared, "image_id": 1},
-        ],
-        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
-    }
-    (folder / "instances_train.json").write_text(json.dumps(document))
+    size = {"width": BOXES_SIDE, "height": BOXES_SIDE}
+    images = (coco_image(at, f"{at}.png", **size) for at in range(2))
+    boxes = box(0, 18, 8, 8, 8, 8, iscrowd=1), box(0, 18, 20, 20, 8, 8), box(1, 18, 8, 8, 8, 8)
+    (folder / "instances_train.json").write_text(coco(*images, boxes=boxes))
     output = str(tmp_path / "out")
     convert(str(folder), output, lint="-ALL")
     detector = detector_of(output)
