@@ -57,7 +57,6 @@ def test_an_installed_check(shared_patients, scans, out, stdout_of, capsys, monk
     assert CHECKS[CODE].remedies[0] in section
     capsys.readouterr()
     assert f"{CODE} 2" in stdout_of("check", scans, code=1)
-    assert "p1/0.png" in stdout_of("inspect", out, "--code", CODE.lower())
 
 
 def test_options_of_an_installed_check(shared_patients, scans, tmp_path):
