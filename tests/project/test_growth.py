@@ -171,7 +171,6 @@ def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
 # Commands that read a finished dataset, for boxes and for columns.
 DOORS = [
     ("object_detection", _boxes_of_one_image, ["report"]),
-    ("object_detection", _boxes_of_one_image, ["inspect", "--source", "rows.csv"]),
     ("object_detection", _boxes_of_one_image, ["convert", "--append", "--task=object_detection"]),
     ("tabular", _wide_table, ["report"]),
 ]

@@ -62,8 +62,6 @@ def output(request, tmp_path_factory):
 
 DOORS = [
     lambda place, _: ["report", place],
-    lambda place, _: ["inspect", place, "--source", "a.csv"],
-    lambda place, _: ["export", "card", place, "--overwrite"],
     lambda place, _: ["export", "croissant", place],
     lambda place, _: ["export", "lineage", place],
     lambda place, other: ["diff", place, other],
