@@ -279,13 +279,11 @@ def test_a_long_text_is_taken_by_every_task(task, tmp_path):
 
 # --- every format goes through it -------------------------------------------------------------
 
+SIDES = (".1", ".2", "", "", ".5", ".6", "", "")
 # by task: the rows of a file
 FORMATS = {
     "image_classification": [["image_uri", "label"], ["a, b.jpg", "cat"], ["c;d.jpg", 'a "dog"']],
-    "object_detection": [
-        ["TRAIN", "a,b.jpg", "cat", ".1", ".2", "", "", ".5", ".6", "", ""],
-        ["TEST", "c.jpg", "dog", ".1", ".2", "", "", ".5", ".6", "", ""]
-    ],
+    "object_detection": [["TRAIN", "a,b.jpg", "cat", *SIDES], ["TEST", "c.jpg", "dog", *SIDES]],
     "text_classification": [["split", "text", "label"], ["TEST", "So,\nso; \tit", "x"]],
     "video_classification": [
         ["TRAIN", "a,b.mp4", "run", "0", "1.5"],

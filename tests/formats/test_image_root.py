@@ -356,7 +356,9 @@ def test_a_file_of_that_name_is_named(file, uri, tmp_path):
 
 
 def test_two_candidates_are_no_hint(tmp_path):
-    """With two files of that name, or none, there is nothing to say."""
+    """With two files of that name, or none but labels, there is nothing to say."""
+    assert "a.xml" not in hint(tmp_path / "z", ["a.xml"], "a.jpg").text
+    assert "b.png" in hint(tmp_path / "z", ["b.xml", "b.png"], "b.jpg").text
     assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg").text
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has that name
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
@@ -469,9 +471,3 @@ def test_no_row_is_utf8(encoding, tmp_path):
     path.write_bytes(text)
     with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .*encoding.* {encoding}"):
         recordgen.convert(path, tmp_path / "out")
-
-
-def test_labels_beside_images_are_no_images(tmp_path):
-    """A file of labels has the name of its image."""
-    assert "a.xml" not in hint(tmp_path, ["a.xml"], "a.jpg").text
-    assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg").text

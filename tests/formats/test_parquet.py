@@ -97,17 +97,13 @@ def test_frames_of_pandas(folder):
 
 
 BOX = {"bbox": [[4, 5, 4, 5]], "category": [1]}
+ENTRY = {"bbox": {}, "category": CLASS}
+LISTS = pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))])
+ENTRIES = pa.list_(pa.struct([("bbox", pa.list_(pa.float64())), ("category", pa.int64())]))
+# type of the column, its values, the feature that is declared
 OBJECTS = {
-    "dict of lists": (
-        pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))]),
-        [BOX, None],
-        {"feature": {"bbox": {}, "category": CLASS}, "_type": "Sequence"},
-    ),
-    "list of dicts": (
-        pa.list_(pa.struct([("bbox", pa.list_(pa.float64())), ("category", pa.int64())])),
-        [[{"bbox": [4, 5, 4, 5], "category": 1}], []],
-        [{"bbox": {}, "category": CLASS}],
-    ),
+    "dict of lists": (LISTS, [BOX, None], {"feature": ENTRY, "_type": "Sequence"}),
+    "list of dicts": (ENTRIES, [[{"bbox": [4, 5, 4, 5], "category": 1}], []], [ENTRY]),
 }
 
 

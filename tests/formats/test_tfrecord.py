@@ -15,12 +15,7 @@ from recordgen.errors import SourceError, UsageError
 from tests.conftest import noise
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
-from tests.formats.containers import (
-    contents,
-    converted,
-    converted_each,
-    image,
-)
+from tests.formats.containers import contents, converted, converted_each, image
 from tests.formats.sources import write_files
 from tests.formats.written import tfds_features
 

@@ -127,22 +127,18 @@ DOCUMENTS = {
     "parquet_paths": lambda names: {"a.parquet": parquet(names, has_bytes=False)},
     "webdataset": lambda names: {"a.tar": webdataset(names)},
 }
+YAML, GROUPED = "train: a.txt\nnames: [cat]\n", "path,label,group\n"
 # Places of URLs that are no images of a class or with boxes.
 OTHERS = {
     "masks": lambda names: {"a.jsonl": json_lines(*map(mask, names))},
-    "yolo": lambda names: {
-        "data.yaml": "train: a.txt\nnames: [cat]\n",
-        "a.txt": "".join(f"{name}\n" for name in names),
-    },
+    "yolo": lambda names: {"data.yaml": YAML, "a.txt": "".join(f"{n}\n" for n in names)},
     "texts": lambda names: {"a.jsonl": json_lines(*({"textGcsUri": f"{n}.txt"} for n in names))},
     "videos": lambda names: {"a.csv": "".join(f"TRAIN,{n[:-4]}.mp4,cat,0,9\n" for n in names)},
     "cut_line": lambda names: {
         "a.jsonl": json_lines(classified(SOUND))
         + "".join(json_lines(classified(n)).replace("/", "\\/")[:-2] + "\n" for n in names)
     },
-    "groups": lambda names: {
-        "a.csv": "path,label,group\n" + "".join(f"{n},cat,{n}\n" for n in names)
-    },
+    "groups": lambda names: {"a.csv": GROUPED + "".join(f"{n},cat,{n}\n" for n in names)},
 }
 IMPORT_FILES = ("a.csv", "a.jsonl")
 

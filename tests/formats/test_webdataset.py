@@ -143,6 +143,7 @@ def extended(*keywords):
 
 
 DEEP = extended((b"path", b"a/" * 50_000 + b"n.jpg"))
+LONG = extended((b"path", b"a/" * 1_000_000))
 GNU_DEEP = member("a/" * 500_000 + "n.jpg", image())
 
 # name: the members after a good one, the reject's uri below the tar, its code
@@ -157,16 +158,8 @@ HOSTILE = {
     "extended header of 2 GB": (patched(member("x", type=b"x"), 124, TWO_GB), "", "truncated"),
     "long name of 2 GB": (patched(member("x", type=b"L"), 124, TWO_GB), "", "truncated"),
     "deep name": (DEEP + JPEG, f"a/…{len(GOOD + DEEP)}-n.jpg", "too_many_parts"),
-    "deep GNU name": (
-        GNU_DEEP,
-        f"a/…{len(GOOD + GNU_DEEP) - len(JPEG)}-a",
-        "too_many_parts",
-    ),
-    "extended header of 2 MB": (
-        extended((b"path", b"a/" * 1_000_000)) + JPEG,
-        "n.jpg",
-        "too_many_parts",
-    ),
+    "deep GNU name": (GNU_DEEP, f"a/…{len(GOOD + GNU_DEEP) - len(JPEG)}-a", "too_many_parts"),
+    "extended header of 2 MB": (LONG + JPEG, "n.jpg", "too_many_parts"),
     "sparse by keyword": (extended((b"GNU.sparse.map", b"1")) + JPEG, "n.jpg", "corrupt"),
     "half an extended header": (DEEP[:700], "", "truncated"),
     "no header": (b"\1" * 512, "", "corrupt"),

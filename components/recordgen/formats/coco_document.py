@@ -24,14 +24,7 @@ from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
 from recordgen.storage.local import Spool
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.masks import box_of, runs_of, text_of
-from recordgen.subjects.picture import (
-    Corners,
-    Marked,
-    Picture,
-    are_numbers,
-    is_number,
-    is_size,
-)
+from recordgen.subjects.picture import Corners, Marked, Picture, are_numbers, is_number, is_size
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})

@@ -53,14 +53,7 @@ from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
 from recordgen.tasks.texts.entities import TAGS_BEGUN, said_of_tokens
-from recordgen.tasks.texts.tags import (
-    BEGIN,
-    OUTSIDE,
-    TagError,
-    is_tag,
-    spans_of,
-    split_at_blanks,
-)
+from recordgen.tasks.texts.tags import BEGIN, OUTSIDE, TagError, is_tag, spans_of, split_at_blanks
 
 SENTENCES, LABELS = "sentences", "labels"
 

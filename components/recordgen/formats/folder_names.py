@@ -334,15 +334,21 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     paired = [file for file in matches.files if file.others]
     masks = {mask for file in paired for mask in file.others}
     folders = {posixpath.dirname(mask) for mask in masks}
-    more = [name for name in matches.unused if posixpath.dirname(name) in folders]
-    if sum(_NO_MASKS.search(name) is None for name in more) * 2 > len(masks):
-        return 0  # an image has more masks
-    ends = {posixpath.basename(file.path) for file in paired}
-    images = (it for it in matches.unused if not (_MASKS.search(it) or _NO_MASKS.search(it)))
-    if sum(posixpath.basename(it) in ends for it in images) * 2 > len(paired):
-        return 0  # a mask has more images
+    images = {_within(file.path) for file in paired}
+    others = [name for name in matches.unused if not _NO_MASKS.search(name)]
+    more = sum(posixpath.dirname(name) in folders for name in others)
+    alike = sum(_within(name) in images and not _MASKS.search(name) for name in others)
+    if layout.lower().endswith(_UNREAD):
+        alike = 0  # the refusal names what is not read, and proposes nothing
+    if max(more, alike) * 2 > len(paired):
+        return 0  # an image has more masks, or a mask more images
     is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
     return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
+
+
+def _within(name: str) -> tuple[str, str]:
+    """Return the name of a file, and the folder that its folder is in."""
+    return posixpath.dirname(posixpath.dirname(name)), posixpath.basename(name)
 
 
 def _pair_layouts(firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[str]:

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.planning import plan as plans
-from recordgen.core.planning.plan import (
-    Base,
-    BucketSummary,
-    GroupPlan,
-    check_train,
-    too_many,
-)
+from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, check_train, too_many
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of, together
 from recordgen.core.rows.row import Group, PlacedRow, PlannedRow, Row, placing
 from recordgen.errors import DataError, LintError, UsageError

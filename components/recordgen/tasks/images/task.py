@@ -38,15 +38,7 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import (
-    HAS,
-    ONE,
-    SEVERAL,
-    BuiltExample,
-    FetchedRow,
-    Task,
-    each_row,
-)
+from recordgen.core.task.task import HAS, ONE, SEVERAL, BuiltExample, FetchedRow, Task, each_row
 from recordgen.messages import listed
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import lines
