@@ -12,10 +12,11 @@ import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.subjects.masks import pixels_of, runs_of
 from tests.conftest import encoded
+from tests.formats import test_label_studio as studio
+from tests.formats import test_via as via
 from tests.formats.sources import json_lines, write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
-from tests.formats.test_via import region
 from tests.formats.test_yolo import NAMES, YAML
 
 BOX = [0.1, 0.25, 0.2, 0.5]
@@ -128,7 +129,7 @@ READ = [
     ("labelme: polygon", {"a.json": labelme({"label": "cat", "points": [[4, 5], [8, 5], [6, 10]]})}, "a.jpg", CAT),
     ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
     ("create_ml: Apple's names", {"a.json": json.dumps([{"imagefilename": "a.jpg", "annotation": [{"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}]}])}, "a.jpg", CAT),
-    ("via: any attribute", {"a.json": json.dumps({"a.jpg": {"filename": "a.jpg", "regions": [region(animal="cat")]}})}, "a.jpg", CAT),
+    ("via: any attribute", {"a.json": via.as_export([via.image("a.jpg", via.region(animal="cat"))])}, "a.jpg", CAT),
     ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
     ("hf: README.md", {"README.md": README, "metadata.jsonl": json_lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
     ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
@@ -248,14 +249,7 @@ def test_an_image_of_another_split_is_not_taken(outcome):
 
 
 POINT = {"label": "eye", "shape_type": "point", "points": [[1, 2]]}
-VIA_POINT = region({"name": "point", "cx": 1, "cy": 2})
-VIA_BOX = region()
-
-
-def via(name, region):
-    return {name: {"filename": name, "regions": [region]}}
-
-
+VIA_POINT = via.region({"name": "point", "cx": 1, "cy": 2})
 POINTS = "<points label='cat' points='1,2'/>"
 CUT_MASK = CVAT_MASK.format("2, 3")
 SECOND = cvat_image(CVAT_BOX, name="b.jpg")
@@ -277,7 +271,7 @@ REJECTED = [
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
     ("dota: not UTF-8", {"labelTxt/a.txt": DOTA.replace("cat", "caf\xe9").encode("latin-1"), "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
-    ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}),
+    ("via: only points", {"a.json": via.as_export([via.image("a.jpg", VIA_POINT), via.image("b.jpg", via.region())])}),
     ("cvat: only points", {"x.xml": cvat_of(cvat_image(POINTS), SECOND)}),
     ("labelme: mask of another size", {"a.json": labelme({**MASKS[0], "points": [[4, 5], [8, 9]]}), **OTHER}),
     ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), **OTHER}),
@@ -365,17 +359,15 @@ def test_an_image_in_two_splits_is_reported(tmp_path, make_pictures):
 
 
 CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}
-STUDIO = {"x": 10, "y": 25, "width": 10, "height": 25, "rectanglelabels": ["cat"]}
-RESULT = [{"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": STUDIO}]
 IN_SPLITS = ("train/a.jpg", "images/val2017/b.jpg", "test/c.jpg")
 HF = json_lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
 
 # name, one document of images in folders of splits
 ONE_DOCUMENT = {
     "coco": coco(*(image(at, name) for at, name in enumerate(IN_SPLITS, start=1))),
-    "via": json.dumps({key: value for name in IN_SPLITS for key, value in via(name, VIA_BOX).items()}),
+    "via": via.as_export([via.image(name, via.region()) for name in IN_SPLITS]),
     "create_ml": json.dumps([{"image": name, "annotations": [CREATE_ML]} for name in IN_SPLITS]),
-    "label_studio": json.dumps([{"data": {"image": name}, "annotations": [{"result": RESULT}]} for name in IN_SPLITS]),
+    "label_studio": json.dumps([studio.task([studio.region()], image=name) for name in IN_SPLITS]),
     "cvat": cvat_of(*(cvat_image(CVAT_BOX, name=name) for name in IN_SPLITS)),
     "open_images": "ImageID,LabelName,XMin,XMax,YMin,YMax\n" + "".join(f"{name},cat,.1,.2,.25,.5\n" for name in "abc"),
     "hugging_face": HF,
