@@ -302,6 +302,13 @@ def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
     assert result.lint.counts["SKIPPED"] == 1
 
 
+def test_a_class_folder_with_a_name_of_other_bytes(tmp_path, make_pictures):
+    """Only that image is lost."""
+    make_pictures("cat/a.jpg", "cat/\udcff.jpg", "dog/b.jpg")
+    result = recordgen.check(str(tmp_path), max_reject_fraction=1)
+    assert [item.code for item in result.rejects] == ["bad_encoding"]
+
+
 def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
     """Boxes in pixels of another picture are no boxes of this one."""
     make_pictures("a.jpg", "b.jpg")

@@ -23,6 +23,7 @@ BOUNDED = {
         "fits with at most one letter less"
     ),
     ("messages/__init__.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
+    ("cli.py", r"(?m)^ +(?:-\w, )?(--[\w-]+)"): "the help of this command",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("core/task/annotation.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",

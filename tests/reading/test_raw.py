@@ -143,7 +143,7 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
     if resize != "fit":
         out = str(source / "shaped")
         recordgen.convert(
-            source / "boxes png.csv", out, image_size=SIZE, resize=resize, encode="raw"
+            source / "boxes.csv", out, image_size=SIZE, resize=resize, encode="raw"
         )
     images, boxes = batch(out, scale="uint8")
     fresh, fresh_boxes = batch(

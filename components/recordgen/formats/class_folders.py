@@ -453,7 +453,10 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
-    paths = ["/".join(it.split("/")[-2:]).encode() for it in images[:_LINES_READ]]
+    paths = [
+        "/".join(it.split("/")[-2:]).encode("utf-8", "surrogateescape")
+        for it in images[:_LINES_READ]
+    ]
     found = [
         name
         for name, some in named.items()
