@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from unittest import mock
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.kubeflow.models import evaluation_of
+from recordgen.tasks.tables import training
 from recordgen.tasks.tables.training import (
     DATE,
     ROW_NAME,
@@ -206,6 +208,18 @@ def test_trees_answer_where_a_line_does_not_fit(classes):
         scores = answer(tf.constant(numbers)).numpy()
         found = scores.argmax(-1) if classes else scores[:, 0]
         assert np.mean(np.abs(found - targets)) < most
+
+
+@pytest.mark.parametrize(("cells", "count"), [(1, 0), (4000, 1)])
+def test_trees_read_the_rows_once(cells, count, tmp_path, monkeypatch):
+    """Also if the model is built again, in 32 bits; never if one row has too many cells."""
+    rows = [f"TRAIN,{number},{number % 3},{number}.5" for number in range(20)]
+    output = trainer.convert_table(tmp_path, ["fold,n,m,y", *rows], target="y")
+    made = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
+    monkeypatch.setattr(training, "_CELLS", cells)
+    with mock.patch.object(training, "train_dataset", wraps=training.train_dataset) as reading:
+        assert made.models().saved.count_params() == made.models().saved.count_params()
+    assert reading.call_count == count
 
 
 def test_tfma_says_the_same():

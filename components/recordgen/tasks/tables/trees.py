@@ -69,24 +69,32 @@ def answer_of(model: Any, classes: int) -> Answer:
     is_line = hasattr(model, "coef_")
     total = _line(model) if is_line else _trees(model)
     if not classes:
-        start = 0.0 if is_line else model.init_.constant_.item()
-        return lambda numbers: total(numbers) + start
+        return total
     # scikit-learn has one number for two classes, and none for a class without rows.
     known = np.eye(classes, dtype=np.float32)[model.classes_]
     outputs = known[1:] if len(known) == 2 else known
     shares = known.sum(0) if is_line else model.init_.class_prior_ @ known
     logits = np.log(np.maximum(shares, _RAREST)).astype(np.float32)
-    return lambda numbers: keras.ops.softmax(keras.ops.matmul(total(numbers), outputs) + logits)
+
+    def answer(numbers: Any) -> Any:
+        return keras.ops.softmax(keras.ops.matmul(total(numbers), outputs) + logits)
+
+    return answer
 
 
 def _line(model: Any) -> Answer:
     slopes = np.atleast_2d(model.coef_).T.astype(np.float32)
     start = np.atleast_1d(model.intercept_).astype(np.float32)
-    return lambda numbers: keras.ops.matmul(numbers, slopes) + start
+
+    def answer(numbers: Any) -> Any:
+        return keras.ops.matmul(numbers, slopes) + start
+
+    return answer
 
 
 def _trees(model: Any) -> Answer:
-    """Return the sums of the leaves that rows reach, without what boosting begins with."""
+    """Return the sums of the leaves that rows reach; a number's with what boosting begins with."""
+    start = 0.0 if hasattr(model, "classes_") else model.init_.constant_.item()
     trees = [each.tree_ for each in model.estimators_.ravel()]
     counts = [tree.node_count for tree in trees]
     roots = np.cumsum(counts) - counts
@@ -103,13 +111,13 @@ def _trees(model: Any) -> Answer:
     limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
     steps = (model.learning_rate * values.ravel()).astype(np.float32)
 
-    def total(numbers: Any) -> Any:
+    def answer(numbers: Any) -> Any:
         node = keras.ops.zeros_like(numbers[:, :1], "int64") + roots
         for _ in range(model.max_depth):
             number = keras.ops.take_along_axis(numbers, keras.ops.take(columns, node), axis=1)
             is_above = keras.ops.cast(number > keras.ops.take(limits, node), "int64")
             node = keras.ops.take(children, 2 * node + is_above)
         reached = keras.ops.reshape(keras.ops.take(steps, node), (-1, *model.estimators_.shape))
-        return keras.ops.sum(reached, axis=1)
+        return keras.ops.sum(reached, axis=1) + start
 
-    return total
+    return answer
