@@ -26,7 +26,7 @@ from recordgen.tasks.tables.training import (
     date_numbers,
     kind_of_texts,
 )
-from recordgen.tasks.tables.trees import answer_of, better_answer
+from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
@@ -185,8 +185,8 @@ def test_saved_models_answer_as_scikit_learn(seen, tmp_path):
     line = linear_model.LogisticRegression() if seen else linear_model.Ridge()
     for model in (trees(random_state=0), line):
         model.fit(rows, targets, sample_weight=random.uniform(0.1, 2, 200))
-        answer = answer_of(model, 4 if seen else 0)
-        keras.Model(numbers, answer(numbers)).save(tmp_path / "a.keras")
+        answer = answer_of(model, 4 if seen else 0, numbers)
+        keras.Model(numbers, answer).save(tmp_path / "a.keras")
         expected = np.zeros((22, 4)) if seen else model.predict(limits)[:, None]
         if seen:
             expected[:, seen] = model.predict_proba(limits)
@@ -204,8 +204,8 @@ def test_trees_answer_where_a_line_does_not_fit(classes):
         (line > 0 if classes else line, 0.05),
     ):
         targets = targets.astype(int if classes else float)
-        answer = better_answer([numbers, targets, np.ones(200)], classes, 0)
-        scores = answer(tf.constant(numbers)).numpy()
+        model = better_model([numbers, targets, np.ones(200)], classes, 0)
+        scores = answer_of(model, classes, tf.constant(numbers)).numpy()
         found = scores.argmax(-1) if classes else scores[:, 0]
         assert np.mean(np.abs(found - targets)) < most
 

@@ -39,7 +39,7 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
 from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
-from recordgen.tasks.tables.trees import better_answer
+from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
@@ -296,8 +296,8 @@ class TableTrainer(TaskTrainer):
         if len(batches[0]) == 3:
             weights = np.concatenate([weights for *_, weights in batches])
         learnt = [values[weights > 0] for values in (cells, targets, weights)]
-        answer = better_answer(learnt, classes, self.config.seed)
-        return None if answer is None else answer(columns.output)
+        model = better_model(learnt, classes, self.config.seed)
+        return None if model is None else answer_of(model, classes, columns.output)
 
     def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return inputs whose images are moved."""
