@@ -180,9 +180,7 @@ class TableTrainer(TaskTrainer):
     def _check_earlier(self, earlier: EarlierModel) -> None:
         """Check that an earlier model has the same columns. Raises: UsageError."""
         if "sixteenths" in earlier.inputs:
-            raise UsageError(
-                f"base_model {earlier.path} is of an older kind of model: train without it"
-            )
+            raise UsageError(f"base_model {earlier.path} is of an older kind: train without it")
         before, now = earlier.inputs.get("columns", {}), self._columns
         if list(before.items()) != list(now.items()):
             changed = sorted({name for name, _ in before.items() ^ now.items()}) or list(before)
@@ -288,13 +286,11 @@ class TableTrainer(TaskTrainer):
         settings = {**self.reading, **self.training, "batch_size": _ROWS_AT_ONCE}
         data = train_dataset(self.root, split=self.split, seed=self.config.seed, **settings)
         batches = list(self.prepared(data).take(math.ceil(most / _ROWS_AT_ONCE)))
-        cells = np.concatenate([columns(inputs) for inputs, *_ in batches])
-        targets = np.concatenate([targets for _, targets, *_ in batches]).ravel()
+        cells = np.concatenate([columns(x) for x, *_ in batches])
+        targets = np.concatenate([y for _, y, *_ in batches]).ravel()
+        weights = np.concatenate([w[0] if w else np.ones(len(y)) for _, y, *w in batches])
         if most <= len(cells) < _ENOUGH_ROWS:
             return None
-        weights = np.ones(len(targets))
-        if len(batches[0]) == 3:
-            weights = np.concatenate([weights for *_, weights in batches])
         learnt = [values[weights > 0] for values in (cells, targets, weights)]
         model = better_model(learnt, classes, self.config.seed)
         return None if model is None else answer_of(model, classes, columns.output)

@@ -4,6 +4,9 @@ Networks draw smooth curves: a few hundred rows do not teach them the exact numb
 changes, which trees find at once, nor a plain line. scikit-learn is small, and its trees are public
 arrays, which become constants of the saved model: serving needs TensorFlow alone. TensorFlow
 Decision Forests ended with Keras 2; models of XGBoost and LightGBM need their libraries.
+
+The better one answers alone: a mean of both fell as far behind the better one in a simulation, was
+0.0015 better on average, and would put both into each saved model.
 """
 
 from __future__ import annotations
