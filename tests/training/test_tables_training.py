@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from unittest import mock
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.kubeflow.models import evaluation_of
+from recordgen.tasks.tables import training
 from recordgen.tasks.tables.training import (
     DATE,
     ROW_NAME,
@@ -24,7 +26,7 @@ from recordgen.tasks.tables.training import (
     date_numbers,
     kind_of_texts,
 )
-from recordgen.tasks.tables.trees import answer_of, better_answer
+from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
@@ -183,8 +185,8 @@ def test_saved_models_answer_as_scikit_learn(seen, tmp_path):
     line = linear_model.LogisticRegression() if seen else linear_model.Ridge()
     for model in (trees(random_state=0), line):
         model.fit(rows, targets, sample_weight=random.uniform(0.1, 2, 200))
-        answer = answer_of(model, 4 if seen else 0)
-        keras.Model(numbers, answer(numbers)).save(tmp_path / "a.keras")
+        answer = answer_of(model, 4 if seen else 0, numbers)
+        keras.Model(numbers, answer).save(tmp_path / "a.keras")
         expected = np.zeros((22, 4)) if seen else model.predict(limits)[:, None]
         if seen:
             expected[:, seen] = model.predict_proba(limits)
@@ -202,10 +204,22 @@ def test_trees_answer_where_a_line_does_not_fit(classes):
         (line > 0 if classes else line, 0.05),
     ):
         targets = targets.astype(int if classes else float)
-        answer = better_answer([numbers, targets, np.ones(200)], classes, 0)
-        scores = answer(tf.constant(numbers)).numpy()
+        model = better_model([numbers, targets, np.ones(200)], classes, 0)
+        scores = answer_of(model, classes, tf.constant(numbers)).numpy()
         found = scores.argmax(-1) if classes else scores[:, 0]
         assert np.mean(np.abs(found - targets)) < most
+
+
+@pytest.mark.parametrize(("cells", "count"), [(1, 0), (4000, 1)])
+def test_trees_read_the_rows_once(cells, count, tmp_path, monkeypatch):
+    """Also if the model is built again, in 32 bits; never if one row has too many cells."""
+    rows = [f"TRAIN,{number},{number % 3},{number}.5" for number in range(20)]
+    output = trainer.convert_table(tmp_path, ["fold,n,m,y", *rows], target="y")
+    made = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
+    monkeypatch.setattr(training, "_CELLS", cells)
+    with mock.patch.object(training, "train_dataset", wraps=training.train_dataset) as reading:
+        assert made.models().saved.count_params() == made.models().saved.count_params()
+    assert reading.call_count == count
 
 
 def test_tfma_says_the_same():

@@ -48,6 +48,8 @@ WRONG_SETTINGS = [
     ({"dropout": None}, "dropout"),
     ({"dropout": 1}, "dropout"),
     ({"augmentation": -0.1}, "augmentation"),
+    ({"seed": -1}, r"seed.*0.*4294967296.*-1"),
+    ({"seed": 1 << 32}, r"seed.*0.*4294967296"),
     ({"weights": "imagenet"}, "small_cnn"),
 ]
 

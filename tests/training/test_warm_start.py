@@ -148,14 +148,16 @@ def test_equal_numbers_get_the_deviation_of_new_ones():
 
 A_CLASS = "the target, a class"
 
-# the columns of an earlier model, those that the error names
-COLUMNS = [
+FITTING = {"a": "number", "b": "number", "same": "number", "word": "text", "y": A_CLASS}
+MOVED = {"b": "number", "a": "number", "same": "number", "word": "text", "y": A_CLASS}
+OTHERS = {"a": "number", "b": "image", "age": "number", "word": "text", "y": A_CLASS}
+
+# what an earlier model says about its inputs, what the error names
+EARLIER = [
     ({}, "a, b, same, word, y;"),
-    (
-        {"a": "number", "b": "image", "age": "number", "word": "text", "y": A_CLASS},
-        "age, b, same;",
-    ),
-    ({"b": "number", "a": "number", "same": "number", "word": "text", "y": A_CLASS}, "b, a, same"),
+    ({"columns": OTHERS}, "age, b, same;"),
+    ({"columns": MOVED}, "b, a, same"),
+    ({"columns": FITTING, "sixteenths": [[0.0]]}, "train without it"),
 ]
 
 
@@ -165,11 +167,11 @@ def a_table(tmp_path_factory):
     return converted(tmp_path_factory.mktemp("table") / "1", "tabular", {"a.csv": content})
 
 
-@pytest.mark.parametrize(("columns", "named"), COLUMNS)
-def test_a_warm_start_names_each_column_that_does_not_fit(a_table, columns, named, tmp_path):
-    """Missing, additional and moved columns are an error before training."""
+@pytest.mark.parametrize(("inputs", "named"), EARLIER)
+def test_a_warm_start_names_each_column_that_does_not_fit(a_table, inputs, named, tmp_path):
+    """Missing, additional and moved columns, or an older kind: an error before data are read."""
     write_model_labels(str(tmp_path), ["hi", "lo"])
-    write_inputs(str(tmp_path), {"columns": columns} if columns else {})
+    write_inputs(str(tmp_path), inputs)
     files = [f"{a_table}/Split-train/*"]
     with pytest.raises(UsageError, match=f"^base_model {tmp_path} .*: {named}"):
         run_fn(

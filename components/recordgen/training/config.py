@@ -167,7 +167,7 @@ class TrainingConfig:
         "0 to below 1; 0: keep colours, because they may be the label",
         metavar="F",
     )
-    seed: int = option(0, "decides weights, order, dropout and augmentation", metavar="N")
+    seed: int = option(0, "decides weights, order, dropout, augmentation; below 2^32", metavar="N")
     top_k: int = option(
         5, "labels, or boxes, in an answer of the serving signature, best first", metavar="N"
     )
@@ -196,9 +196,9 @@ class TrainingConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name} must be above 0 (got {value})")
-        for name in ("dropout", "augmentation", "colour"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UsageError(f"{name} must be from 0 to below 1 (got {getattr(self, name)})")
+        for name, end in {"dropout": 1, "augmentation": 1, "colour": 1, "seed": 1 << 32}.items():
+            if not 0 <= (value := getattr(self, name)) < end:
+                raise UsageError(f"{name} must be from 0 to below {end} (got {value})")
         for name in ("frozen_epochs", "warmup_epochs", "patience", "checkpoint_minutes"):
             if (getattr(self, name) or 0) < 0:
                 raise UsageError(f"{name} must not be negative (got {getattr(self, name)})")

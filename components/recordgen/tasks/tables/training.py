@@ -39,7 +39,7 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.words import learn_words, split_words
 from recordgen.tables.columns import Table, table_of
 from recordgen.tasks.tables.reading import TableReader, column_specs, given_columns
-from recordgen.tasks.tables.trees import Answer, better_answer
+from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
@@ -179,6 +179,8 @@ class TableTrainer(TaskTrainer):
 
     def _check_earlier(self, earlier: EarlierModel) -> None:
         """Check that an earlier model has the same columns. Raises: UsageError."""
+        if "sixteenths" in earlier.inputs:
+            raise UsageError(f"base_model {earlier.path} is of an older kind: train without it")
         before, now = earlier.inputs.get("columns", {}), self._columns
         if list(before.items()) != list(now.items()):
             changed = sorted({name for name, _ in before.items() ^ now.items()}) or list(before)
@@ -239,18 +241,13 @@ class TableTrainer(TaskTrainer):
             found[NUMBERS] = tf.concat(numbers, axis=1)
         return found
 
-    def models(self) -> Models:
-        inputs: dict[str, Any] = {}
-        parts, frequent, numbers = [], [], []
-        for name in self._images:
-            inputs[name] = keras.Input((*self.config.size, 3), name=name)
-            parts.append(small_cnn(inputs[name], self.config.size))
-        for name, column in self._texts.items():
-            text = inputs[name] = keras.Input((), name=name, dtype="string")
-            layer = self._words(column)
-            words = mean_of_words(layer, text, _WIDTH_OF_WORDS)
-            parts.append(keras.layers.Dropout(self.config.dropout**0.5)(words))
-            frequent.append(has_words(layer, text, _FREQUENT_WORDS))
+    @cached_property
+    def _given(self) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+        """The model's inputs, the words of texts, and normalised numbers with their gaps."""
+        inputs = {name: keras.Input((*self.config.size, 3), name=name) for name in self._images}
+        inputs |= {name: keras.Input((), name=name, dtype="string") for name in self._texts}
+        words = {name: self._words(column) for name, column in self._texts.items()}
+        numbers = []
         if count := self._count:
             given = inputs[NUMBERS] = keras.Input((count,), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
@@ -259,28 +256,44 @@ class TableTrainer(TaskTrainer):
             numbers.append(keras.ops.where(is_missing, 0.0, scaled))
             if gaps := self._gaps:
                 numbers.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), FLOAT32))
+        return inputs, words, numbers
+
+    def models(self) -> Models:
+        inputs, words, numbers = self._given
+        parts = [small_cnn(inputs[name], self.config.size) for name in self._images]
+        for name, layer in words.items():
+            vectors = mean_of_words(layer, inputs[name], _WIDTH_OF_WORDS)
+            parts.append(keras.layers.Dropout(self.config.dropout**0.5)(vectors))
         answer = self._network([*parts, *numbers])
         network = keras.Model(inputs, answer)
         trained = augmented(network, self.config, self._moved) if self._images else network
-        if not self._images and SENTENCE not in self._text_kinds.values():
-            columns = keras.ops.concatenate([*numbers, *frequent], axis=1)
-            if (beside := self._answer_beside(keras.Model(inputs, columns))) is not None:
-                answer = _NETWORK_SHARE * answer + (1 - _NETWORK_SHARE) * beside(columns)
+        if self._answer_beside is not None:
+            answer = _NETWORK_SHARE * answer + (1 - _NETWORK_SHARE) * self._answer_beside
         return Models(trained, keras.Model(inputs, answer))
 
-    def _answer_beside(self, columns: keras.Model) -> Answer | None:
-        """Return how trees or a line answer to columns, or None if too few rows can be read."""
+    @cached_property
+    def _answer_beside(self) -> Any:
+        """The answer of trees or a line; None for images and sentences, or if too few rows fit."""
+        if self._images or SENTENCE in self._text_kinds.values():
+            return None
+        given, words, numbers = self._given
+        frequent = [has_words(words[name], given[name], _FREQUENT_WORDS) for name in words]
+        columns = keras.Model(given, keras.ops.concatenate([*numbers, *frequent], axis=1))
         classes = len(self.dataset.labels) if self.are_classes else 0
         most = _CELLS // (columns.output.shape[1] * (classes if classes > 2 else 1))
+        if most == 0:
+            return None
         settings = {**self.reading, **self.training, "batch_size": _ROWS_AT_ONCE}
         data = train_dataset(self.root, split=self.split, seed=self.config.seed, **settings)
-        batches = self.prepared(data).take(math.ceil(most / _ROWS_AT_ONCE))
-        rows = ((columns(x), y, *(weights or [np.ones(len(y))])) for x, y, *weights in batches)
-        numbers, targets, weights = map(np.concatenate, zip(*rows, strict=True))
-        if most <= len(numbers) < _ENOUGH_ROWS:
+        batches = list(self.prepared(data).take(math.ceil(most / _ROWS_AT_ONCE)))
+        cells = np.concatenate([columns(x) for x, *_ in batches])
+        targets = np.concatenate([y for _, y, *_ in batches]).ravel()
+        weights = np.concatenate([w[0] if w else np.ones(len(y)) for _, y, *w in batches])
+        if most <= len(cells) < _ENOUGH_ROWS:
             return None
-        learnt = [values[weights > 0] for values in (numbers, targets.ravel(), weights)]
-        return better_answer(learnt, classes, self.config.seed)
+        learnt = [values[weights > 0] for values in (cells, targets, weights)]
+        model = better_model(learnt, classes, self.config.seed)
+        return None if model is None else answer_of(model, classes, columns.output)
 
     def _moved(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return inputs whose images are moved."""
