@@ -232,6 +232,11 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     if datasets and not rows:
         what = f"there is no image, only a converted dataset in {datasets[0] or 'this folder'}"
         raise SourceError(f"{listing.root}: {what}; pass import files, or images by label")
+    if not has_table and (sentences := [it for it in others if names_sentences(it.lower())]):
+        reason = (
+            f"{sentences[0]} has no tags; name the files sentences.txt and labels.txt, or alike"
+        )
+        raise refusal(listing, f"{reason}, such as train_sentences.txt and train_labels.txt")
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     layout = "" if has_table else layout_of_classes(deepest)
