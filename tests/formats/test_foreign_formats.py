@@ -91,7 +91,7 @@ FILES = [
     ("a.json", as_json({"project": {"pid": "1"}, "config": {}}), "VIA 3"),
     ("a-export.json", as_json({"name": "a", "securityToken": "b", "assets": {}}), "VoTT"),
     ("a.sgm", b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n<REUTERS>\n', "XML"),
-    ("a.txt", b"It is cold .@neutral\nGood , and cheap .@positive\n", "behind an @"),
+    ("a.txt", b"It is cold .@neutral\nGood , and cheap .@positive\nIt is late .@neutral\n", "behind an @"),
     ("a.json", as_json({"1.jpg": "cat", "2.jpg": "dog"}), "a label for each file"),
     ("a.json", as_json({"version": "1", "data": [{"text": "It is cold.", "label": "a"}]}), "rows in a list"),
     ("a.jsonl", as_json({"messages": [{"role": "user", "content": "Hello"}]}), "language models"),

@@ -45,7 +45,7 @@ def test_bytes(cell, uri, tmp_path):
 
 
 # an image, its pixels, and those of one channel
-PIXELS = [pillow(0), np.asarray(pillow(0)), np.asarray(pillow(0))[..., 0]]
+PIXELS = [pillow(0), *(np.asarray(pillow(0))[..., at] for at in (slice(3), 0, slice(1)))]
 
 
 @pytest.mark.parametrize("pixels", PIXELS)
@@ -56,7 +56,7 @@ def test_pixels_become_png(pixels, tmp_path):
     [(_, values)] = stored_examples(tmp_path)
     assert values["image/format"] == [b"png"]
     [data] = values["image/encoded"]
-    assert np.array_equal(Image.open(io.BytesIO(data)), pixels)
+    assert np.array_equal(Image.open(io.BytesIO(data)), np.squeeze(pixels))
 
 
 def test_paths_gaps_and_other_columns(tmp_path):
@@ -102,7 +102,11 @@ def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
 
 
 # a cell, the options
-REFUSED = [(image(0), {"task": "tabular"}), (np.zeros((8, 8, 3)), {})]
+REFUSED = [
+    (image(0), {"task": "tabular"}),
+    (np.zeros((8, 8, 3)), {}),
+    (np.zeros((3, 8, 8), np.uint8), {}),
+]
 
 
 @pytest.mark.parametrize(("cell", "options"), REFUSED)

@@ -65,6 +65,8 @@ UNDERSTOOD = [
     (["test-volume.tif", "train-labels.tif", "train-volume.tif"], [(None, None)] * 3, {}),
     # Classes may number their files alike.
     *(([name.format(c, n) for c in ("cat", "dog") for n in "123"], [(None, label.format(c)) for c in ("cat", "dog") for n in "123"], {}) for name, label in (("{0}s/{0}.{1}.jpg", "{}s"), ("{0}/{1}.jpg", "{}"), ("{0}/IMG_{1}{0}.jpg", "{}"))),
+    ([f"{at}/{at}1_{side}.jpg" for at in "012" for side in ("left", "right")], [(None, at) for at in "001122"], {}),
+    ([f"00{at}/00{at + 1}.jpg" for at in range(4)], [(None, f"00{at}") for at in range(4)], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
     (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
@@ -141,6 +143,10 @@ STOPS = {
     "numbered folders that begin with their files": ([f"all/{at}000/{at}{n}23.png" for at in "012" for n in "01"], "", False),
     "numbered folders that end their files": ([f"all/000{at}/{n}00{at}.png" for at in "012" for n in "12"], "", False),
     "two parts beside each other": ([f"s{at}/{at}{n}_{part}.png" for at in "12" for n in "78" for part in ("clean", "noisy")], "pairs", False),
+    "sentences and tags in capitals": (["Sentences.txt", "Labels.txt"], "sentences.txt and labels.txt", False),
+    "sentences beside other names": (["sentences.txt", "tags.txt"], "sentences.txt and labels.txt", False),
+    "two parts in each of many folders": ([f"{at}/{at}{n}_{part}.png" for at in "abcd" for n in "78" for part in ("before", "after")], "pairs", True),
+    "classes with the same gaps": ([f"{at}/{n}.jpg" for at in ("cats", "dogs") for n in (1, 2, 5, 8)], "pairs", True),
     "pairs with the same gaps": ([f"{at}/{n}.png" for at in ("high", "low") for n in (2, 5, 6, 9)], "pairs", False),
     "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
     "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),

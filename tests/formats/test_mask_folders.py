@@ -182,10 +182,18 @@ def test_two_masks_of_one_image_stop(tmp_path):
     """Which of them is read would be a guess: the layouts of both are options."""
     refusal(Reading, write(tmp_path, "images/a.jpg", "trimaps/a.png", "annotations/trimaps/a.png"))
     names = "images/a.jpg", "manual/a.png", "mask/a_mask.png"
-    refusal(Reading, write(tmp_path / "eyes", *names, mask=Image.fromarray(NUMBERS)))
+    eyes = write(tmp_path / "eyes", *names, mask=Image.fromarray(NUMBERS))
+    assert len(Reading(eyes, **refusal(Reading, eyes).options).rows) == 1
     for name in ("b", "c"):
         write(tmp_path / "more", f"{name}.jpg", f"{name}_mask.png")
     assert not refusal(Reading, write(tmp_path / "more", "c_mask_1.png")).options
+
+
+@pytest.mark.parametrize("other", ["test/images/a.png", "test/a.png", "train/depth/a.png"])
+def test_gray_pictures_of_another_split_or_of_depths_are_no_masks(other, tmp_path):
+    """A test set without masks, and depths, leave the pairs as they are."""
+    names = "train/images/a.png", "train/masks/a.png", other
+    assert len(Reading(write(tmp_path, *names, mask=Image.fromarray(NUMBERS))).rows) == 1
 
 
 def test_gray_pictures_with_the_numbers_of_others_are_masks(tmp_path):

@@ -8,7 +8,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import NotUnderstoodError
-from tests.formats.sources import refusal
+from tests.formats.sources import Reading, refusal
 
 ROWS = 24
 
@@ -65,6 +65,16 @@ def test_rows_without_labels_can_be_read_beside_others(name, columns, tmp_path):
         "train": ROWS,
         "test": 0,
     }
+
+
+@pytest.mark.parametrize("others", [["-1", "0"], ["1", "3+"]])
+def test_files_that_share_a_label_have_the_same_classes(others, tmp_path):
+    """Numbers beside other numbers, or beside a name such as 3+, are no mixture."""
+    files = {"train.csv": ["0", "1"], "test.csv": others}
+    for name, labels in files.items():
+        rows = [f'"Good, {label}",{label}' for label in labels]
+        (tmp_path / name).write_text("\n".join(["text,label", *rows]))
+    assert len(Reading(f"{tmp_path}/*.csv").rows) == 4
 
 
 def test_files_of_splits_without_a_header_are_read_together(tmp_path):

@@ -187,14 +187,6 @@ def test_dataframes(columns, task, annotation):
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
 
 
-@pytest.mark.parametrize("task", ["auto", "image_classification", "tabular"])
-def test_images_in_a_frame_name_the_way(task):
-    """Pixels in cells are neither paths nor texts: the run stops and says how to convert them."""
-    frame = pd.DataFrame({"image": [np.zeros((2, 2, 3), np.uint8)] * 3, "label": ["x", "y", "z"]})
-    with pytest.raises(UsageError, match=r"column 'image' .*recordgen\.write"):
-        recordgen.check(frame, task=task)
-
-
 @pytest.mark.parametrize("value", [["x", "y"], {"x": 1}, np.ones(3)])
 def test_cells_that_are_no_text(value):
     """A cell with several values is a reject that names its row, not a label."""

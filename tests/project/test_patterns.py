@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from recordgen.formats.foreign_formats import foreign_formats
 from recordgen.formats.separators import _ADDRESS
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
@@ -22,6 +23,7 @@ BOUNDED = {
     ("formats/field_kinds.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
+    ("cli.py", r"(?m)^ +(?:-\w, )?(--[\w-]+)"): "help of this package",
     ("messages/__init__.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("cli.py", r"(?m)^ +(?:-\w, )?(--[\w-]+)"): "the help of this command",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
@@ -115,6 +117,9 @@ def test_every_pattern_is_linear():
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     uses = [use for path in sorted(PACKAGE.rglob("*.py")) for use in uses_in(path)]
     uses += [use for path in LOADED for use in compiled_in(path, sources)]
+    for each in foreign_formats():
+        forms = [*each.begins, *each.rows, *filter(None, [each.line])]
+        uses += [Use("formats/foreign_tools.json", form, re.S, "match") for form in forms]
     assert len(uses) > 50
     slow = {
         (use.module, use.pattern)

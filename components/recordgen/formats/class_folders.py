@@ -32,6 +32,7 @@ from recordgen.formats.folder_layout import problem_with, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
     DEGRADED,
+    HALF,
     MARK,
     PAIRED,
     PlacedFile,
@@ -231,6 +232,11 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     if datasets and not rows:
         what = f"there is no image, only a converted dataset in {datasets[0] or 'this folder'}"
         raise SourceError(f"{listing.root}: {what}; pass import files, or images by label")
+    if not has_table and (sentences := [it for it in others if names_sentences(it.lower())]):
+        reason = (
+            f"{sentences[0]} has no tags; name the files sentences.txt and labels.txt, or alike"
+        )
+        raise refusal(listing, f"{reason}, such as train_sentences.txt and train_labels.txt")
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     layout = "" if has_table else layout_of_classes(deepest)
@@ -313,13 +319,15 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
             suffix = posixpath.splitext(item.name)[1].lower()
             folders.setdefault(item.label, {})[MARK.sub("?", _stem(item.name))] = suffix
     paths = {posixpath.splitext(item.name)[0] for item in files}
-    whole = {(posixpath.dirname(it), MARK.sub("?", posixpath.basename(it))) for it in paths}
-    are_twice = len(paths) * 4 < len(files) * 3 or 1 < len(whole) * 2 <= len(paths)
-    are_parts = _are_shards(folders) or _hold_the_same(folders) or _are_recordings(listing, files)
+    whole = {(posixpath.dirname(it), HALF.sub("?", posixpath.basename(it))) for it in paths}
+    are_twice, have_halves = len(paths) * 4 < len(files) * 3, 1 < len(whole) * 2 <= len(paths)
+    are_recorded = _are_recordings(listing, files)
+    are_parts = are_recorded or have_halves or _are_shards(folders) or _hold_the_same(folders)
     if are_twice or are_parts:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
-        if are_twice or len(folders) <= _MOST_PARTS:
+        may_be_classes = _are_numbered(folders) and not are_recorded
+        if are_twice or (len(folders) <= _MOST_PARTS and not may_be_classes):
             layout = ""  # the likelier reading is none
         parts = " and ".join(folders) or "these files"
         reason = (
@@ -336,8 +344,19 @@ def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
     names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
     if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
         return False
-    are_ends = all(it.endswith(at.lstrip("0")) for at, stems in folders.items() for it in stems)
-    return are_ends or (names == sorted(names) and len({*map(len, names)}) == 1)
+    ends = {at: at.lstrip("0") or "0" for at in folders}
+    are_ends = all(it.endswith(ends[at]) for at, stems in folders.items() for it in stems)
+    are_tens = all(at.endswith("0") for at in folders) and len({*map(len, names)}) == 1
+    return are_ends or (are_tens and names == sorted(names))
+
+
+def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether folders with names number their files, as classes may: ``cats/7.jpg``."""
+    stems = {*chain.from_iterable(folders.values())}
+    suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
+    is_plain = all(stem.isdecimal() and not stem[:-1].startswith("0") for stem in stems)
+    are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
+    return is_plain and are_named and len(suffixes) == 1
 
 
 def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:

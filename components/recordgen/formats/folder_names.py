@@ -57,8 +57,17 @@ PAIRED = ANNOTATIONS | frozenset(
 )
 #: Names of folders of pictures that lack something, beside those of the same that have it.
 DEGRADED = frozenset({"low", "lowlight", "norain"})
+
+
+def _marks(words: Set[str]) -> re.Pattern[str]:
+    """Return a pattern for the words in the name of a file."""
+    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(words))})(?![^\W\d_])", re.IGNORECASE)
+
+
 #: A word for one half in the name of a file.
-MARK = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(PAIRED))})(?![^\W\d_])", re.IGNORECASE)
+MARK = _marks(PAIRED)
+#: The same without sides: the left and the right eye of a person are of one class.
+HALF = _marks(PAIRED - {"left", "right"})
 
 
 # Words for splits in other languages, which no layout knows.

@@ -171,9 +171,9 @@ def _is_pillow(cell: Any) -> bool:
 
 
 def _is_pixels(cell: Any) -> bool:
-    """Return whether a cell is an array of NumPy or a tensor: gray, RGB or RGBA."""
+    """Return whether a cell is an array of NumPy or a tensor: gray, RGB or RGBA, channels last."""
     shape: Sequence[int] = getattr(cell, "shape", ())
-    is_image = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+    is_image = len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4))
     return is_image and 0 not in shape and "uint8" in str(getattr(cell, "dtype", ""))
 
 
@@ -188,7 +188,8 @@ def _content(cell: Any) -> tuple[bytes | None, str]:
         import numpy as np
         from PIL import Image
 
-        cell = Image.fromarray(np.asarray(cell))
+        pixels = np.asarray(cell)
+        cell = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
     if _is_pillow(cell):
         out = io.BytesIO()
         cell.save(out, "PNG")

@@ -25,12 +25,13 @@ from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.folder_names import IMAGES, MASKS, refusal
+from recordgen.formats.folder_names import ANNOTATIONS, IMAGES, MASKS, layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.pascal_voc import listed_split, splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
+from recordgen.formats.split_names import split_in_name
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.csv_fields import read_fields
@@ -74,12 +75,12 @@ class MaskFolders(PictureFormat):
             return None
         marked = {stem for mask in masks if _SUFFIX.search(stem := posixpath.splitext(mask)[0])}
         counted = (each[1] for name in listing.images if (each := _COUNTED.fullmatch(name)))
-        keys = {*map(_key, masks)}
-        is_one = len(keys) == len(masks) and not _have_rivals(listing, images, keys)
-        if not is_one or not marked.isdisjoint(counted):
+        is_one = len({*map(_key, masks)}) == len(masks) and marked.isdisjoint(counted)
+        if not is_one or _have_rivals(listing, images, pairs):
             reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
             reason += "; keep one mask for each image, or say with --layout which it is"
-            raise refusal(listing, reason)
+            layout = layout_of_pairs([some[0] for _, some in pairs], masks) if is_one else ""
+            raise refusal(listing, reason, layout)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing).names
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes)
@@ -150,13 +151,29 @@ def _images_and_masks(listing: Listing) -> tuple[Mapping[str, Sequence[str]], Se
     return grouped(filterfalse(_is_mask, listing.images), _key), masks
 
 
-def _have_rivals(listing: Listing, images: Mapping[str, Sequence[str]], keys: Set[str]) -> bool:
-    """Return whether images without a mask look like masks of those that have one."""
-    stems = {posixpath.basename(key) for key in keys & images.keys()}
-    alone = {key: some for key, some in images.items() if key not in keys}
-    rivals = [some[0] for key, some in alone.items() if posixpath.basename(key) in stems]
+def _have_rivals(
+    listing: Listing,
+    images: Mapping[str, Sequence[str]],
+    pairs: Sequence[tuple[str, Sequence[str]]],
+) -> bool:
+    """Return whether images in folders without a mask look like masks of those that have one."""
+    paired = [name for _, some in pairs for name in some]
+    folders = {*map(posixpath.dirname, paired)}
+    stems = {(_splits(name), posixpath.basename(_key(name))) for name in paired}
+    rivals = [
+        some[0]
+        for key, some in images.items()
+        if (_splits(some[0]), posixpath.basename(key)) in stems
+        and posixpath.dirname(some[0]) not in folders
+        and ANNOTATIONS.isdisjoint(some[0].lower().split("/"))
+    ]
     levels = levels_in(listing, rivals)
     return -1 not in levels and 0 < len(levels) <= MOST_LEVELS
+
+
+def _splits(name: str) -> Set[str | None]:
+    """Return the splits that the folders of a file name."""
+    return frozenset(map(split_in_name, name.split("/")[:-1])) - {None}
 
 
 def levels_in(listing: Listing, masks: Iterable[str]) -> Set[int]:

@@ -76,8 +76,9 @@ def _several(value: Any, column: str) -> Sequence[str]:
         return [value]
     if getattr(value, "ndim", 0) > 1:
         raise UsageError(
-            f"column {column!r} holds arrays that are no images, uint8 of 1, 3 or 4 channels (got "
-            f"{value.dtype} {[*value.shape]}); recordgen.write writes any arrays"
+            f"column {column!r} holds arrays that are no images, uint8 [height, width, channels] "
+            f"of 1, 3 or 4 channels (got {value.dtype} {[*value.shape]}); recordgen.write writes "
+            f"any arrays"
         )
     if is_list(value):
         return [text for item in value for text in _several(item, column)]

@@ -111,8 +111,9 @@ def _check_bytes(first: bytes, where: str) -> None:
 
 def _check_lines(texts: Sequence[str], where: str) -> None:
     """Check that lines have fields, and are not tokens. Raises: SourceError."""
-    tags = [text.split()[-1] for text in texts if _TAGGED.fullmatch(text.strip())]
-    if len(tags) == len(texts) > 1 and any(map(_INSIDE.fullmatch, tags)):
+    lines = [text.split() for text in texts if _TAGGED.fullmatch(text.strip())]
+    are_tagged = len(lines) == len(texts) > 1 and any(_INSIDE.fullmatch(it[-1]) for it in lines)
+    if are_tagged and not all(it[0] == "O" or _INSIDE.fullmatch(it[0]) for it in lines):
         what = "this line is a token and its tag, as in CoNLL's files"
         raise NotUnderstoodError(f"{where}: {what}", options={"format": "conll"})
     records = _records(texts, ",")

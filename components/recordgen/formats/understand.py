@@ -28,6 +28,7 @@ from itertools import chain
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, near_ml_use
+from recordgen.core.dataset.vocabulary import AUTO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -233,23 +234,28 @@ def check_columns(
             from recordgen.formats import named_records  # a CSV has no keys
 
             named_records.check_roles(task, given)
-    _check_mixture(heads)
+    if options.labels == AUTO_LABELS:
+        _check_mixture(heads)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(f"{head.where}: a header ({','.join(head.rows[0]):.200}) without rows")
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
-    """Check that no file numbers the classes that another one names. Raises: NotUnderstoodError."""
-    numbered: dict[bool, Head] = {}
+    """Check that no file numbers the classes that another one names. Raises: NotUnderstoodError.
+
+    Files that share a label have the same classes: ``1, 2`` and ``1, 2, 3+``.
+    """
+    kinds: dict[bool, dict[str, Head]] = {True: {}, False: {}}
     for head in heads:
         places = find_columns(head.header or (), LABEL_COLUMNS)
-        labels = [label for at in places for label in head.filled(at)]
-        if labels:
-            numbered.setdefault(all(map(str.isdecimal, labels)), head)
-    if len(numbered) > 1:
-        what = f"the labels are numbers, and those of {numbered[False].path} are names"
-        stop(numbered[True], f"{what}; write the same in both", options={})
+        labels = dict.fromkeys((label for at in places for label in head.filled(at)), head)
+        kinds[all(map(NUMBER.fullmatch, labels))] |= labels
+    numbers, names = kinds[True], kinds[False]
+    if numbers and names and numbers.keys().isdisjoint(names):
+        [number, *_], [name, *_] = numbers.values(), names.values()
+        what = f"the labels are numbers, and those of {name.path} are names; write the same in both"
+        stop(number, f"{what}, or keep both as they are", options={"labels": "text"})
 
 
 def _widest_first(heads: Sequence[Head]) -> list[Head]:
