@@ -23,7 +23,6 @@ BOUNDED = {
     ("formats/field_kinds.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
-    ("cli.py", r"(?m)^ +(?:-\w, )?(--[\w-]+)"): "help of this package",
     ("messages/__init__.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("cli.py", r"(?m)^ +(?:-\w, )?(--[\w-]+)"): "the help of this command",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",

@@ -142,9 +142,7 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
     out = outputs["boxes one size raw"]
     if resize != "fit":
         out = str(source / "shaped")
-        recordgen.convert(
-            source / "boxes.csv", out, image_size=SIZE, resize=resize, encode="raw"
-        )
+        recordgen.convert(source / "boxes.csv", out, image_size=SIZE, resize=resize, encode="raw")
     images, boxes = batch(out, scale="uint8")
     fresh, fresh_boxes = batch(
         outputs["boxes png"], scale="uint8", resize=resize, boxes={"min_visible": 0}
