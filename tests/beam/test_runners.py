@@ -36,7 +36,6 @@ from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import Source
 from recordgen.storage.local import Spool
 from tests.clusters import (
-    ROOT,
     dataflow,
     emulated,
     environment,
@@ -45,7 +44,7 @@ from tests.clusters import (
     object_store,
     worker_pool,
 )
-from tests.conftest import encoded, examples_of, noise, tree_bytes, wait_for_first_shard
+from tests.conftest import ROOT, encoded, examples_of, noise, tree_bytes, wait_for_first_shard
 from tests.settings import conversion
 
 pytestmark = pytest.mark.inside
