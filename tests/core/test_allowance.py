@@ -74,6 +74,15 @@ def test_memory_grows_with_the_bytes_that_are_read():
         assert len(take_memory()) == 2 << 30
 
 
+def test_the_kernel_counts_ticks(monkeypatch):
+    """They may be more than the exact time: a limit by that ended long-lived processes at once."""
+    ticks = time.clock_gettime(allowance.CLOCK_OF_TICKS)
+    assert ticks == pytest.approx(time.process_time(), rel=0.5, abs=1)
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: ticks + 1_000)
+    with allowance.allowed():
+        assert resource.getrlimit(resource.RLIMIT_CPU)[0] > ticks + 1_000
+
+
 def test_the_time_of_processes_counts():
     """What a decoder takes in its own process, a source takes."""
 
