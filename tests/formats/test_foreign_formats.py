@@ -230,7 +230,9 @@ def test_folders_of_images_stay(files, tmp_path):
     assert {row.uri for row in rows} == {name for name in files if name.endswith(".jpg")}
 
 
-ODD_NAMES = ["labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr", "tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"]  # fmt: skip
+ODD_NAMES = ["labels", "label_2", "annotations", "gt", "det", "image_2",
+             "images", "variables", "a.zarr", "tfrecord", "data.mdb", "saved_model.pb",
+             "pickle", "meta", "train", "test", "wider_face"]  # fmt: skip
 
 
 @given(st.data())
