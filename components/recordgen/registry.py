@@ -101,8 +101,6 @@ OWN_EXPORTS: Mapping[str, str] = {
     "croissant": "recordgen.exports.descriptions:Croissant",
     "tfdv": "recordgen.exports.descriptions:Tfdv",
     "lineage": "recordgen.exports.lineage:Lineage",
-    "openlineage": "recordgen.exports.lineage:OpenLineage",
-    "index": "recordgen.exports.verifying:Index",
     "tfds": "recordgen.exports.tfds:Tfds",
     "parquet": "recordgen.exports.parquet:Parquet",
     "webdataset": "recordgen.exports.webdataset:WebDataset",

@@ -274,10 +274,10 @@ def spoil(index):
 
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
-def test_a_stale_index_names_the_command_that_writes_it(out, damage):
+def test_a_stale_index_is_an_error(out, damage):
     """An index that does not fit is not used."""
     damage(out / "records.npy")
-    with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
+    with pytest.raises(SourceError, match=rf"{out}/records\.npy"):
         recordgen.source(out)
 
 
@@ -289,7 +289,7 @@ def test_an_index_of_other_records(out):
     second = int.from_bytes(data[first : first + 8], "little") + 16
     assert first != second
     shards[1].write_bytes(data[first : first + second] + data[:first] + data[first + second :])
-    with pytest.raises(SourceError, match="recordgen export index"):
+    with pytest.raises(SourceError, match=r"records\.npy"):
         list(recordgen.source(out))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.cli import build_parser, main
+from recordgen.cli import build_parser
 from recordgen.exports import Export, FileExport
 from recordgen.exports.export import CONVERTED, WRITTEN, check_declaration, no_files
 from recordgen.registry import EXPORTS, OWN_EXPORTS
@@ -64,13 +64,3 @@ def test_what_is_no_export(found, words):
     """An entry point that points to something else is an error that says what is missing."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)
-
-
-def test_openlineage_needs_a_destination(tmp_path, monkeypatch, stdout_of):
-    """Without settings there is nowhere to send events; a wrong one is an error, too."""
-    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
-    recordgen.write([{"x": 1}], tmp_path / "out")
-    assert main(["export", "openlineage", str(tmp_path / "out")]) == 2
-    monkeypatch.delenv("OPENLINEAGE_DISABLED")
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "no.such.Transport")
-    assert "sent" not in stdout_of("export", "openlineage", tmp_path / "out", code=1)

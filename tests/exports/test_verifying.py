@@ -1,6 +1,5 @@
-"""A finished output is compared with its ``dataset.json``; ``records.npy`` is made anew."""
+"""A finished output is compared with its ``dataset.json``."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -13,9 +12,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.errors import RecordError, SourceError
-from recordgen.exports import ExportOptions
-from recordgen.exports.verifying import Index, verify
+from recordgen.exports.verifying import verify
 from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"
@@ -89,40 +86,3 @@ def test_a_store_that_hides_what_is_missing_has_no_finished_output():
 
     with serving(answer) as url:
         assert main(["check", f"{url}/rows.csv", "-q"]) == 0
-
-
-# --- ``export index`` repairs an index -----------------------------------------------------------
-
-
-@pytest.fixture
-def out(tmp_path):
-    recordgen.write([{"x": np.arange(n)} for n in range(1, 21)], tmp_path / "out", shards=3)
-    return tmp_path / "out"
-
-
-def test_the_index_is_written_again(out, stdout_of):
-    """After an index was changed or lost, or never made, it has the bytes of the conversion."""
-    files = [out / "records.npy", out / "dataset.json"]
-    before = [file.read_bytes() for file in files]
-    np.save(files[0], np.zeros(3, np.uint32))
-    with pytest.raises(SourceError):
-        recordgen.source(out)
-    assert str(files[0]) in stdout_of("export", "index", out)
-    assert [file.read_bytes() for file in files] == before
-    manifest = json.loads(before[1])
-    del manifest["index"]
-    files[1].write_text(json.dumps(manifest))
-    files[0].unlink()
-    assert main(["export", "index", str(out)]) == 0
-    assert [file.read_bytes() for file in files] == before
-    assert len(recordgen.source(out)) == 20
-
-
-def test_shards_with_other_records_need_a_conversion(out):
-    """An index must not hide that records were lost."""
-    shard = min(out.glob("Split-train/*"))
-    records = list(RECORDS.read(str(shard)))
-    with shard.open("wb") as file:
-        file.writelines(piece for record in records[:-1] for piece in RECORDS.frame([record]))
-    with pytest.raises(RecordError, match=str(shard)):
-        Index().export(str(out), ExportOptions())

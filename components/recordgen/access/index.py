@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # Bytes of an index that are read at once.
 _PIECE_BYTES = 1 << 20
 
+#: What to do about an index that does not fit its shards.
+STALE_REMEDY = "restore records.npy from a copy of the dataset, or convert again"
+
 
 def lengths_of(shards: ShardSet) -> list[Lengths]:
     """Return the lengths of the records of each file.
@@ -62,7 +65,7 @@ def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) ->
         size <= MAX_INFLATION * file.bytes if file.is_packed else size == file.bytes
     )
     if not fits or file.examples not in (None, len(found)):
-        what_to_do = remedy(shards.parts[0][0]) if file.path in known else "convert again"
+        what_to_do = STALE_REMEDY if file.path in known else "convert again"
         raise SourceError(
             f"{file.path}: {len(found):,} records of {size:,} bytes do not fit a file of "
             f"{file.bytes or 0:,} bytes with {file.examples} records; {what_to_do}"
@@ -120,10 +123,5 @@ def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
             raise ValueError(f"it has {len(found)} lengths, for {dataset.examples} records")
     except (OSError, ValueError, KeyError, FileTooLargeError) as exc:
         reason = "no such file" if isinstance(exc, FileNotFoundError) else exc
-        raise SourceError(f"{path}: {reason}; {remedy(root)}") from exc
+        raise SourceError(f"{path}: {reason}; {STALE_REMEDY}") from exc
     return {storage.join(root, file): found[start:end] for file, start, end in by_shard(dataset)}
-
-
-def remedy(root: str) -> str:
-    """Return what to do about an index that does not fit its shards, as text."""
-    return f"write the index again: recordgen export index {root or '.'}"

@@ -17,7 +17,7 @@ from recordgen import storage
 from recordgen.access.batches import BatchedSequence
 from recordgen.access.files import ChangedError, Range, open_file, read_ranges
 from recordgen.access.generation import Generation, digests_of
-from recordgen.access.index import lengths_of, remedy
+from recordgen.access.index import STALE_REMEDY, lengths_of
 from recordgen.access.parse import Steps, Values, parse
 from recordgen.access.shards import Place, Token, find_shards
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
@@ -192,7 +192,7 @@ class Records(BatchedSequence[Example]):
         ]
         self._remedy = "it was changed since it was opened; open it again"
         if shards.parts and shards.parts[0][1].index:
-            self._remedy = remedy(shards.parts[0][0])
+            self._remedy = STALE_REMEDY
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes, token = self._made_of

@@ -49,7 +49,6 @@ def difference_summary(found: differences.Differences) -> str:
         f"Unchanged  {found.unchanged:,}",
         *_block("Leaks", [f"{len(found.leaks):,}", *leaks]),
         *_block("Vocabulary", _vocabulary(found.vocabulary)),
-        *_block("Labels", _labels(found)),
         *_block("Options", _options(found)),
         *_listed("Leaks:", found.leaks, _leak_words),
         *_listed("Changed:", found.changed, partial(_changed_words, found=found)),
@@ -94,24 +93,6 @@ def _vocabulary(change: differences.VocabularyChange | None) -> list[str]:
 
 def _some(items: Sequence[str]) -> str:
     return ", ".join(items[:_LABELS_SHOWN]) + (", …" if len(items) > _LABELS_SHOWN else "")
-
-
-def _labels(found: differences.Differences) -> list[str]:
-    if not found.labels:
-        return []
-    distances = [
-        f"{item.split} {'none' if item.distance is None else f'{item.distance:.3f}'}"
-        for item in found.labels
-    ]
-    counts = found.labels[0].counts
-    totals = [max(1, sum(side)) for side in zip(*counts.values(), strict=True)]
-    changes = [
-        f"{label}: {old / totals[0]:.1%} → {new / totals[1]:.1%}"
-        for label, (old, new) in counts.items()
-        if old / totals[0] != new / totals[1]
-    ]
-    first = f"{', '.join(distances)} (total variation, 0 to 1)"
-    return [first, *([", ".join(changes[:_LABELS_SHOWN])] if changes else [])]
 
 
 def _options(found: differences.Differences) -> list[str]:

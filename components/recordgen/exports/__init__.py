@@ -3,7 +3,6 @@
     report.html       a page for people                        :mod:`recordgen.exports.report`
     croissant.json    Croissant, which dataset catalogues read :mod:`recordgen.exports.descriptions`
     schema.pbtxt      TensorFlow Data Validation               :mod:`recordgen.exports.descriptions`
-    records.npy       lengths of records, for random access    :mod:`recordgen.exports.verifying`
     features.json     TensorFlow Datasets                      :mod:`recordgen.exports.tfds`
     a copy            other trainers                           :mod:`recordgen.exports.copying`
 

@@ -8,22 +8,20 @@ Each model has its lineage inside, see :mod:`recordgen.lineage`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from recordgen import lineage, storage
 from recordgen.core.dataset import manifest
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.task.annotation import stored_features
-from recordgen.errors import DataError, SourceError, StorageError, UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions, Output, environment
+from recordgen.errors import DataError, SourceError
+from recordgen.exports.export import Export, Exported, ExportOptions, environment
 from recordgen.exports.verifying import Difference
 from recordgen.exports.verifying import verify as verify_files
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.tables.columns import label_features
 
 #: Where TFX's Trainer puts the model inside its artifact.
 TFX_FOLDER = "Format-Serving"
@@ -186,48 +184,17 @@ def _state(dataset: lineage.DatasetLineage, named_by: str, access: Access) -> tu
 # --- events of OpenLineage -----------------------------------------------------------------------
 
 
-class OpenLineage(Export):
-    """Sends the events of a finished dataset, for a conversion that sent none."""
-
-    def export(self, place: str, options: ExportOptions) -> Exported:
-        """Send START and COMPLETE.
-
-        Raises:
-            UsageError: OpenLineage's settings give no destination.
-            SourceError: there is no finished dataset.
-            StorageError: the service does not take the events.
-        """
-        output = Output.open(place)
-        if not lineage.is_configured():
-            raise UsageError(
-                f"OpenLineage's settings give no destination: set {lineage.SETTINGS[0]}, or write "
-                f"{lineage.CONFIG_FILE}"
-            )
-        with lineage.conversion_events(output.dataset.source, output.root) as events:
-            if not events.emit("COMPLETE", partial(facets_of, output.dataset)):
-                raise StorageError("OpenLineage took no event; --debug shows the reason")
-        return Exported(text=f"sent {output.dataset.digest}", values={"sent": True})
-
-
 def facets_of(dataset: manifest.Dataset) -> lineage.Facets:
-    """Return version, schema, counts and data quality of a dataset."""
+    """Return version, schema and counts of a dataset."""
     from openlineage.client import facet_v2 as facets
 
     made: dict[str, Any] = {"producer": lineage.PRODUCER}
-    counts: dict[str, Any] = {
-        "rowCount": dataset.examples,
-        "fileCount": sum(len(split.shards) for split in dataset.splits.values()),
-    }
     columns = [
         facets.schema_dataset.SchemaDatasetFacetFields(
             name=name, type=spec.dtype if spec.shape == () else f"array<{spec.dtype}>"
         )
         for name, spec in stored_features(dataset).items()
     ]
-    quality = facets.data_quality_metrics_dataset
-    metrics = {
-        name: quality.ColumnMetrics(**values) for name, values in column_metrics(dataset).items()
-    }
     described = {
         "version": facets.dataset_version_dataset.DatasetVersionDatasetFacet(
             datasetVersion=dataset.digest, **made
@@ -236,30 +203,8 @@ def facets_of(dataset: manifest.Dataset) -> lineage.Facets:
         "storage": facets.storage_dataset.StorageDatasetFacet(
             storageLayer="filesystem", fileFormat="tfrecord", **made
         ),
-        "dataQualityMetrics": quality.DataQualityMetricsDatasetFacet(
-            columnMetrics=metrics, bytes=dataset.bytes, **counts, **made
-        ),
     }
     statistics = facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        size=dataset.bytes, **counts, **made
+        rowCount=dataset.examples, fileCount=len(dataset.shards), size=dataset.bytes, **made
     )
     return lineage.Facets(described, {"outputStatistics": statistics})
-
-
-def column_metrics(dataset: manifest.Dataset) -> Mapping[str, Mapping[str, int]]:
-    """Return the counts of the label column: values, gaps, different values.
-
-    ``{"image/class/text": {"count": 9, "nullCount": 1, "distinctCount": 2}}``
-    """
-    column, _ = label_features(dataset)
-    if column is None or not dataset.labels:
-        return {}
-    unlabelled = sum(split.unlabelled for split in dataset.splits.values())
-    used = {label for split in dataset.splits.values() for label, n in split.labels.items() if n}
-    return {
-        column: {
-            "count": dataset.examples - unlabelled,
-            "nullCount": unlabelled,
-            "distinctCount": len(used),
-        }
-    }

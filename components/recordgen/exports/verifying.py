@@ -1,7 +1,4 @@
-"""Files of a finished dataset: ``recordgen check OUT`` compares them with those committed.
-
-``recordgen export index OUT`` writes ``records.npy`` of outputs without one, or changed ones.
-"""
+"""Files of a finished dataset: ``recordgen check OUT`` compares them with those committed."""
 
 from __future__ import annotations
 
@@ -12,13 +9,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.access.counting import read_lengths_in
 from recordgen.core.dataset import manifest
-from recordgen.core.dataset.manifest import Lengths, write_index
 from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
-from recordgen.errors import RecordError, StorageError
-from recordgen.exports.export import Export, Exported, ExportOptions, Output
+from recordgen.errors import StorageError
 from recordgen.registry import TASKS
 
 _SAY_SECONDS = 5
@@ -118,42 +112,3 @@ def _changed_files(root: str, digests: Mapping[str, str]) -> Iterator[Difference
         else:
             if hashlib.sha256(content).hexdigest() != digest:
                 yield Difference(file, "was changed")
-
-
-# --- records.npy ----------------------------------------------------------------------------------
-
-
-class Index(Export):
-    """``records.npy``."""
-
-    def export(self, place: str, options: ExportOptions) -> Exported:
-        """Read the lengths of all records, write them, and name them in ``dataset.json``.
-
-        Raises:
-            SourceError: there is no finished dataset.
-            RecordError: a shard is damaged.
-            StorageError: storage failed.
-        """
-        output = Output.open(place)
-        counts = {shard.file: shard.examples for shard in output.dataset.shards}
-
-        def lengths_of(file: str) -> bytes:
-            return _lengths(output, file, counts[file]).tobytes()
-
-        path = storage.inside(output.root, manifest.INDEX_FILE)
-        manifest.write_dataset(output.root, write_index(path, output.dataset, lengths_of))
-        return Exported(files=(path, output.path_of(manifest.DATASET_FILE)))
-
-
-def _lengths(output: Output, file: str, count: int) -> Lengths:
-    """Return the lengths of the records of a shard, as they are in the file."""
-    path = output.path_of(file)
-    try:
-        found = read_lengths_in(path)
-    except FileNotFoundError as exc:
-        raise RecordError(f"{path}: is missing, but {manifest.DATASET_FILE} names it") from exc
-    if len(found) != count:
-        raise RecordError(
-            f"{path}: {len(found)} records, but {manifest.DATASET_FILE} says {count}; convert again"
-        )
-    return found

@@ -37,7 +37,6 @@ from recordgen.exports.diff.differences import (
     ChangedRow,
     Compared,
     Differences,
-    LabelDrift,
     Leak,
     Listing,
     Move,
@@ -212,7 +211,6 @@ def _compare(old: Rows, new: Rows, sides: Sequence[Compared], *, is_copy: bool) 
         leak_counts={name: len(targets) for name, (_, targets) in by_direction.items()},
         vocabulary=_vocabulary(old.dataset, new.dataset),
         options=tuple(_options(old.dataset, new.dataset)),
-        labels=LabelDrift.between(old.dataset.splits, new.dataset.splits),
     )
 
 

@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from recordgen.checks.labels import changes
-from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.splits import split_order
 from recordgen.messages import Shown
 
 _Item = TypeVar("_Item")
-
-_NO_SPLIT = Split(examples=0, bytes=0, labels={}, shards=())
 
 
 class RowRef(NamedTuple):
@@ -117,43 +112,6 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelDrift:
-    """The labels of one split.
-
-    Attributes:
-        split: its name; ``all`` for all splits together.
-        distance: total variation between the shares of the labels, 0 (the same) to 1 (no label in
-            common); None if one of the datasets has no labels in the split.
-        counts: examples with each label in OLD and in NEW, the largest change of share first.
-        unlabelled: examples without a label in OLD and in NEW.
-    """
-
-    split: str
-    distance: float | None
-    counts: Mapping[str, tuple[int, int]]
-    unlabelled: tuple[int, int]
-
-    @classmethod
-    def between(cls, *sides: Mapping[str, Split]) -> tuple[LabelDrift, ...]:
-        """Compare all splits of OLD and NEW together, then each; empty without labels."""
-        names = sorted({name for splits in sides for name in splits}, key=split_order)
-        merged = [{"all": Split.merge([*splits.values()]), **splits} for splits in sides]
-        found = tuple(
-            cls._of(name, *(splits.get(name, _NO_SPLIT) for splits in merged))
-            for name in (names if len(names) == 1 else dict.fromkeys(["all", *names]))
-        )
-        return found if any(item.counts for item in found) else ()
-
-    @classmethod
-    def _of(cls, name: str, old: Split, new: Split) -> LabelDrift:
-        changed = changes(old.labels, new.labels)
-        order = sorted(changed, key=lambda label: (-changed[label], label))
-        counts = {label: (old.labels.get(label, 0), new.labels.get(label, 0)) for label in order}
-        distance = sum(changed.values()) / 2 if old.labels and new.labels else None
-        return cls(name, distance, counts, (old.unlabelled, new.unlabelled))
-
-
-@dataclass(frozen=True, slots=True)
 class VocabularyChange:
     """Changes of labels and their numbers.
 
@@ -202,7 +160,6 @@ class Differences(Shown):
         leak_counts: leaks by direction.
         vocabulary: changes of labels and their numbers; None if one of the datasets has no labels.
         options: options, versions and types of features that differ.
-        labels: distance of the labels in each split; empty without labels.
     """
 
     old: Compared
@@ -217,7 +174,6 @@ class Differences(Shown):
     leak_counts: Mapping[str, int]
     vocabulary: VocabularyChange | None
     options: Sequence[OptionChange]
-    labels: Sequence[LabelDrift]
 
     @property
     def is_same(self) -> bool:
@@ -241,7 +197,6 @@ class Differences(Shown):
             "leaks_by_direction": dict(self.leak_counts),
             "vocabulary": None if self.vocabulary is None else asdict(self.vocabulary),
             "options": [item._asdict() for item in self.options],
-            "label_drift": [asdict(item) for item in self.labels],
         }
 
     def json_pieces(self) -> Iterator[str]:
