@@ -98,12 +98,6 @@ def of_one_colour(kind: str, mode: str, side: int = SIDE, **settings: object) ->
     return out.getvalue()
 
 
-def ico_of_png(png: bytes) -> bytes:
-    """Return an icon whose header says 16×16 and that contains a PNG."""
-    entry = struct.pack("<BBBBHHII", 16, 16, 0, 0, 1, 32, len(png), 22)
-    return struct.pack("<HHH", 0, 1, 1) + entry + png
-
-
 def tiff_of_strips(count: int) -> bytes:
     """Return a gray TIFF one pixel wide, with one strip for each row."""
     offsets = struct.pack("<I", 8) * count
@@ -135,8 +129,6 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "webp of 100 million pixels": lambda: of_one_colour("WEBP", "RGB", lossless=True),
     "tiff of 100 million pixels": lambda: of_one_colour("TIFF", "RGBA", compression="tiff_lzw"),
     "cmyk jpeg of 100 million pixels": lambda: of_one_colour("JPEG", "CMYK"),
-    "ico with a png of 100 million pixels": lambda: ico_of_png(large_png()),
-    "ico with a png of 160 million pixels": lambda: ico_of_png(large_png(12_600)),
     "tiff of 3 million strips": lambda: tiff_of_strips(3_000_000),
 }
 

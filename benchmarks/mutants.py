@@ -124,8 +124,6 @@ def images() -> Mapping[str, bytes]:
         "group 4 tiff": encoded(fax, "TIFF", compression="group4"),
         "group 3 tiff": encoded(fax, "TIFF", compression="group3"),
         "jpeg tiff": encoded(photo, "TIFF", compression="jpeg"),
-        "ico": encoded(photo.resize((48, 48)), "ICO", sizes=[(48, 48)]),
-        "bmp ico": encoded(photo.resize((48, 48)), "ICO", sizes=[(48, 48)], bitmap_format="bmp"),
     }
 
 

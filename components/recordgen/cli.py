@@ -377,6 +377,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         if is_copy and not name.startswith("-"):
             close = [f"--to {unknown[0]}"]
         hint = f"; did you mean {close[0]}?" if close else ""
+        if args.command in ("check", "convert") and not name.startswith("-"):
+            hint = "; several import files are one SOURCE: a quoted glob such as 'data/*.csv'"
         if name.startswith("--") and command.epilog and name in command.epilog:
             hint = f"; {command.epilog}"
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

@@ -275,7 +275,7 @@ class DatasetLineage:
             uri=_absolute(uri) if isinstance(uri, str) else tuple(map(_absolute, uri)),
             digest=dataset.digest,
             task=dataset.task,
-            rows=dataset.rows.read,
+            rows=dataset.rows.read - dataset.rows.existing,  # read in earlier runs
             rejects=dataset.rows.rejects,
             splits={name: split.examples for name, split in dataset.splits.items()},
             label_count=len(dataset.labels),

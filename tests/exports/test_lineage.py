@@ -125,6 +125,12 @@ def test_an_output_leads_to_its_import_files(output, tmp_path):
     assert list(lineage_lines(find_lineage(tmp_path / "written")))[-1] == "  written from Python"
 
 
+def test_rows_of_an_earlier_run_count_once(output):
+    """A run that appends nothing has read rows that exist already."""
+    convert(SOURCE, output, seed=3, append=True)
+    assert find_lineage(output).dataset.rows == 100
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
 def test_a_damaged_lineage_names_its_file(model, text):
     """So does a folder that has neither a model nor a dataset."""

@@ -148,13 +148,6 @@ def tiff_of_tiles(side, width, height, count):
     return tiff(tags, pixels + number(8) * count)
 
 
-def ico_of_entries(count, png=PNG):
-    """Return an icon whose entries are all the same PNG."""
-    at = 6 + 16 * count
-    entry = struct.pack("<BBBBHHII", 20, 12, 0, 0, 1, 32, len(png), at)
-    return struct.pack("<HHH", 0, 1, count) + entry * count + png
-
-
 def gif_of_comment(size):
     """Return a GIF with a comment of about this many bytes, in blocks of one byte, before it."""
     start = GIF.index(b"\x2c\0\0\0\0")
@@ -176,11 +169,6 @@ def bmp_of_runs(width, height, runs, compression=1):
 
 #: Skip 255 pixels and 255 rows, end of the picture.
 FAR = b"\0\2\xff\xff\0\1"
-
-
-def ico_of_runs(width, compression=1):
-    body = bitmap(width, 2, FAR, compression)
-    return struct.pack("<HHHBBBBHHII", 0, 1, 1, 16, 1, 0, 0, 1, 8, len(body), 22) + body
 
 
 def _exif():
@@ -251,7 +239,6 @@ BOMBS = by_name(
             "png with tags": lambda: png_of_exif(_exif()),
             "webp with tags": lambda: webp_of_exif(_exif()),
             "tiff with tags": lambda: tiff_of_tags(4000, 1_000_000),
-            "ico with entries": lambda: ico_of_entries(8000, png_of(_PRIVATE)),
             "gif with a comment": lambda: gif_of_comment(6_000_000),
             "png with profiles": lambda: png_of_texts(b"iCCP", 28_827),
             "png with texts": lambda: png_of_texts(b"zTXt", 20_000),
@@ -266,7 +253,6 @@ BOMBS = by_name(
         "unsupported_pixels": {
             "bmp that skips rows": lambda: bmp_of_runs(99_000_000, 1, FAR),
             "4 bit bmp that skips rows": lambda: bmp_of_runs(33_000, 3, FAR, 2),
-            "ico that skips rows": lambda: ico_of_runs(99_000_000),
         },
         "too_many_parts": {
             "tiff with many values": lambda: _long(338),

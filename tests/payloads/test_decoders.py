@@ -187,7 +187,7 @@ FURTHER = {
 }
 
 
-@pytest.mark.parametrize("name", sorted({*images(), *FURTHER} - {"ico"}))
+@pytest.mark.parametrize("name", sorted({*images(), *FURTHER}))
 def test_what_is_left_decodes_to_the_same_pixels(name):
     """Parts that are dropped before Pillow change neither format, mode, size nor pixels."""
     data = {**images(), **FURTHER}[name]
@@ -280,19 +280,6 @@ EMPTY = {
 def test_pictures_without_pixels_are_refused_before_opening(name):
     """A width or height of zero is a reject for each format."""
     assert refusal(EMPTY[name], partial(draw_boxes, boxes=())) == "corrupt"
-
-
-def test_an_icon_decodes_its_largest_image_only():
-    """A larger picture behind a smaller announced size is not decoded."""
-    entries = [(16, hostile.PNG), (32, encoded(noise(32, 32), "PNG"))]
-    at, head, body = 6 + 16 * 3, b"", b""
-    for side, png in [*entries, (8, encoded(noise(300, 300), "PNG"))]:
-        head += struct.pack("<BBBBHHII", side, side, 0, 0, 1, 32, len(png), at + len(body))
-        body += png
-    stored = check_image(
-        struct.pack("<HHH", 0, 1, 3) + head + body, payload_settings(limit="pixels=1024")
-    )
-    assert (stored.height, stored.width) == (32, 32)
 
 
 def test_several_scans_keep_all_coefficients():

@@ -45,7 +45,6 @@ OTHERS = {
     "ppm": encoded(BASE, "PPM"),
     "pgm": encoded(BASE.convert("L"), "PPM"),
     "pbm": encoded(BASE.convert("1"), "PPM"),
-    "ico": encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]),
 }
 PALETTE = BASE.convert("P")
 CLEAR = encoded(PALETTE, "PNG", transparency=PALETTE.getpixel((0, 0)))

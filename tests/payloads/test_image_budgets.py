@@ -89,17 +89,6 @@ def test_strips_and_tiles_are_counted_in_both_byte_orders(order, tag):
     assert (code, "got 234,567" in message) == ("too_many_parts", True)
 
 
-def test_the_sizes_of_an_icons_images_count():
-    """Limits hold for the pictures inside an icon."""
-    png = encoded(noise(300, 200), "PNG")
-    few = payload_settings(limit="pixels=59999")
-    assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
-    bitmap = encoded(noise(48, 48), "ICO", sizes=[(48, 48)], bitmap_format="bmp")
-    assert check_image(bitmap, payload_settings(limit=f"pixels={48 * 48}")).reencoded == "format"
-    assert refusal(bitmap, payload_settings(limit=f"pixels={48 * 48 - 1}"))[0] == "too_many_pixels"
-    assert refusal(bombs.ico_of_png(bombs.png_of_chunks(2000)))[0] == "too_many_parts"
-
-
 def test_threads_together_hold_at_most_the_budget():
     """A picture waits for room; one larger than all memory waits until it is alone."""
     budget, most = MemoryBudget(), 100

@@ -7,7 +7,7 @@ that this op decodes as a person would see it keeps its bytes; all others are re
     cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
     alpha             transparent pixels: flattened on white, as PNG
     16_bit            more than 8 bits per channel: to 8 bit (the high byte), as PNG
-    format            GIF, BMP, WEBP, TIFF, ICO, PBM, PGM and PPM: the first picture, as PNG
+    format            GIF, BMP, WEBP, TIFF, PBM, PGM and PPM: the first picture, as PNG
     image_size        larger than requested: downscaled (JPEG stays JPEG, all others PNG)
 """
 

@@ -163,6 +163,7 @@ _BEGINNINGS = {
     "a WEBP": rb"RIFF.{4}WEBP",
     "a WAV file": rb"RIFF.{4}WAVE",
     "an AVI video": rb"RIFF.{4}AVI",
+    "an icon": rb"\x00\x00\x01\x00",
     "a TIFF": rb"II\*\0|MM\0\*",
     "an AVIF or HEIC image": rb".{4}ftyp(?:avi[fs]|hei[cfmsx]|hev[cmsx]|mi[fs]1|msf1)",
     "an MP4 or QuickTime video": rb".{4}ftyp",

@@ -3,7 +3,7 @@
     bytes ─file_header─▶ FileHeader ─(limits of the caller)─▶ open_image ─▶ Image
 
 Pillow parses metadata while it opens a file, some of it in quadratic time or with memory that no
-limit bounds, and decodes icons. :func:`file_header` takes time and memory that grow with the file
+limit bounds. :func:`file_header` takes time and memory that grow with the file
 only, leaves Pillow one picture, and refuses files with more parts than programs write.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -288,49 +288,6 @@ def _palette_bytes(flags: int) -> int:
     return 3 << (flags & 7) + 1 if flags & _HAS_PALETTE else 0
 
 
-# --- ICO ------------------------------------------------------------------------------------------
-
-ICO_MAGIC = b"\0\0\1\0"
-_ICON_ENTRY = struct.Struct("<BBBBHHII")  # width, height, colours, -, planes, bits, bytes, offset
-_PLAIN_ICON = 0  # compression of a bitmap
-
-
-def icon_header(data: bytes) -> FileHeader:
-    """Read the header of the largest image of an icon; Pillow decodes it while it opens the file.
-
-    A PNG takes the place of its icon, whose own header may have wrong sizes.
-
-    Raises:
-        PayloadError: the icon's header is cut, or the image is neither one that :func:`png_header`
-            reads nor a plain bitmap of the size that the icon says.
-    """
-    count = int.from_bytes(data[4:6], "little")
-    end = 6 + _ICON_ENTRY.size * count
-    if not count or len(data) < end:
-        raise PayloadError(RejectCode.TRUNCATED, "the icon ends in its header")
-    # Of equal ones, the first: Python's order is stable, and so is Pillow's.
-    width, height, *_, at = min(_ICON_ENTRY.iter_unpack(data[6:end]), key=_preference)
-    body = data[at:]
-    if body.startswith(PNG_MAGIC):
-        return png_header(body)._replace(frames=None)
-    width, height = width or 256, height or 256
-    # A bitmap has the rows of its mask below its own.
-    if struct.unpack_from("<ii4xI", body[4:20].ljust(16)) != (width, 2 * height, _PLAIN_ICON):
-        raise PayloadError(
-            RejectCode.UNSUPPORTED_PIXELS,
-            f"an icon must have a PNG, or a plain bitmap of {width}×{height} pixels as its header "
-            f"says; save it again, as PNG",
-        )
-    return FileHeader("ICO", width, height, data)
-
-
-def _preference(entry: Sequence[int]) -> tuple[int, int]:
-    """Return the key by which Pillow sorts: large images, then few colours, first."""
-    across, down, colours, _, _, bits, *_ = entry
-    depth = bits or max(0, colours - 1).bit_length() or 256
-    return -(across or 256) * (down or 256), depth
-
-
 # --- WEBP (RFC 9649) ------------------------------------------------------------------------------
 
 _RIFF_BYTES, _CHUNK_BYTES = 12, 8  # RIFF, size, WEBP; kind, size
@@ -387,7 +344,7 @@ _NETPBM_MAGICS = (b"P4", b"P5", b"P6")
 # none, and bit fields.
 _BMP_BITS, _PLAIN_BITMAPS = 28, (0, 3)
 
-EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
+EXPECTED = "JPEG, PNG, GIF, BMP, WEBP, TIFF, PBM, PGM or PPM"
 
 # glibc keeps freed blocks of up to 32 MB for their thread, and returns larger ones to the system.
 _BLOCK_BYTES = 64 << 20
@@ -455,14 +412,13 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     b"GIF87a": gif_header,
     b"GIF89a": gif_header,
     b"BM": _bitmap,
-    ICO_MAGIC: icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
     **dict.fromkeys(_NETPBM_MAGICS, _netpbm),
 }
 
 
 def open_image(header: FileHeader) -> Image.Image:
-    """Open an image file whose size was checked; icons and BMPs with alpha are decoded, too.
+    """Open an image file whose size was checked; BMPs with alpha are decoded, too.
 
     Raises: PayloadError: Pillow refuses it, or finds a picture of another size.
     """
