@@ -10,7 +10,7 @@ from typing import TypeVar
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
-from recordgen.messages import counted, listed
+from recordgen.messages import listed
 
 #: What is counted.
 _Key = TypeVar("_Key")
@@ -62,12 +62,7 @@ class MissingClass(LabelCheck):
 def _missing(labels: Sequence[str], counts: Mapping[str, int], what: str) -> Iterator[str]:
     missing = [label for label in labels if not counts.get(label)]
     if missing:
-        yield f"{_have(missing)} {what}: {listed(missing)}"
-
-
-def _have(labels: Sequence[str]) -> str:
-    """Return the subject and verb of a message: ``1 label has``, ``3 labels have``."""
-    return f"{counted(len(labels), 'label')} {'has' if len(labels) == 1 else 'have'}"
+        yield f"{len(missing)} labels have {what}: {listed(missing)}"
 
 
 def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
@@ -94,8 +89,9 @@ class FewExamples(LabelCheck):
         counts, enough = examined.shared(_counts), examined.thresholds[self.code]
         few = [label for label in sorted(counts) if counts[label] < enough]
         if few:
-            noun = examined.task.noun
-            yield f"{_have(few)} fewer than {enough:g} {noun}s: {listed(few)}"
+            yield (
+                f"{len(few)} labels have fewer than {enough:g} {examined.task.noun}s: {listed(few)}"
+            )
 
 
 class Imbalance(LabelCheck):
