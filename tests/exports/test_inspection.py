@@ -98,7 +98,7 @@ def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
     cat, dog = label_colour(0), label_colour(1)
     image = Image.open(files[b"0.png"])
     assert image.size == (200, 100)
-    # The box of the cat covers columns 20 to 99 and rows 20 to 59; a dog's label covers its corner.
+    # The box of the cat covers columns 20 to 99 and rows 20 to 59.
     assert {image.getpixel((x, y)) for x in (20, 99) for y in range(20, 50)} == {cat}
     assert {image.getpixel((x, 59)) for x in range(40, 99)} == {cat}
     assert {image.getpixel((x, 99)) for x in range(100, 200)} == {dog}

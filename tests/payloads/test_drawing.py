@@ -6,7 +6,7 @@ from math import dist
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -29,11 +29,6 @@ def plain(width, height):
     return Image.new("RGB", (width, height), (128, 128, 128))
 
 
-def letters(pixels):
-    """Return the number of nearly white pixels."""
-    return int((pixels > 180).all(-1).sum())
-
-
 SIDE = st.integers(1, 60)
 SHARE = st.floats(0, 1, width=32)
 BOX = st.builds(
@@ -51,62 +46,35 @@ def test_any_box_can_be_drawn(width, height, boxes):
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
-@given(st.data(), SIDE, SIDE)
+@given(st.data(), st.integers(2, 60), st.integers(2, 60))
 def test_a_box_is_where_it_should_be(data, width, height):
-    """A line of three pixels lies around the box, and all other pixels stay."""
-    left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
-    right, bottom = data.draw(st.integers(left, width - 1)), data.draw(st.integers(top, height - 1))
+    """A line of one pixel lies inside the box, and all other pixels stay."""
+    left, top = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
+    right = data.draw(st.integers(left + 1, width - 1))
+    bottom = data.draw(st.integers(top + 1, height - 1))
     image = noise(width, height)
     expected = np.array(image)
 
-    def fill(by, values):
-        rows = slice(max(0, top - by), max(0, bottom + 1 + by))
-        columns = slice(max(0, left - by), max(0, right + 1 + by))
-        if bottom + by >= top - by and right + by >= left - by:
-            expected[rows, columns] = (
-                values[rows, columns] if isinstance(values, np.ndarray) else values
-            )
-
-    fill(1, (0, 0, 0))
-    fill(0, label_colour(3))
-    fill(-1, (0, 0, 0))
-    fill(-2, np.array(image))
+    expected[top : bottom + 1, left : right + 1] = label_colour(3)
+    inner = slice(top + 1, bottom), slice(left + 1, right)
+    expected[inner] = np.array(image)[inner]
     shares = (left / width, top / height, (right + 1) / width, (bottom + 1) / height)
     assert (drawn(image, StoredBox("", 3, *shares)) == expected).all()
 
 
-@given(SHARE, SHARE, SHARE, SHARE)
-@example(0.0, 0.0, 1.0, 1.0)
-@example(1.0, 1.0, 1.0, 1.0)
-@example(0.0, 1.0, 0.0, 1.0)
-def test_a_label_is_within_the_image(x1, y1, x2, y2):
-    """All letters are visible, wherever the box lies."""
-    box = StoredBox("cat", 0, min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
-    middle = StoredBox("cat", 0, 0.4, 0.4, 0.6, 0.6)
-    assert letters(drawn(plain(90, 70), box)) == letters(drawn(plain(90, 70), middle)) > 5
+# label, another label with number 7 that gives the same picture
+ALIKE = [("Straße", "#7"), ("猫", "#7"), ("a\nb", "#7")]  # Pillow's font has no ß
 
 
-# width, height, label, another label with number 7 that gives the same picture
-ALIKE = [
-    (90, 70, "Straße", "#7"),  # Pillow's font has no ß
-    (90, 70, "猫", "#7"),
-    (90, 70, "a\nb", "#7"),
-    (90, 70, "w" * 1000, "w" * 999),  # cut
-    (90, 10, "cat", ""),  # too low for letters
-    (12, 70, "wwwww", ""),  # too narrow for one
-]
-
-
-@pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
-def test_labels_that_cannot_be_shown(width, height, label, other):
-    """Text without glyphs becomes the number, long text is cut, and small boxes have none."""
+@pytest.mark.parametrize(("label", "other"), ALIKE)
+def test_labels_that_cannot_be_shown(label, other):
+    """Text without glyphs becomes the number."""
     pictures = [
-        drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
+        drawn(plain(90, 70), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
         for text in (label, other, "another")
     ]
     assert (pictures[0] == pictures[1]).all()
-    if other:
-        assert (pictures[0] != pictures[2]).any()
+    assert (pictures[0] != pictures[2]).any()
 
 
 def test_small_boxes_are_over_large_ones_and_labels_over_all():
@@ -116,7 +84,7 @@ def test_small_boxes_are_over_large_ones_and_labels_over_all():
     assert (one == other).all()
     assert tuple(one[54, 50]) == label_colour(0)
     named = large._replace(label="cat", ymin=0.5, ymax=1.0)
-    assert letters(drawn(plain(100, 100), named, small)) > 5
+    assert (drawn(plain(100, 100), named, small) == 0).all(-1).any()
 
 
 def test_lines_and_letters_grow_with_the_image():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import colorsys
 import io
-import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,18 +17,14 @@ from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.masks import IGNORED, pixels_of, runs_of
 from recordgen.subjects.objects import StoredBox
 
-# Shares of an image's shorter side, and minimum in pixels.
-_LINE, _LEAST_LINE = 1 / 240, 1
-_TEXT, _LEAST_TEXT = 1 / 28, 11
+# Least pixels, and the share of an image's shorter side.
+_LINE, _LETTER = (1, 1 / 240), (11, 1 / 28)
 
 # Steps of the golden ratio keep each hue far from the previous ones.
 _HUE_TURN = 0.6180339887
 
 # How much of a mask's colour covers the picture, of 255.
 _FILLING = 96
-
-# Above this brightness, black is easier to read on a colour than white.
-_MIDDLE = 128
 
 Colour = tuple[int, int, int]
 
@@ -57,24 +51,35 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     """Draw boxes, their outlines, masks and keypoints, and their labels on an encoded image.
 
     The picture shows the stored pixels like TensorFlow's decoder, which ignores Exif orientation.
-    A box's outline covers its outermost pixels, in the colour of its label, between black lines.
-    The label is above the box, or inside it if there is no room. It is truncated if the image is
-    too narrow, omitted if the image is too low, and replaced by its number, ``#7``, if the font
-    lacks a letter.
+    A box's outline covers its outermost pixels, in the colour of its label. The label is in the
+    upper left corner of the box; its number, ``#7``, replaces one with letters that the font lacks.
 
     Raises: PayloadError: the image does not decode.
     """
     canvas, name = _opened(data)
     draw = ImageDraw.Draw(canvas)
+    side = min(canvas.size)
+    line, letter = (max(least, round(share * side)) for least, share in (_LINE, _LETTER))
+    font = ImageFont.load_default(letter)
     # Small boxes are drawn over large ones, and labels over all.
     ordered = sorted(boxes, key=lambda it: (it.xmax - it.xmin) * (it.ymax - it.ymin), reverse=True)
     for box in ordered:
         _fill_shape(canvas, box)
     for box in ordered:
-        _draw_outline(draw, box, canvas.size)
-        _draw_keypoints(draw, box, canvas.size)
+        left, top, right, bottom = around = _pixels(box, canvas.size)
+        width = min(line, right - left + 1, bottom - top + 1)
+        draw.rectangle(around, outline=label_colour(box.number), width=width)
+        _draw_keypoints(draw, box, canvas.size, 2 * line)
     for box in boxes:
-        _draw_label(draw, box, canvas.size)
+        left, top, *_ = _pixels(box, canvas.size)
+        draw.text(
+            (left + 2 * line, min(top, canvas.height - letter)),
+            box.label if box.label.isascii() and box.label.isprintable() else f"#{box.number}",
+            fill=label_colour(box.number),
+            font=font,
+            stroke_width=line,
+            stroke_fill="black",
+        )
     return _drawn(canvas, name)
 
 
@@ -146,9 +151,10 @@ def _fill_shape(canvas: Image.Image, box: StoredBox) -> None:
         canvas.paste(label_colour(box.number), mask=shape)
 
 
-def _draw_keypoints(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
+def _draw_keypoints(
+    draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int], radius: int
+) -> None:
     """Draw a dot at each labelled keypoint, filled if it is visible."""
-    radius = 2 * max(_LEAST_LINE, round(_LINE * min(size)))
     numbers = box.details.keypoints
     for x, y, shown in zip(*(numbers[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
         if shown:
@@ -156,61 +162,6 @@ def _draw_keypoints(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, 
             around = (column - radius, row - radius, column + radius, row + radius)
             colour = label_colour(box.number)
             draw.ellipse(around, fill=colour if shown > 1 else None, outline=(0, 0, 0))
-
-
-def _draw_outline(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
-    left, top, right, bottom = _pixels(box, size)
-    line = max(_LEAST_LINE, round(_LINE * min(size)))
-    _draw_frame(draw, (left - 1, top - 1, right + 1, bottom + 1), line + 2, (0, 0, 0))
-    _draw_frame(draw, (left, top, right, bottom), line, label_colour(box.number))
-
-
-def _draw_frame(
-    draw: ImageDraw.ImageDraw, around: tuple[int, int, int, int], line: int, colour: Colour
-) -> None:
-    """Draw four bars: Pillow's own outlines exceed rectangles smaller than the line width."""
-    left, top, right, bottom = around
-    wide, high = min(line, right - left + 1) - 1, min(line, bottom - top + 1) - 1
-    draw.rectangle((left, top, right, top + high), fill=colour)
-    draw.rectangle((left, bottom - high, right, bottom), fill=colour)
-    draw.rectangle((left, top, left + wide, bottom), fill=colour)
-    draw.rectangle((right - wide, top, right, bottom), fill=colour)
-
-
-def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
-    letter = max(_LEAST_TEXT, round(_TEXT * min(size)))
-    margin = letter // 5
-    high = letter + 2 * margin
-    font = ImageFont.load_default(letter)
-
-    def wide(text: str) -> int:
-        return math.ceil(draw.textlength(text, font=font)) + 2 * margin
-
-    text = writable(box.label, box.number)
-    if wide(text) > size[0]:
-        ends = range(len(text))
-        fit = bisect_right(ends, size[0], key=lambda end: wide(f"{text[:end]}…"))
-        text = f"{text[: fit - 1]}…" if fit > 1 else ""
-    if not text or high > size[1]:
-        return
-    left, top, *_ = _pixels(box, size)
-    left = min(left, size[0] - wide(text))
-    top = top - high if top >= high else min(top, size[1] - high)
-    colour = label_colour(box.number)
-    draw.rectangle((left, top, left + wide(text) - 1, top + high - 1), fill=colour)
-    ink = "black" if _brightness(colour) > _MIDDLE else "white"
-    draw.text((left + margin, top + high / 2), text, fill=ink, font=font, anchor="lm")
-
-
-def writable(label: str, number: int) -> str:
-    """Return a label if Pillow's font has its letters (ASCII), else its number."""
-    return label if label.isascii() and label.isprintable() else f"#{number}"
-
-
-def _brightness(colour: Colour) -> float:
-    """Return the perceived brightness of a colour (ITU-R BT.601), 0..255."""
-    red, green, blue = colour
-    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 # Up to these sizes an image takes a few tens of milliseconds; a JPEG is decoded at 1/8 scale.
