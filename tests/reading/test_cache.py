@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, read, train_dataset
 from recordgen.core.allowance import memory_limit
-from recordgen.errors import RecordError, UsageError
-from recordgen.reading import Tuning, named_errors, reading_plan
+from recordgen.errors import UsageError
+from recordgen.reading import Tuning, reading_plan
 from recordgen.reading.memory import free_memory
 from tests.reading.conftest import ids, pet, write_records
 
@@ -174,16 +174,6 @@ def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
     assert ids(eval_dataset(pets, **options)) == ids(
         eval_dataset(pets, **{**options, "cache": None})
     )
-
-
-def test_a_cache_without_bad_images_does_not_serve_on_error_fail(tmp_path):
-    """Readings that skip and readings that fail have files of their own."""
-    source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
-    options = dict(**SMALL, cache=str(tmp_path / "cache"))
-    assert sum(len(labels) for _, labels in eval_dataset(source, on_error="skip", **options)) == 1
-    data = eval_dataset(source, **options)
-    with pytest.raises(RecordError, match="record 1"), named_errors(data):
-        list(data)
 
 
 def test_evaluation_keeps_its_order_from_a_cache_that_a_shuffled_reading_filled(copy, tmp_path):

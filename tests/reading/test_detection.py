@@ -12,7 +12,7 @@ from recordgen import read as read_examples
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading import Tuning, named_errors
 from tests.reading.conftest import example, write_records
-from tests.reading.scenes import Scene, shown, write_scenes, write_split
+from tests.reading.scenes import Scene, shown, write_scenes
 
 SIZE = (40, 60)
 KINDS = ("PNG", "JPEG")
@@ -266,16 +266,6 @@ def test_only_boxes_of_the_requested_classes_are_read(
             for n, boxes in expected(classes=classes).items()
         },
     )
-
-
-def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
-    """Skipped images do not shift the boxes of others."""
-    examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
-    for n in (0, 5, 7):
-        examples[n]["image/encoded"] = b"no image"
-    root = write_split(tmp_path, examples, options={"check": "none"})
-    found = read(eval_dataset(root, on_error="skip", **IDS))
-    same(found, expected([n for n in range(12) if n not in (0, 5, 7)]))
 
 
 def test_a_predicate_sees_all_boxes_of_a_record(plain):

@@ -36,11 +36,6 @@ def path(request, tmp_path):
     return write_records(tmp_path / request.param, map(pet, range(20)))
 
 
-def bad_pet(number):
-    """Return a pet; the image of every fifth does not decode."""
-    return pet(number, **({} if number % 5 else {"image/encoded": b"no image"}))
-
-
 def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
     """Each file is read once, and folders are not."""
     for number in (1, 0, 2):
@@ -113,31 +108,17 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
     assert len(batches) == expected
 
 
-@pytest.mark.parametrize(("label_mode", "cache"), [("int", None), (None, "memory")])
-def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, label_mode, cache):
-    """Skipping drops the images that do not decode, and no other."""
-    source = write_records(tmp_path / "a.rec", map(bad_pet, range(21)))
-    options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
-    assert ids(eval_dataset(source, **options)) == [f"pet {n}" for n in range(20) if n % 5]
-    training = train_dataset(source, tuning=Tuning(drop_remainder=True), **options)
-    assert [len(images) for images, *_ in training] == [4] * 4
-
-
-@pytest.mark.parametrize("on_error", ["fail", "skip"])
-def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
-    """An unchecked output may hold bad images: they are named, or skipped."""
+def test_unchecked_bad_images_of_ours_are_named(tmp_path):
+    """An unchecked output may hold bad images."""
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(b"no image" if name == "c" else IMAGE)
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
     (tmp_path / "a.csv").write_text("".join(rows))
     out = str(tmp_path / "out")
     convert(str(tmp_path / "a.csv"), out, check="none")
-    dataset = eval_dataset(out, split="train", on_error=on_error, **WITH_IDS)
-    if on_error == "fail":
-        with pytest.raises(errors.RecordError, match=r"c\.jpg"), named_errors(dataset):
-            list(dataset)
-    else:
-        assert sorted(name[-5] for name in ids(dataset)) == list("abdef")
+    dataset = eval_dataset(out, split="train", **WITH_IDS)
+    with pytest.raises(errors.RecordError, match=r"c\.jpg"), named_errors(dataset):
+        list(dataset)
 
 
 def cut(data):
@@ -315,5 +296,3 @@ def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
     assert sorted(ids(train_dataset(mixed, **WITH_IDS))) == sorted(NAMES)
     assert steps_per_epoch(mixed, 4) == 5
     assert ids(eval_dataset(mixed, **WITH_IDS, shard=(0, 2))) != NAMES
-    bad = unnamed(tmp_path / "bad.rec", map(bad_pet, range(20)))
-    assert len(ids(eval_dataset(bad, **WITH_IDS, on_error="skip"))) == 16

@@ -58,7 +58,7 @@ def run(*calls):
     lines = [
         "from recordgen import *",
         "from recordgen.errors import RecordgenError",
-        "from recordgen.reading import bad_records, named_errors",
+        "from recordgen.reading import named_errors",
         "def named(data):",
         "    with named_errors(data):",
         "        return len(list(data))",
@@ -88,20 +88,6 @@ def test_every_door_refuses_it(tmp_path, pets):
     assert returned == 0
     for pattern, said in zip(expected.values(), found, strict=True):
         assert re.match(pattern, said), said
-
-
-@pytest.mark.parametrize("is_foreign", [False, True], ids=["ours", "foreign"])
-def test_it_can_be_skipped(pets, is_foreign):
-    """The other records are read, and the error can be listed."""
-    message = forge(pets).removeprefix("RecordError.*")
-    if is_foreign:
-        (pets / "dataset.json").unlink()
-    call = f"train_dataset({str(pets / 'Split-train' / '*')!r}, image_size=8, label_mode=None"
-    reading = f"{call}, on_error='skip')"
-    returned, [said] = run(f"(sum(map(len, {reading})), *bad_records({reading}))")
-    assert returned == 0
-    where, _, place = message.partition(": ")
-    assert re.match(rf"\(2, RecordError\(.*{where}: record 1: {place}", said), said
 
 
 def test_a_compressed_shard(tmp_path):

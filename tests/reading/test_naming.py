@@ -1,7 +1,6 @@
 """Records that cannot be read: the error has the file, the record, the source id and the remedy."""
 
 import os
-import re
 
 import pytest
 import tensorflow as tf
@@ -9,7 +8,7 @@ import tensorflow as tf
 from recordgen import convert, eval_dataset, read, train_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError
-from recordgen.reading import Tuning, bad_records, named_errors
+from recordgen.reading import bad_records, named_errors
 from tests.conftest import encoded, noise, write_noise
 from tests.reading.conftest import write_records
 
@@ -77,8 +76,8 @@ def test_read_names_records_of_a_derived_dataset(tmp_path):
         raise other
 
 
-def test_a_file_that_is_damaged(tmp_path, caplog):
-    """A damaged record is named, or skipped with one line in the log for all epochs."""
+def test_a_file_that_is_damaged(tmp_path):
+    """A damaged record is named."""
     path = write_records(tmp_path / "a.rec", map(pet, range(4)))
     size = os.path.getsize(path) // 4
     with open(path, "r+b") as file:
@@ -87,65 +86,6 @@ def test_a_file_that_is_damaged(tmp_path, caplog):
     dataset = eval_dataset(path, **SIZE)
     with pytest.raises(RecordError, match=r"a\.rec.*record 2"), named_errors(dataset):
         list(dataset)
-    both = [path, write_records(tmp_path / "b.rec", map(pet, range(4, 7)))]
-    dataset = eval_dataset(both, on_error="skip", epochs=2, columns=["image/source_id"], **SIZE)
-    names = [name for *_, more in dataset for name in more["image/source_id"].numpy()]
-    assert sorted(names) == sorted(f"pet {n}".encode() for n in (0, 1, 3, 4, 5, 6) * 2)
-    [said] = caplog.messages  # not again in the second epoch
-    assert re.fullmatch(r".*a\.rec: 1 of 4 records lost: record 2: damaged .* offset \d+: .*", said)
-
-
-def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
-    """Skipping reads every sound record, and bad_records yields all others."""
-    bad = [WRONG[name][0] for name in ("no Example", "no image", "an image", "a label")]
-    bad.append(pet(11, **{"image/class/text": 3}))
-    source = [
-        write_records(tmp_path / "a.rec", [pet(0), *bad, pet(6), pet(7)]),
-        write_records(tmp_path / "b.rec", map(pet, range(8, 12))),
-    ]
-    os.truncate(source[1], os.path.getsize(source[1]) - 5)
-    options = {"vocabulary": ["class 0", "class 1"], "columns": ["image/source_id"], **SIZE}
-    with pytest.raises(RecordError, match=r"b\.rec"):
-        eval_dataset(source, **options)
-    dataset = eval_dataset(source, on_error="skip", epochs=2, **options)
-    names = [name for *_, more in dataset for name in more["image/source_id"].numpy()]
-    assert names == [f"pet {number}".encode() for number in (0, 6, 7, 8, 9, 10)] * 2
-    [said] = caplog.messages
-    assert re.fullmatch(r".*b.rec: records lost: record 3: truncated in the .* \d+", said)
-    numbers = [re.search(r"([ab]\.rec): record (\d)", str(error)) for error in bad_records(dataset)]
-    expected = [*(("a.rec", str(number)) for number in range(1, 6)), ("b.rec", "3")]
-    assert [match.groups() for match in numbers if match] == expected
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_records_of_any_kind_are_skipped(tmp_path, full):
-    """Bad records of any kind are skipped, and batches stay full."""
-    records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
-    source = write_records(tmp_path / "a.rec.gz", [*records, pet(8)])
-    label = "image/class/label"
-    spec = {label: tf.io.FixedLenFeature((), tf.int64)}
-    options = dict(batch_size=2, on_error="skip", tuning=Tuning(drop_remainder=full))
-    dataset = read(source, feature_spec=spec, only=lambda found: found[label] >= 0, **options)
-    batches = [batch[label].numpy().tolist() for batch in dataset]
-    assert batches == [[0, 1], [0, 1], [0, 1], *([] if full else [[0]])]
-
-
-@pytest.mark.parametrize("has_image", [False, True])
-def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
-    """An endless dataset ends if no record is sound, instead of searching without end."""
-
-    def reading(records):
-        source = write_records(tmp_path / "a.rec", records)
-        options = {"batch_size": 2, "epochs": "endless", "on_error": "skip"}
-        if has_image:
-            return train_dataset(source, vocabulary=["class 0"], image_size=(8, 8), **options)
-        spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
-        return read(source, feature_spec=spec, **options)
-
-    wrong = {"image/class/text": b"cat"} if has_image else {"image/class/label": b"cat"}
-    bad = [pet(4, **wrong)] * 2
-    assert list(reading(bad)) == []
-    assert len(list(reading([*bad, pet(0)]).take(3))) == 3
 
 
 def test_a_dataset_that_is_replaced(tmp_path):

@@ -42,7 +42,6 @@ WRONG = {
     "boxes": ("xyxy_rel", "padded", {"form": "xyxy"}, {"format": "yx"}),
     "min_visible": (1.5,),
     "padding": (0, "longest", "dense", [1, 2], 1.5),
-    "on_error": ("ignore", 3, print),
     "augment": (True, "drawing", {"flips": True}),
     "flip": (3, "yes"),
     "brightness": (1.1,),

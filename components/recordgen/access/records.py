@@ -159,7 +159,7 @@ class Records(BatchedSequence[Example]):
         if token is not None:
             shards = shards.as_of(token)
         self._made_of = (_absolute(place), split, cache_bytes, shards.token)
-        shards.check_files(shards.files, allow_damage=False)
+        shards.check_files(shards.files)
         shards.check_numbers()
         known = shards.dataset
         self.dataset: Dataset | None = known

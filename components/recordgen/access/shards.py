@@ -121,7 +121,7 @@ class ShardSet:
                 f"convert each with --vocabulary of the one before, or all of them together"
             )
 
-    def check_files(self, files: Sequence[ShardFile], *, allow_damage: bool) -> None:
+    def check_files(self, files: Sequence[ShardFile]) -> None:
         """Check the files to read.
 
         Raises: SourceError: one is missing; RecordError: one is damaged.
@@ -133,7 +133,7 @@ class ShardSet:
                 f"files, or, if each file has one label, read other labels with only=[…]"
             )
         damage = next((file.damage for file in files if file.damage), "")
-        if damage and not allow_damage:
+        if damage:
             raise RecordError(damage)
 
     @property

@@ -28,7 +28,7 @@ from recordgen.reading.options import (
     decode_options,
 )
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import batches_of, read_records, with_lengths_checked
+from recordgen.reading.records import batches_of, check_lengths, read_records
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -266,7 +266,8 @@ def _planned(
     defaults = {"shuffle": True} if trains else {}
     decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
     plan = kind.plan(shards, decoded)
-    return kind, decoded, with_lengths_checked(plan, shards, decoded)
+    check_lengths(plan, shards)
+    return kind, decoded, plan
 
 
 def _trains(split: str) -> bool:

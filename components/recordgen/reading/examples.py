@@ -21,7 +21,7 @@ from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, parser_for, with_gaps
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import batches, finished, with_lengths_checked
+from recordgen.reading.records import batches, check_lengths, finished
 from recordgen.registry import TASKS
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def read_features(
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and decoded.tuning.drop_remainder:
         raise UsageError("drop_remainder needs a batch_size")
-    plan = with_lengths_checked(plan_records(shards, decoded), shards, decoded)
+    plan = plan_records(shards, decoded)
+    check_lengths(plan, shards)
     specs = _specs(shards, feature_spec)
     floats = _with_gaps(shards) if feature_spec is None else ()
     empty = {name: spec for name, spec in specs.items() if _is_empty(spec)}

@@ -28,13 +28,11 @@ from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     cached,
     finished,
-    may_fail,
     mixed,
     parallel_calls,
     random_numbers,
     read_records,
     repeated_batches,
-    without_errors,
 )
 from recordgen.reading.targets import Targets
 
@@ -107,12 +105,6 @@ class ImageReading:
             images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
             return finished(images, plan, options)
         records = mixed(cached(records, plan, options), plan, options)
-        if may_fail(plan, options):
-            # Decode one by one, before repeating: without a sound image, an endless dataset ends
-            # at once.
-            images = self._seeded(records.batch(1)).map(self._decoded, **parallel)
-            images = repeated_batches(without_errors(images, plan, options).unbatch(), options)
-            return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
         decode = as_written(lambda *batch: self._elements(self._decoded(*batch)))
         images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)
@@ -120,9 +112,8 @@ class ImageReading:
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records, in batches, to single images for the cache."""
-        batched = records.batch(1 if may_fail(self.plan, self.options) else self.options.batch_size)
-        images = batched.map(self._kept_images, **parallel_calls(self.options))
-        return without_errors(images, self.plan, self.options).unbatch()
+        batched = records.batch(self.options.batch_size)
+        return batched.map(self._kept_images, **parallel_calls(self.options)).unbatch()
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Give each batch that changes a random number, so that its changes can be repeated."""

@@ -22,7 +22,6 @@ class RecordKeywords(TypedDict, total=False):
     cache: str | os.PathLike[str] | None
     only: Callable[..., Any] | Collection[str] | None
     shard: tuple[int, int]
-    on_error: Literal["fail", "skip"]
     tuning: Tuning
     # /options
 

@@ -44,7 +44,7 @@ _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
 _READ_CHARACTERS = 2_000  # at the start and at the end of TensorFlow's message
-_REMEDY = "read with on_error='skip', or convert again"
+_REMEDY = "convert the files again, which rejects what cannot be read"
 
 
 @dataclass(frozen=True)

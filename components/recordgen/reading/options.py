@@ -109,7 +109,6 @@ class Tuning:
 #: Keras's words, and ``multi_hot`` for examples with any number of labels.
 LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
-ON_ERROR = ("fail", "skip")
 
 # No random crops: the images of a row belong together, so they must not be cropped independently.
 _ROW_RESIZES = RESIZES[:3]
@@ -202,8 +201,6 @@ class RecordOptions:
             classes: read only their examples, or boxes, with their numbers of ``labels.txt``. In a
             dataset written with ``--shard-by label`` only the files of these classes are opened.
         shard: (index, count): read only this worker's share.
-        on_error: what to do with records that cannot be read, such as images that do not decode:
-            ``fail``, or ``skip`` them, with a line in TensorFlow's log for each.
         tuning: threads, buffers and other settings of speed and memory.
     """
 
@@ -214,7 +211,6 @@ class RecordOptions:
     cache: str | os.PathLike[str] | None = None
     only: Callable[..., Any] | Collection[str] | None = None
     shard: tuple[int, int] = (0, 1)
-    on_error: Literal["fail", "skip"] = "fail"
     tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
@@ -240,7 +236,6 @@ class RecordOptions:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
             )
-        check_one_of("on_error", self.on_error, ON_ERROR)
         check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
         if self.tuning.cache_bytes is not None and self.cache is None:
             raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
@@ -265,11 +260,6 @@ class RecordOptions:
         """Whether every batch has ``batch_size`` examples."""
         # Batches continue across the end of an epoch, so an endless dataset has no last batch.
         return self.tuning.drop_remainder or self.passes is None
-
-    @property
-    def skips(self) -> bool:
-        """Whether records that cannot be read are skipped."""
-        return self.on_error != "fail"
 
     @property
     def is_ordered(self) -> bool:

@@ -8,8 +8,8 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from recordgen.access.generation import Written
 from recordgen.access.shards import ShardFile, ShardSet
@@ -67,11 +67,8 @@ class ReadPlan:
         cache: what is cached.
         task: the task; "" for records of any kind.
         classes: the classes of labelled examples.
-        is_checked: whether Recordgen wrote the records and decoded every payload, so that no record
-            can fail.
-        counts: records by file; None if not counted.
+        is_checked: whether Recordgen wrote the records and decoded every payload.
         packed: the files that are compressed although their names do not end with ``.gz``.
-        damaged: the files that TensorFlow may not read, because their lengths are wrong.
         written: shows whether the files were replaced; None if that cannot be known.
     """
 
@@ -87,9 +84,7 @@ class ReadPlan:
     task: str
     classes: ClassPlan | None
     is_checked: bool
-    counts: Mapping[str, int | None] = field(default_factory=dict)
     packed: tuple[str, ...] = ()
-    damaged: tuple[str, ...] = ()
     written: Written | None = None
 
     def __str__(self) -> str:
@@ -160,7 +155,7 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
-    shards.check_files(files, allow_damage=options.skips)
+    shards.check_files(files)
     by_label = all(file.label is not None for file in files)
     filters = options.predicate is not None or (classes is not None and classes.filters)
     counts = [file.examples for file in files if file.examples is not None]
@@ -198,9 +193,7 @@ def _plan(
         task=task,
         classes=classes,
         is_checked=is_checked and shards.dataset is not None,
-        counts={file.path: file.examples for file in mine},
         packed=tuple(file.path for file in mine if file.is_gzip),
-        damaged=tuple(file.path for file in mine if file.damage),
         written=shards.written,
     )
 

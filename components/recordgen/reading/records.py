@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -22,13 +21,12 @@ from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
-from recordgen.errors import RecordError, RecordgenError, UsageError
+from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.memory import IMAGES, NOTHING, CachePlan
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.targets import lookup_table
 
 # --- random order and random numbers that depend only on a seed -----------------------------------
 
@@ -91,65 +89,8 @@ def random_numbers(seed: int | None) -> tf.data.Dataset:
 # because TensorFlow's memory grows with what it unpacks, and neither are files in object stores,
 # where each record would take a request.
 
-_log = logging.getLogger(__name__)
-
 # On a cold disk, looking for the next record is a wait.
 _THREADS = 16
-
-
-class DamagedFiles:
-    """Reads around damage, and reports each damaged file once.
-
-    Args:
-        counts: the number of records by file; None if not counted.
-        damaged: the files that TensorFlow may not read.
-    """
-
-    def __init__(self, counts: Mapping[str, int | None], damaged: Collection[str] = ()) -> None:
-        self._counts = counts
-        self._damaged = frozenset(damaged)
-        self._sound: set[str] = set()
-        self._reported: set[str] = set()
-
-    @as_written
-    def readable(self, read: Callable[..., tf.data.Dataset], path: tf.Tensor) -> tf.data.Dataset:
-        """Return the records of the file at ``path`` (string []), without damaged ones.
-
-        ``read`` reads a file's records up to the first damage; it is not used for damaged files.
-        """
-        # -1: take all. The second reading starts only if fewer records came than the file has.
-        known = {file: -1 if count is None else count for file, count in self._counts.items()}
-        counts = lookup_table(known, default=-1)
-        rest = tf.data.Dataset.from_generator(
-            self._behind_damage, args=(path,), output_signature=tf.TensorSpec((), tf.string)
-        )
-        allowed = lookup_table({it: -(it not in self._damaged) for it in self._counts}, default=-1)
-        first = read(path).take(allowed.lookup(path)).ignore_errors()
-        return first.concatenate(rest).take(counts.lookup(path))
-
-    def _behind_damage(self, path: bytes) -> Iterator[bytes]:
-        """Yield the sound records that TensorFlow did not read; report the lost records."""
-        name = path.decode()
-        if name in self._sound:
-            return
-        damage, sound = "", 0
-        try:
-            for number, found in enumerate(RECORDS.read_around(name)):
-                if not isinstance(found, RecordError):
-                    sound += 1
-                    if damage or name in self._damaged:
-                        yield found
-                elif not damage:
-                    damage = f"record {number}: {str(found).removeprefix(f'{name}: ')}"
-        except (OSError, RecordgenError) as exc:
-            damage = damage or str(exc).removeprefix(f"{name}: ")
-        count = self._counts[name]
-        if not damage and count is None:
-            self._sound.add(name)
-        elif name not in self._reported:
-            self._reported.add(name)
-            lost = "records" if count is None else f"{count - sound} of {count} records"
-            _log.warning("%s: %s lost: %s", name, lost, damage or "it changed while it was read")
 
 
 def slices_of(plan: ReadPlan) -> tuple[Any, ...]:
@@ -183,7 +124,6 @@ def _unchanged(written: Written, path: tf.Tensor) -> tf.Tensor:
 
 @as_written
 def read_piece(
-    damaged: DamagedFiles | None,
     read: Callable[[tf.Tensor], tf.data.Dataset],
     written: Written | None,
     path: tf.Tensor,
@@ -193,10 +133,10 @@ def read_piece(
     """Return serialised records (string []) of the shard at ``path`` (string []).
 
     With ``start`` and ``count`` (int64 []) only the records of a
-    :class:`recordgen.reading.plan.Piece`, whose count includes damaged records.
+    :class:`recordgen.reading.plan.Piece`.
     """
     path = path if written is None else _unchanged(written, path)
-    records = read(path) if damaged is None else damaged.readable(read, path)
+    records = read(path)
     return records if start is None else records.skip(start).take(count)
 
 
@@ -213,41 +153,16 @@ def read_file(plan: ReadPlan, path: tf.Tensor) -> tf.data.Dataset:
     return tf.data.experimental.from_variant(records, tf.TensorSpec((), tf.string))
 
 
-def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:
-    """Return a plan that names all files whose records have wrong lengths.
-
-    Raises: RecordError: there is such a file, and damaged records are not skipped.
-    """
-    if shards.dataset is None:
-        return plan  # other tools' files were counted, or are not checked
-    found = _damages([file for file in plan.files if file not in plan.damaged])
-    if found and not options.skips:
-        raise RecordError(next(iter(found.values())))
-    return replace(plan, damaged=(*plan.damaged, *found)) if found else plan
-
-
-def _damages(paths: Sequence[str]) -> dict[str, str]:
-    """Return the error messages of files whose records have wrong lengths, by path."""
-    cheap = [path for path in paths if is_cheap(path)]
-    if not cheap:
-        return {}
+def check_lengths(plan: ReadPlan, shards: ShardSet) -> None:
+    """Check the lengths of all records. Raises: RecordError: one does not fit its file."""
+    cheap = [path for path in plan.files if is_cheap(path)]
+    if shards.dataset is None or not cheap:
+        return  # other tools' files were counted, or are not checked
 
     def check_all() -> int:
         return len(list(map_in_order(RECORDS.check_lengths, cheap, threads=_THREADS)))
 
-    try:
-        remembered(cheap, "lengths", check_all)
-    except RecordError:
-        return {path: message for path in cheap if (message := _damage(path))}
-    return {}
-
-
-def _damage(path: str) -> str:
-    try:
-        RECORDS.check_lengths(path)
-    except RecordError as exc:
-        return str(exc)
-    return ""
+    remembered(cheap, "lengths", check_all)
 
 
 @cache
@@ -308,8 +223,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
         # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    damaged = DamagedFiles(plan.counts, plan.damaged) if options.skips else None
-    read_shard = partial(read_piece, damaged, partial(read_file, plan), plan.written)
+    read_shard = partial(read_piece, partial(read_file, plan), plan.written)
     if plan.cycle_length == 1:
         records = files.flat_map(read_shard)
     else:
@@ -322,23 +236,11 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
             deterministic=options.is_ordered or takes_turns,
         )
     if keep is not None:
-        records = without_errors(records.filter(keep), plan, options)
+        records = records.filter(keep)
     if plan.turn is not None:
         index, count = plan.turn
         records = records.shard(count, index)
     return records
-
-
-def may_fail(plan: ReadPlan, options: RecordOptions) -> bool:
-    """Return whether records are parsed and decoded one by one, to skip those that fail."""
-    return options.skips and not plan.is_checked
-
-
-def without_errors(
-    dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions
-) -> tf.data.Dataset:
-    """Skip the elements that cannot be made, if the options say so; TensorFlow logs each."""
-    return dataset.ignore_errors(log_warning=True) if may_fail(plan, options) else dataset
 
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
@@ -375,7 +277,6 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
         parts.append(tuple(options.extras))
     if isinstance(options, ReadOptions) and cache.stage == IMAGES:
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
-    parts.append(options.skips)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
@@ -413,12 +314,6 @@ def batches(
     """
     records = read_records(plan, options, keep)
     parallel = parallel_calls(options)
-    if may_fail(plan, options):
-        # Skip before repeating: without a sound record, an endless dataset ends at once.
-        # The result of parsing is part of the element: grappler would drop what nobody uses.
-        parse = as_written(lambda record: (record, to_batch(record[None])))
-        parsed = without_errors(records.map(parse, **parallel), plan, options)
-        records = parsed.map(as_written(lambda record, _: record))
     records = repeated(mixed(cached(records, plan, options), plan, options), options)
     size, is_full = options.batch_size, options.has_full_batches
     if arrange is not None:
@@ -435,8 +330,7 @@ def finished(
     ``dataset`` has batches; ``batched=False`` returns single examples.
     """
     dataset = dataset if batched else dataset.unbatch()
-    # The number of skipped examples is unknown.
-    if plan.examples is not None and options.passes is not None and not options.skips:
+    if plan.examples is not None and options.passes is not None:
         # Keras warns of an early end if it does not know the number of batches.
         examples = plan.examples * options.passes
         elements = batches_of(examples, options) if batched else examples
@@ -480,11 +374,6 @@ def batches_of(examples: int, options: RecordOptions) -> int:
 
 def _tf_options(options: RecordOptions) -> tf.data.Options:
     found = tf.data.Options()
-    if options.skips:
-        # tf.data refuses to save an iterator with stateful functions. The reader of damaged files
-        # is one, but its only state is the files that it has reported.
-        ignore = tf.data.experimental.ExternalStatePolicy.IGNORE
-        found.experimental_external_state_policy = ignore
     found.deterministic = options.is_ordered
     # With tf.data's autotuner, we have seen the end of an iterator stall for half a second and
     # more.
