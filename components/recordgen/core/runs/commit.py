@@ -31,6 +31,7 @@ from recordgen.core.dataset.manifest import (
     REJECTS_FILE,
     SPLIT_PREFIX,
     Dataset,
+    dataset_text,
     is_shard,
     read_dataset,
     write_dataset,
@@ -260,9 +261,10 @@ def commit(
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     written += [INDEX_FILE, DATASET_FILE]
-    write_dataset(staging.root, dataset)
+    text = dataset_text(dataset)
+    storage.write_text(staging.path(DATASET_FILE), text)
     lease.check_held(staging.lease)
-    write_dataset(staging.results, dataset)
+    storage.write_text(storage.join(staging.results, DATASET_FILE), text)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
     old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
