@@ -45,7 +45,7 @@ DEATHS = {
     "between shard and result": Death(f"{RUNS}.staging.Staging.write_result", 4, after=False),
     "after five shards": Death(f"{RUNS}.staging.Staging.write_result", 5, after=True),
     "before the commit": WHEN_ALL_IS_WRITTEN,
-    "when the commit begins": Death(f"{RUNS}.commit.write_dataset", 2, after=True),
+    "when the commit begins": Death("recordgen.storage.write_text", 1, True, "results/dataset"),
     "before moving": Death(f"{RUNS}.commit._clear", 1, after=True),
     "while moving": Death("recordgen.storage.move", 4, after=True),
     "after moving": Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import PIL
@@ -314,6 +314,10 @@ class ShardResult:
         return found
 
 
+#: Finds the result of a shard whose file is written, beside the work on the next shard.
+FindResult: TypeAlias = "Callable[[], ShardResult]"
+
+
 @dataclass
 class SplitSum:
     """The sum of the results of a split's shards; the fields are those of ShardResult."""
@@ -434,7 +438,7 @@ def write_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> ShardResult:
+) -> FindResult:
     """Write one shard under the folder ``target``; check it, and write nothing, if that is empty.
 
     The file is written under a temporary name and renamed, so it is never incomplete. A second
@@ -462,7 +466,7 @@ def write_shard(
             size = writer.bytes
     else:
         deque(frames(), maxlen=0)
-    return stats.result(task, file, size, task.fingerprint(vocabulary, conversion))
+    return lambda: stats.result(task, file, size, task.fingerprint(vocabulary, conversion))
 
 
 def _threads(task: ShardTask, conversion: Conversion) -> int:

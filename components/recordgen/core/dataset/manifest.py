@@ -372,8 +372,12 @@ def _expect_one_of(name: str, value: str, known: Sequence[str]) -> None:
 
 def write_dataset(root: str, dataset: Dataset) -> None:
     """Write ``dataset.json`` under ``root``. Call this last: the file is the commit mark."""
-    text = json.dumps(dataset.to_json(), indent=2, ensure_ascii=False)
-    storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
+    storage.write_text(storage.join(root, DATASET_FILE), dataset_text(dataset))
+
+
+def dataset_text(dataset: Dataset) -> str:
+    """Return the content of ``dataset.json`` as it is written."""
+    return json.dumps(dataset.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
 def read_dataset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
@@ -48,7 +49,7 @@ from recordgen.core.rows.row import (
     is_content_uri,
 )
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards import ShardResult, ShardTask
+from recordgen.core.shards import FindResult, ShardTask
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked
@@ -443,28 +444,48 @@ class WorkOnShards(Step):
     In: (ShardKey, [ShardOutline]). Out: the shard's file name.
     """
 
-    work: Callable[..., ShardResult]
+    work: Callable[..., FindResult]
     staging: Staging
     processes: int = 1
     _vocabulary: Vocabulary | None = field(default=None, init=False)
 
     def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
+        yield self._worked_on(element)()
+
+    def process_all(self, elements: Iterable[Any]) -> Iterator[str]:
+        """Yield the files; a thread ends each shard while the next one is worked on."""
+        with ThreadPoolExecutor(1, "recordgen-shard") as thread:
+            ending: Future[str] | None = None
+            for element in elements:
+                end = self._worked_on(element)
+                if ending is not None:
+                    yield ending.result()
+                ending = thread.submit(end)
+            if ending is not None:
+                yield ending.result()
+
+    def _worked_on(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Callable[[], str]:
+        """Work on a shard; return what ends it, and returns the name of its file."""
         [outline] = element[1]
         if self._vocabulary is None:
             self._vocabulary = self.staging.read_vocabulary()
         heartbeat = self.staging.heartbeat(outline.split, outline.index)
         rows = self.staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
-        result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
-        size = rows.payload_bytes
-        heartbeat.finish(result.shard.examples, len(result.rejects), size)
-        self.staging.write_result(result, outline.index)
-        self.count(
-            {
-                progress.EXAMPLES_WRITTEN: result.shard.examples,
-                progress.PAYLOADS_REJECTED: len(result.rejects),
-                progress.PAYLOAD_BYTES: size,
-                progress.SHARD_BYTES: result.shard.bytes,
-            }
-        )
-        yield result.shard.file
+        found = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+
+        def end() -> str:
+            result, size = found(), rows.payload_bytes
+            heartbeat.finish(result.shard.examples, len(result.rejects), size)
+            self.staging.write_result(result, outline.index)
+            self.count(
+                {
+                    progress.EXAMPLES_WRITTEN: result.shard.examples,
+                    progress.PAYLOADS_REJECTED: len(result.rejects),
+                    progress.PAYLOAD_BYTES: size,
+                    progress.SHARD_BYTES: result.shard.bytes,
+                }
+            )
+            return result.shard.file
+
+        return end

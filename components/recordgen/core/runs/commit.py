@@ -31,6 +31,7 @@ from recordgen.core.dataset.manifest import (
     REJECTS_FILE,
     SPLIT_PREFIX,
     Dataset,
+    dataset_text,
     is_shard,
     read_dataset,
     write_dataset,
@@ -42,7 +43,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
 from recordgen.core.runs.lease import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.core.shards import OnProgress, ShardResult, ShardTask, write_shard
+from recordgen.core.shards import FindResult, OnProgress, ShardResult, ShardTask, write_shard
 from recordgen.core.task.task import Examples
 from recordgen.errors import (
     DataError,
@@ -260,9 +261,10 @@ def commit(
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     written += [INDEX_FILE, DATASET_FILE]
-    write_dataset(staging.root, dataset)
+    text = dataset_text(dataset)
+    storage.write_text(staging.path(DATASET_FILE), text)
     lease.check_held(staging.lease)
-    write_dataset(staging.results, dataset)
+    storage.write_text(storage.join(staging.results, DATASET_FILE), text)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
     old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
@@ -452,7 +454,7 @@ def keep_or_write_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> ShardResult:
+) -> FindResult:
     """Take over a shard from a run that died, or write it.
 
     The file is moved before it is checked, so that a worker of the other run that still writes can
@@ -477,7 +479,7 @@ def keep_or_write_shard(
         if any(source == path or _moved(source, path) for source in sources) and is_intact(
             path, result.shard, conversion.task
         ):
-            return result
+            return lambda: result
     return write_shard(
         task, staging.root, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
@@ -490,16 +492,21 @@ def compare_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> ShardResult:
-    """Check a shard's payloads, and return its result; without bytes if the file differs."""
-    result = write_shard(
+) -> FindResult:
+    """Check a shard's payloads, and find its result; without bytes if the file differs."""
+    find = write_shard(
         task, "", vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
-    path = storage.join(output, result.shard.file)
-    if not storage.exists(path):
-        return result
-    shard = replace(result.shard, bytes=storage.size(path))
-    return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
+
+    def compared() -> ShardResult:
+        result = find()
+        path = storage.join(output, result.shard.file)
+        if not storage.exists(path):
+            return result
+        shard = replace(result.shard, bytes=storage.size(path))
+        return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
+
+    return compared
 
 
 def is_intact(path: str, shard: Shard, task: Examples) -> bool:

@@ -174,8 +174,8 @@ class StagedPlan:
         }
 
 
-class _Remembered(dict[str, bytes]):
-    """Small files that this process has written, by path; another process has its own."""
+class _Remembered(dict[str, Any]):
+    """What this process knows of small files that it has written; another process has its own."""
 
     def __reduce__(self) -> tuple[type[_Remembered], tuple[()]]:
         return _Remembered, ()
@@ -189,6 +189,7 @@ class Staging:
     # The shortest time between two reports of a worker; by default, as long as suits the storage.
     heartbeat_seconds: float | None = field(default=None, compare=False)
     _written: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
+    _facts: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
 
     def path(self, *parts: str) -> str:
         """Return a path inside the folder."""
@@ -390,7 +391,11 @@ class Staging:
         Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
         split, index = shard_place(file)
-        parts = of_shard(split, file, self._read_facts(_result_name(split, index)))
+        name = _result_name(split, index)
+        known = self._facts.get(file)
+        parts = iter(known or of_shard(split, file, self._read_facts(name)))
+        if known is None and self.path(name) in self._written:
+            parts = iter(self._facts.setdefault(file, tuple(parts)))
         return chain([next(parts)], parts)
 
     def _read_facts(self, name: str) -> Iterator[Columns]:
