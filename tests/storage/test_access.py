@@ -81,6 +81,7 @@ CONFINED = [
     (GS, "gs://bucket/../other/1.jpg", (), (), "write it plainly"),
     (GS, "gs://bucket2/1.jpg", (), (), "reach only gs://bucket and what allow names; allow=gs"),
     (GS, "/etc/passwd", (), ("/etc",), "reach no local files"),
+    (GS, os.path.abspath("1.jpg"), (), (), "reach no local files"),
     (HTTPS, "https://web.example/other/1.jpg", (), (), None),
     (HTTPS, "https://other.example/1.jpg", (), (), "allow=https://other.example:443"),
     ("/gcs/bucket/a/labels.csv", "gs://bucket/1.jpg", (), (), None),
