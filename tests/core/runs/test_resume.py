@@ -221,9 +221,7 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(
-            errors.OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"
-        ):
+        with pytest.raises(errors.OutputExistsError, match=r"append=True .*resume=True"):
             again(second, output)
         assert again(second, output, append=True).dataset.examples == 40
         assert not (output / STAGING).exists()
@@ -522,9 +520,8 @@ def test_a_run_in_another_process(slow_source, out, caplog):
     while not any(out.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
-    with pytest.raises(
-        errors.OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"
-    ):
+    holder = f"process {process.pid} on {socket.gethostname()}"
+    with pytest.raises(errors.OutputBusyError, match=holder):
         recordgen.convert(slow_source, out)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
