@@ -566,16 +566,13 @@ def test_a_process_that_holds_a_lease_is_seen_again_and_again(tmp_path):
     assert not os.path.exists(path)
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [replace(HERE, host="elsewhere"), replace(HERE, system="other"), replace(HERE, system="")],
-)
-def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
+@pytest.mark.parametrize("other", [{"host": "elsewhere"}, {"system": "other"}, {"system": ""}])
+def test_processes_elsewhere_are_watched(other, tmp_path):
     """A process on another machine is judged by its heartbeat only: without one, it is dead.
 
     Its clock may be set back meanwhile.
     """
-    path = str(tmp_path / "run.json")
+    path, elsewhere = str(tmp_path / "run.json"), replace(HERE, **other)
     watched = partial(lease.living_holder, path, poll_seconds=0.02)
     lease.write_holder(path, elsewhere)
     assert watched(watch_seconds=0.5) is None
