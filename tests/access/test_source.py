@@ -22,13 +22,6 @@ from tests.golden import SAMPLES
 from tests.opened import opened
 
 
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    """Keep the user's cache folder out of the tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "recordgen"
-
-
 @pytest.fixture
 def out(tmp_path):
     """Return an output of 100 examples in four shards; ``number`` has the place of each."""

@@ -35,20 +35,29 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def output(source, tmp_path_factory):
+def converted(tmp_path_factory):
+    """Return a function that converts an import file, and returns the output as text."""
+
+    def convert_to(source, **options):
+        out = str(tmp_path_factory.mktemp("converted") / "out")
+        convert(str(source), out, **options)
+        return out
+
+    return convert_to
+
+
+@pytest.fixture(scope="session")
+def output(source, converted):
     """The converted source."""
-    out = str(tmp_path_factory.mktemp("out") / "plain")
-    convert(str(source / "a.csv"), out, shard_mb=0.003, labels="integer")
+    out = converted(source / "a.csv", shard_mb=0.003, labels="integer")
     assert len(os.listdir(f"{out}/Split-train")) > 2
     return out
 
 
 @pytest.fixture(scope="session")
-def compressed(source, tmp_path_factory):
+def compressed(source, converted):
     """The converted source in compressed shards."""
-    out = str(tmp_path_factory.mktemp("out") / "gzip")
-    convert(str(source / "a.csv"), out, shard_mb=0.003, labels="integer", compression="gzip")
-    return out
+    return converted(source / "a.csv", shard_mb=0.003, labels="integer", compression="gzip")
 
 
 @pytest.fixture(params=["output", "compressed"])
@@ -58,14 +67,12 @@ def any_output(request):
 
 
 @pytest.fixture(scope="session")
-def partly_labelled(source, tmp_path_factory):
+def partly_labelled(source, converted):
     """Convert twelve train records, seven of them with a label, and eval without labels."""
     rows = [f"TRAIN,{n}.png{f',{n}' if n < 7 else ''}\n" for n in range(12)]
     rows += [f"VALIDATION,{n}.png\n" for n in range(20, 24)]
     (source / "partly.csv").write_text("".join(rows))
-    out = str(tmp_path_factory.mktemp("out") / "partly")
-    convert(str(source / "partly.csv"), out)
-    return out
+    return converted(source / "partly.csv")
 
 
 CLASSES = ("ant", "cat", "dog", "owl")
@@ -134,19 +141,15 @@ def pets_csv(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def pets(pets_csv, tmp_path_factory):
+def pets(pets_csv, converted):
     """The pets in several shards per split."""
-    out = str(tmp_path_factory.mktemp("out") / "pets")
-    convert(pets_csv, out, shard_mb=0.01)
-    return out
+    return converted(pets_csv, shard_mb=0.01)
 
 
 @pytest.fixture(scope="session")
-def pets_by_label(pets_csv, tmp_path_factory):
+def pets_by_label(pets_csv, converted):
     """The pets in one shard per split and class."""
-    out = str(tmp_path_factory.mktemp("out") / "by_label")
-    convert(pets_csv, out, shard_by="label")
-    return out
+    return converted(pets_csv, shard_by="label")
 
 
 @pytest.fixture

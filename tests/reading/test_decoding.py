@@ -24,6 +24,14 @@ def jpeg(height, width, quality=95):
     return encoded(Image.fromarray(photo(height, width)), "JPEG", quality=quality)
 
 
+def ramp(height, width, kind):
+    """Return an image whose red grows from left to right and whose green grows downwards."""
+    y, x = np.mgrid[:height, :width] + 0.5
+    pixels = np.round(np.stack([255 * x / width, 255 * y / height, 0 * x], -1))
+    more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
+    return encoded(Image.fromarray(np.uint8(pixels)), kind, **more)
+
+
 def full(data, size=None):
     """Decode a whole image as TensorFlow does, and resize it with antialiasing."""
     pixels = tf.cast(tf.io.decode_jpeg(data, channels=3), tf.float32)
@@ -132,15 +140,11 @@ def test_center_crop_is_cut_from_the_middle(times, decoder):
 def test_random_crop_is_a_window(decoder):
     """A random crop is a window of the image, of a random place, and nothing else.
 
-    Red grows from left to right and green from top to bottom, so that the corners show the window.
-    It is at least 8 % of the area, stretched by a third at most.
+    The corners of a ramp show it: at least 8 % of the area, stretched by a third at most.
     """
-    height, width = 240, 320
-    y, x = np.mgrid[:height, :width]
-    ramp = np.stack([x * 255 / width, y * 255 / height, 0 * x], -1)
-    data = encoded(Image.fromarray(np.uint8(ramp)), "JPEG", quality=100, subsampling=0)
+    data = tf.constant([ramp(240, 320, "JPEG")] * 40)
     crop = ImageDecoder((30, 40), "random_crop", decoder)
-    found = crop.decode(tf.constant([data] * 40), None, tf.constant([1, 2], tf.int64)).numpy()
+    found = crop.decode(data, None, tf.constant([1, 2], tf.int64)).numpy()
     red, green = found[..., 0] / 255, found[..., 1] / 255
     widths = (red[:, :, -1] - red[:, :, 0]).mean(1) * 40 / 39
     heights = (green[:, -1] - green[:, 0]).mean(1) * 30 / 29
@@ -179,18 +183,10 @@ def test_fit_shows_the_undistorted_image_in_the_middle_of_black(size, rows, colu
     [("JPEG", "fast", 3, False), ("JPEG", "exact", 3, True), ("PNG", "fast", 1, True)],
 )
 def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prepared):
-    """Each pixel shows the place of its image that the view gives, whatever the scale.
-
-    Red grows from left to right and green from top to bottom, so that a pixel shows its place.
-    """
+    """Each pixel of a ramp shows the place that the view gives, whatever the scale."""
     height, width = 24, 32
     for size in [(24, 32), (23, 37), (61, 90), (107, 131), (101, 420), (207, 263), (391, 523)]:
-        y, x = np.mgrid[: size[0], : size[1]] + 0.5
-        ramp = Image.fromarray(
-            np.uint8(np.round(np.stack([255 * x / size[1], 255 * y / size[0], 0 * x], -1)))
-        )
-        more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
-        data, sizes = tf.constant([encoded(ramp, kind, **more)] * 4), tf.constant([size] * 4)
+        data, sizes = tf.constant([ramp(*size, kind)] * 4), tf.constant([size] * 4)
         stats = ImageStats({kind.lower(): 4}, (size[0],) * 2, (size[1],) * 2)
         decoding = ImageDecoder((height, width), resize, decoder, stats if is_prepared else None)
         seed = tf.constant([1, 2], tf.int64)

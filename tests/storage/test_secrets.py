@@ -181,25 +181,22 @@ def server():
     """A server that requires the password and the signature for its files."""
     known = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
+    rows = "TRAIN,0.png,a\nTRAIN,gone.png?token=pl4nted-token,a\n"
+    answers = {
+        "/rows.csv": {"text": rows},
+        "/broken.png": {"status": 501},
+        "/text.png": {"text": "no image"},
+        "/mask.png": {"body": MASK},
+        **{path: {"body": data, "headers": {"ETag": path}} for path, data in IMAGES.items()},
+    }
+
     async def answer(request):
         if request.headers.get("Authorization") != known:
             return web.Response(status=401)
-        if request.path == "/rows.csv":
-            return web.Response(text="TRAIN,0.png,a\nTRAIN,gone.png?token=pl4nted-token,a\n")
-        if (
-            not request.query.get("X-Amz-Signature", "").startswith(SIGNED)
-            and request.path != "/0.png"
-        ):
+        is_signed = request.query.get("X-Amz-Signature", "").startswith(SIGNED)
+        if not is_signed and request.path not in ("/rows.csv", "/0.png"):
             return web.Response(status=403)
-        if request.path == "/broken.png":
-            return web.Response(status=501)
-        if request.path == "/text.png":
-            return web.Response(text="no image")
-        if request.path == "/mask.png":
-            return web.Response(body=MASK)
-        if request.path not in IMAGES:
-            return web.Response(status=404)
-        return web.Response(body=IMAGES[request.path], headers={"ETag": request.path})
+        return web.Response(**answers.get(request.path, {"status": 404}))
 
     with serving(answer) as url:
         yield url

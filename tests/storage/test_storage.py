@@ -32,7 +32,7 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import listed_infos, worth_listing
+from recordgen.payloads.fetching import listed_infos
 from recordgen.storage import RequestContext, access, local
 from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
@@ -205,10 +205,9 @@ def test_odd_urls_are_the_rows_fault(serve, tmp_path):
     url = serve(redirecting(*ODD))
     redirected = [f"{url}/to/{number}" for number in range(4)]  # "http:///a" joins to "/a"
     local = ["a\0b.jpg", f"{'x' * 300}.jpg"]
-    found = codes([*ODD, *redirected, *local], tmp_path)
-    assert set(found) <= {"missing_file", "not_allowed", "bad_line", "bad_response"}
-    found = codes([*ODD, *local], tmp_path, allow=["http", url, str(tmp_path)])
-    assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
+    expected = {"missing_file", "not_allowed", "bad_line"}
+    assert {*codes([*ODD, *redirected, *local], tmp_path)} <= expected | {"bad_response"}
+    assert {*codes([*ODD, *local], tmp_path, allow=["http", url, str(tmp_path)])} <= expected
 
 
 def flaky(times, fault):
@@ -357,9 +356,7 @@ def test_unreachable_files_are_requested_again(serve, tmp_path):
     source = tmp_path / "urls.csv"
     source.write_text("".join(f"TRAIN,{url}/{number}.jpg,a\n" for number in range(12)))
     args, options = (str(source), tmp_path / "out"), {"allow": "http", "resume": True}
-    with pytest.raises(
-        errors.TooManyRejectsError, match=rf"\(unreachable 2; unreachable: {url} 2\)"
-    ):
+    with pytest.raises(errors.TooManyRejectsError, match=rf"\(unreachable 2; .*: {url} 2\)"):
         recordgen.convert(*args, **options)
     is_dead = False
     assert recordgen.convert(*args, **options).dataset.examples == 12
@@ -661,20 +658,20 @@ def test_a_full_disk_is_an_error(tmp_path, room, size):
     # A limit on file sizes has the same effect on a write as a full disk.
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def replace(write):
+        with storage.replacing(str(path)) as out:
+            write(out)
+
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-        with pytest.raises(errors.StorageError, match=str(path)):
-            storage.write_text(str(path), "n" * size)
-        with (
-            pytest.raises(errors.StorageError, match=str(path)),
-            storage.replacing(str(path)) as out,
+        for call, given in (
+            (partial(storage.write_text, str(path)), "n" * size),
+            (replace, lambda out: out.write(b"n" * size)),
+            (replace, lambda out: RECORDS.writer(out, "none").write([[b"n" * size] * 2])),
         ):
-            out.write(b"n" * size)
-        with (
-            pytest.raises(errors.StorageError, match=str(path)),
-            storage.replacing(str(path)) as out,
-        ):
-            RECORDS.writer(out, "none").write([[b"n" * size] * 2])
+            with pytest.raises(errors.StorageError, match=str(path)):
+                call(given)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
@@ -778,11 +775,7 @@ def library_errors():
     ]
 
 
-@pytest.mark.parametrize(
-    ("scheme", "error", "expected"),
-    library_errors(),
-    ids=[f"{scheme} {error!r:.40}" for scheme, error, _ in library_errors()],
-)
+@pytest.mark.parametrize(("scheme", "error", "expected"), library_errors())
 def test_outages_are_never_bad_data_nor_bad_data_outages(scheme, error, expected):
     """Each library's error means missing, forbidden, transient or lasting."""
     path = f"{scheme}://bucket/1.jpg"
@@ -863,15 +856,6 @@ def test_listings_agree_with_look_ups(tmp_path):
     assert listed_infos(paths[1:]) == {}
     for other in (str(tmp_path), "https://example.org/a", f"{folder}/none", "az://bucket/a"):
         assert list(storage.list_infos(other, RequestContext())) == []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "pages", "worth"),
-    [(19, 1, False), (20, 1, True), (39, 2, False), (40, 2, True), (0, 0, True)],
-)
-def test_a_page_must_save_twenty_look_ups(wanted, pages, worth):
-    """A listing is worth its pages only then."""
-    assert worth_listing(wanted, pages) is worth
 
 
 @pytest.mark.parametrize("reads", [local.read_at, local._seek_and_read])  # noqa: SLF001

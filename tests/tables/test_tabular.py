@@ -47,13 +47,18 @@ def write(path, text):
     return str(path)
 
 
-def columns_of(*texts, tmp_path, **options):
-    """Return the inferred table of files with these texts."""
-    files = [
-        ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
-    ]
-    found = detect(files, ConvertOptions(task="tabular", **options)).options
-    return Table.from_json(found.table)
+@pytest.fixture
+def inferred(tmp_path):
+    """Return a function that infers the table of files with some texts."""
+
+    def infer(*texts, **options):
+        files = [
+            ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
+        ]
+        found = detect(files, ConvertOptions(task="tabular", **options)).options
+        return Table.from_json(found.table)
+
+    return infer
 
 
 def stored(output):
@@ -132,23 +137,23 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize(("values", "dtype"), COLUMNS)
-def test_types_are_told_from_values_in_one_file_and_in_several(values, dtype, tmp_path):
+def test_types_are_told_from_values_in_one_file_and_in_several(values, dtype, inferred):
     """The inferred type does not depend on the order of values, nor on their files."""
     for rows in (values, values[::-1]):
         lines = [f"{value},x\n" for value in rows]
-        one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
-        assert one == columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
+        one = inferred("a,b\n" + "".join(lines))
+        assert one == inferred(*(f"a,b\n{line}" for line in lines))
         assert one.column("a").dtype == dtype
 
 
-def test_all_rows_of_all_files_tell(tmp_path):
+def test_all_rows_of_all_files_tell(inferred):
     """One word in the last row of the last file makes a column text."""
     many = "".join(f"{number},{number}\n" for number in range(25_000))
-    table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
+    table = inferred(f"a,b\n{many}", f"a,b\n{many}x,1.5\n")
     assert [column.dtype for column in table.columns] == ["bytes", "float32"]
 
 
-def test_lost_digits_are_said(tmp_path):
+def test_lost_digits_are_said(inferred):
     """A note names the first whole number that float32 cannot hold."""
     for text, lost in [
         ("16777217,1\n0.5,1\n", "16777217"),
@@ -156,19 +161,13 @@ def test_lost_digits_are_said(tmp_path):
         ("16777217,1\n", ""),
         ("16777216,1\n0.5,1\n16777217.25,1\n1e20,1\n", ""),
     ]:
-        notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
+        notes = inferred("a,b\n" + text).notes
         assert len(notes) == bool(lost)
         assert all(f" {lost}:" in note for note in notes)
-    assert len(columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path).notes) == 1
+    assert len(inferred("a,b\n16777217,1\n", "a,b\n0.5,1\n").notes) == 1
 
 
-def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path):
-    """A misspelt word in a later file leaves the column a split."""
-    text = "split,a\n" + "TRAIN,1\n" * 100
-    assert columns_of(text, "split,a\nTRIAN,1\n", tmp_path=tmp_path).split == "split"
-
-
-def test_further_files_begin_with_the_header(tmp_path):
+def test_further_files_begin_with_the_header(tmp_path, inferred):
     """A later file repeats the header; another one, or a row, stops the run."""
     first = "id,job\n1,cook\n"
     sources = [write(tmp_path / "a.csv", first), write(tmp_path / "b.csv", "id,job\n2,smith\n")]
@@ -177,7 +176,7 @@ def test_further_files_begin_with_the_header(tmp_path):
     assert dataset.features["id"] == FeatureSpec("int64")
     for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n", "2,smith\n"):
         with pytest.raises(errors.SourceError, match=r"1\.csv:1: .* header"):
-            columns_of(first, other, tmp_path=tmp_path)
+            inferred(first, other)
 
 
 def test_only_the_first_line_is_a_header(tmp_path):
@@ -222,12 +221,12 @@ def test_a_header_alone_is_nothing_to_convert(frame, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-def test_the_index_of_pandas_is_left_out(name, tmp_path):
+def test_the_index_of_pandas_is_left_out(name, inferred):
     """It numbers the rows, so no model learns it; a column of words stays."""
-    table = columns_of(f"{name},a\n0,7\n1,8\n", tmp_path=tmp_path)
+    table = inferred(f"{name},a\n0,7\n1,8\n")
     assert [column.name for column in table.stored] == ["a"]
     assert len(table.notes) == 1
-    assert len(columns_of(f"{name},a\nx,7\ny,8\n", tmp_path=tmp_path).stored) == 2
+    assert len(inferred(f"{name},a\nx,7\ny,8\n").stored) == 2
 
 
 # header, what the error names
@@ -254,10 +253,10 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("text", "message"), HEADERS)
-def test_a_header_names_features(text, message, tmp_path):
+def test_a_header_names_features(text, message, inferred):
     """A first line that may be a row is an error that names the reason."""
     with pytest.raises(errors.SourceError, match=message):
-        columns_of(text, tmp_path=tmp_path)
+        inferred(text)
 
 
 # a first line that is a header, and its rows
@@ -273,9 +272,9 @@ REAL_HEADERS = [
 
 
 @pytest.mark.parametrize("text", REAL_HEADERS)
-def test_names_are_no_row(text, tmp_path):
+def test_names_are_no_row(text, inferred):
     """A first line of words is the header."""
-    assert columns_of(text, tmp_path=tmp_path).names == text.splitlines()[0].split(",")
+    assert inferred(text).names == text.splitlines()[0].split(",")
 
 
 IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
@@ -301,58 +300,61 @@ def test_a_table_without_a_header(tmp_path):
         recordgen.check(source, **{**options, "columns": "target=4,header=no"})
 
 
-def test_a_line_of_numbers_may_be_the_header(tmp_path):
+def test_a_line_of_numbers_may_be_the_header(inferred):
     """``header=yes``, or an option that names a column, decides."""
     years = "id,2019,2020\na,1,2\nb,3,4\n"
-    table = columns_of(years, tmp_path=tmp_path, columns="target=2020,header=yes")
+    table = inferred(years, columns="target=2020,header=yes")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
-    assert columns_of("1,2\n1,2\n", tmp_path=tmp_path, columns="header=yes").names == ["1", "2"]
+    assert inferred("1,2\n1,2\n", columns="header=yes").names == ["1", "2"]
     # An option that names a column knows the header.
-    assert columns_of(years, tmp_path=tmp_path, columns="target=id").target == "id"
+    assert inferred(years, columns="target=id").target == "id"
     with pytest.raises(errors.SourceError, match="--columns header=yes"):
-        columns_of(years, tmp_path=tmp_path, columns="target=2020")
+        inferred(years, columns="target=2020")
 
 
-def test_the_split_is_told_by_its_words(tmp_path):
-    """A column of Vertex AI's words is the split; other words need the option."""
-    words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
-    table = columns_of(
-        "split,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
-    )
-    assert table.split == "split"
-    assert columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path).split is None
-    with pytest.raises(errors.NotUnderstoodError) as caught:
-        columns_of("fold,a\n" + "train,1\nval,2\n" * 20, tmp_path=tmp_path)
-    assert caught.value.options == {"columns": "split=fold"}
+WORDS = "train\nVALIDATE\n\nTest\nUNASSIGNED\n" * 20
+
+# lines of files behind the header, whose first column has this name; whether it is the split
+SPLIT_COLUMNS = [
+    ("split", [f"{WORDS}TRIAN\n"], True),
+    ("split", ["TRAIN\n" * 100, "TRIAN\n"], True),  # misspelt in a later file
+    ("by", ["train\nbus\n" * 20], False),
     # Without a word that Vertex AI publishes, a column of another name may well be a feature.
-    assert columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split is None
-    assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
+    ("state", ["valid\n" * 20], False),
+    ("split", ["valid\n" * 20], True),
+    ("note", ["\ntest\n\n"], False),  # a stray word
+    ("ML use", ["\ntest\n\n"], True),
+    ("note", ["test\n" * 9 + "best\n"], False),
+]
+
+
+@pytest.mark.parametrize(("name", "files", "is_split"), SPLIT_COLUMNS)
+def test_the_split_is_told_by_its_words(name, files, is_split, inferred):
+    """A column of Vertex AI's words is the split, and a single word among notes makes none."""
+    table = inferred(*(f"{name},a\n" + text.replace("\n", ",1\n") for text in files))
+    assert table.split == (name if is_split else None)
+
+
+def test_other_words_of_splits_need_the_option(inferred):
+    """The refusal has it; of two columns of words, it names one."""
+    for text in ("fold,a\n" + "train,1\nval,2\n" * 20, "fold,age\n,1\ntest,2\ntrain,3\n"):
+        with pytest.raises(errors.NotUnderstoodError) as caught:
+            inferred(text)
+        assert caught.value.options == {"columns": "split=fold"}
     with pytest.raises(errors.UsageError, match="'a' and 'b' "):
-        columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
-    chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, columns="split=b")
+        inferred("a,b\nTRAIN,TEST\n")
+    chosen = inferred("a,b\nTRAIN,TEST\n", columns="split=b")
     assert [column.name for column in chosen.stored] == ["a"]
+    assert inferred("age,note\n" + "1,test\n" * 9 + "2,best\n", columns="split=note").notes == ()
 
 
-def test_a_stray_word_is_no_split(tmp_path):
-    """A single word of a split among notes makes no split column."""
-    for name, split in (("note", None), ("ML use", "ML use")):
-        text = f"age,{name}\n1,\n2,test\n3,\n"
-        table = columns_of(text, tmp_path=tmp_path)
-        assert (table.split, table.notes) == (split, ())
-    with pytest.raises(errors.NotUnderstoodError):
-        columns_of("age,note\n1,\n2,test\n3,train\n", tmp_path=tmp_path)
-    text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
-    assert columns_of(text, tmp_path=tmp_path).split is None
-    assert columns_of(text, tmp_path=tmp_path, columns="split=note").notes == ()
-
-
-def test_a_column_named_like_a_target_is_no_input_in_silence(tmp_path):
+def test_a_column_named_like_a_target_is_no_input_in_silence(inferred):
     """A warning has the option that makes it the target, unless labels=none says there is none."""
     text = "label,a\n1,2\n0,3\n"
-    [note] = columns_of(text, tmp_path=tmp_path).notes
+    [note] = inferred(text).notes
     assert "--columns target=label" in note
-    assert columns_of(text, tmp_path=tmp_path, columns="target=label").notes == ()
-    assert columns_of(text, tmp_path=tmp_path, labels="none").notes == ()
+    assert inferred(text, columns="target=label").notes == ()
+    assert inferred(text, labels="none").notes == ()
 
 
 # options, target's values, prediction or what the error names
@@ -375,12 +377,12 @@ PREDICTIONS = [
 
 
 @pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
-def test_what_a_target_asks_for(options, values, result, tmp_path):
+def test_what_a_target_asks_for(options, values, result, inferred):
     """Its values decide between classes and numbers; near the border the doubt is kept."""
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
     options = {"columns": "target=y", **options}
     if result in ("classification", "regression"):
-        table = columns_of(text, tmp_path=tmp_path, **options)
+        table = inferred(text, **options)
         assert table.prediction == result
         # In case of doubt, the note has the choice and the option that settles it.
         is_doubtful = options["columns"] == "target=y" and (
@@ -394,23 +396,23 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
         assert Table.from_json(table.to_json()) == table
     else:
         with pytest.raises(errors.UsageError, match=result):
-            columns_of(text, tmp_path=tmp_path, **options)
+            inferred(text, **options)
 
 
-def test_a_schema_gives_the_types(tmp_path):
+def test_a_schema_gives_the_types(tmp_path, inferred):
     """Columns that the schema lacks or the file lacks are named."""
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
-    table = columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="BYTES", n="FLOAT"))
+    table = inferred(text, schema=schema(tmp_path, zip="BYTES", n="FLOAT"))
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
     with pytest.raises(errors.UsageError, match="'ml_use', 'n', 'x'"):
-        columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))
+        inferred(text, schema=schema(tmp_path, zip="INT", x="INT"))
     with pytest.raises(errors.SourceError, match=r"'n' .*INT, FLOAT or BYTES"):
-        columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, n="STRUCT"))
+        inferred(text, schema=schema(tmp_path, n="STRUCT"))
     with pytest.raises(errors.SourceError, match=r"s\.pbtxt"):
-        columns_of(text, tmp_path=tmp_path, schema=write(tmp_path / "s.pbtxt", "no schema"))
+        inferred(text, schema=write(tmp_path / "s.pbtxt", "no schema"))
     (tmp_path / "s.pbtxt").write_bytes(b"\xff\xfe")
     with pytest.raises(errors.SourceError, match=r"s.pbtxt: .*UTF-8 \(byte 1\)"):
-        columns_of(text, tmp_path=tmp_path, schema=str(tmp_path / "s.pbtxt"))
+        inferred(text, schema=str(tmp_path / "s.pbtxt"))
 
 
 # --- records ----------------------------------------------------------------------------------
@@ -669,43 +671,34 @@ def test_a_finished_table_is_known_again(tmp_path):
         recordgen.convert(source, output, overwrite=True, table="", **options)
 
 
+# column: its values in pandas, the type of its feature, the values of the first example
+FRAME = {
+    "zip": (["00123", "12", None], "bytes", [b"00123"]),
+    "digits": (["1", "2", "3"], "bytes", [b"1"]),
+    "n": ([1, 2, 3], "int64", [1]),
+    "gaps": ([1.0, None, 3.0], "float32", [1.0]),
+    "nullable": (pd.array([1, None, 3], dtype="Int64"), "int64", [1]),
+    "price": ([Decimal("0.5"), None, Decimal("1E+2")], "float32", [0.5]),
+    "decimals": ([Decimal(1), None, Decimal("3")], "int64", [1]),
+    "marked": ([1, "?", 3], "int64", [1]),
+    "rare": (pd.arrays.SparseArray([0, 0, 7]), "int64", [0]),
+    "whole": ([1.0, 2.0, 3.0], "float32", [1.0]),
+    "x": ([0.1, None, 1e-7], "float32", [pytest.approx(0.1)]),
+    "flag": ([True, False, True], "bytes", [b"True"]),
+    "kind": (pd.Categorical(["a", 'b "c"\nd', "a"]), "bytes", [b"a"]),
+    "y": ([1, 0, 1], "int64", [1]),
+}
+
+
 def test_a_frame_has_the_types_of_its_columns(tmp_path):
     """Types come from pandas, and gaps are missing values."""
-    frame = pd.DataFrame(
-        {
-            "split": ["TRAIN", "TEST", None],
-            "zip": ["00123", "12", None],
-            "digits": ["1", "2", "3"],
-            "n": [1, 2, 3],
-            "gaps": [1.0, None, 3.0],
-            "nullable": pd.array([1, None, 3], dtype="Int64"),
-            "price": [Decimal("0.5"), None, Decimal("1E+2")],
-            "decimals": [Decimal(1), None, Decimal("3")],
-            "marked": [1, "?", 3],
-            "rare": pd.arrays.SparseArray([0, 0, 7]),
-            "whole": [1.0, 2.0, 3.0],
-            "x": [0.1, None, 1e-7],
-            "flag": [True, False, True],
-            "kind": pd.Categorical(["a", 'b "c"\nd', "a"]),
-            "y": [1, 0, 1],
-        }
-    )
+    columns = {"split": ["TRAIN", "TEST", None], **{name: it[0] for name, it in FRAME.items()}}
+    frame = pd.DataFrame(columns)
     result = recordgen.convert(frame, tmp_path / "out", task="tabular", columns="target=y")
     dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
-    assert dtypes == {
-        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "float32",
-        "nullable": "int64", "price": "float32", "decimals": "int64",
-        "marked": "int64", "rare": "int64",
-        "whole": "float32", "x": "float32",
-        "flag": "bytes", "kind": "bytes", "y": "int64",
-    }  # fmt: skip
+    assert dtypes == {name: dtype for name, (_, dtype, _) in FRAME.items()}
     found = {item["n"][0]: item for item in stored(tmp_path / "out")}
-    assert found[1] == {
-        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1.0], "nullable": [1],
-        "price": [0.5], "decimals": [1], "marked": [1], "rare": [0],
-        "whole": [1.0], "x": [pytest.approx(0.1)],
-        "flag": [b"True"], "kind": [b"a"], "y": [1],
-    }  # fmt: skip
+    assert found[1] == {name: first for name, (*_, first) in FRAME.items()}
     assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}
     assert found[2]["kind"] == [b'b "c"\nd']
     with pytest.raises(errors.UsageError, match="column 'a'"):

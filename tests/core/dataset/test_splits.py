@@ -14,7 +14,6 @@ from recordgen.core.dataset.splits import (
     find_split,
     parse_ml_use,
     split_named,
-    split_order,
     word_in_folders,
 )
 from recordgen.core.rows.row import Adjustments, Group, PlacedRow, Row
@@ -170,25 +169,11 @@ def test_each_split_owns_its_share(weights, splits):
     assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
 
 
-def test_splits_of_any_name_have_their_weights():
-    """Shares of the hashes follow from the weights."""
-    fractions = SplitFractions(("day", "night"), (3, 1))
-    assert str(fractions) == "day:3,night:1"
-    assert chosen(fractions, (3 << 62) - 1) == "day"
-    assert chosen(fractions, 3 << 62) == "night"
-
-
 @pytest.mark.parametrize(("names", "weights"), [(("train",), (1, 2)), ((), ())])
 def test_each_split_needs_one_weight(names, weights):
     """As many names as weights, and at least one."""
     with pytest.raises(UsageError, match=f"{len(names)} names and {len(weights)} weights"):
         SplitFractions(names, weights)
-
-
-def test_train_eval_and_test_come_first():
-    """Other names follow in their order."""
-    names = ["test", "a", "zebra", "eval", "b", "train"]
-    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
 
 def test_a_label_is_no_split(tmp_path):

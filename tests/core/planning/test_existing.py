@@ -12,7 +12,7 @@ from recordgen.conversion import appending
 from recordgen.conversion.api import conversion_of
 from recordgen.conversion.appending import task_there
 from recordgen.core.dataset.counts import RowCounts, Shard, Split, dataset_digest
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, read_dataset, write_dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, write_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import LINTED, to_parquet
 from recordgen.core.planning.appending import (
@@ -130,9 +130,7 @@ def test_options_of_the_second_run(tmp_path):
         values = [re.escape(repr(it)) for it in (defaults[name], other.recorded()[name])]
         with pytest.raises(UsageError, match=f"^{out}: .*: {name} .*{'.*'.join(values)}"):
             find_existing(out, other)
-    with pytest.raises(
-        UsageError, match=rf"^{out}: .*seed .*0.*1.*, shard_mb .*{OPTIONS.shard_mb}.*2"
-    ):
+    with pytest.raises(UsageError, match=rf"^{out}: .*seed .*0.*1.*, shard_mb .*2"):
         find_existing(out, replace(OPTIONS, seed=1, shard_mb=2))
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
 
@@ -195,13 +193,6 @@ def test_rows_without_names_cannot_be_appended_to(tmp_path):
     out = written(tmp_path, replace(DATASET, task="examples"))
     with pytest.raises(UsageError, match=f"^{out}: "):
         find_existing(out, OPTIONS)
-
-
-def test_a_dataset_that_is_too_deep(tmp_path):
-    """It is an error with its name."""
-    (tmp_path / "dataset.json").write_text("[" * 200_000 + "]" * 200_000)
-    with pytest.raises(SourceError, match=r"dataset\.json: "):
-        read_dataset(str(tmp_path))
 
 
 def test_the_task_of_what_is_there(tmp_path):
@@ -275,15 +266,14 @@ def test_examples_that_are_not_listed_are_named(tmp_path):
     """The list and the shards must agree."""
     out = written(tmp_path)
     file = tmp_path / EXAMPLES_FILE
-    listed(tmp_path, [(SHARDS[0].file, "train", "a.csv", "x.jpg", None)] * 4)
-    with pytest.raises(SourceError, match=rf"^{file}: .* 4 examples .*{SHARDS[0].file}"):
-        find_existing(out, OPTIONS)
-    file.write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match=rf"^{file}: "):
-        find_existing(out, OPTIONS)
-    file.unlink()
-    with pytest.raises(SourceError, match=rf"^{file}: "):
-        find_existing(out, OPTIONS)
+    for spoil, fact in (
+        (lambda: listed(tmp_path, [(SHARDS[0].file, "train", "a.csv", "x.jpg", None)] * 4), "4 ex"),
+        (lambda: file.write_bytes(b"PAR1"), ""),
+        (file.unlink, ""),
+    ):
+        spoil()
+        with pytest.raises(SourceError, match=rf"^{file}: .*{fact}"):
+            find_existing(out, OPTIONS)
 
 
 def test_findings_of_both_runs_are_sorted(tmp_path):

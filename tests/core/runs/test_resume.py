@@ -243,9 +243,7 @@ def test_after_an_append_that_died(make_images, make_csv, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         shutil.copytree(left, output)
-        with pytest.raises(
-            errors.OutputExistsError, match=r"append=True .*overwrite=True .*resume=True"
-        ):
+        with pytest.raises(errors.OutputExistsError, match=r"append=True .*resume=True"):
             again(second, output)
         assert again(second, output, append=True).dataset.examples == 40
         assert not (output / STAGING).exists()
@@ -544,9 +542,8 @@ def test_a_run_in_another_process(slow_source, out, caplog):
     while not any(out.glob(f"{STAGING}/*/run.json")):
         assert process.poll() is None
         time.sleep(0.01)
-    with pytest.raises(
-        errors.OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"
-    ):
+    holder = f"process {process.pid} on {socket.gethostname()}"
+    with pytest.raises(errors.OutputBusyError, match=holder):
         recordgen.convert(slow_source, out)
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
@@ -591,16 +588,13 @@ def test_a_process_that_holds_a_lease_is_seen_again_and_again(tmp_path):
     assert not os.path.exists(path)
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [replace(HERE, host="elsewhere"), replace(HERE, system="other"), replace(HERE, system="")],
-)
-def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
+@pytest.mark.parametrize("other", [{"host": "elsewhere"}, {"system": "other"}, {"system": ""}])
+def test_processes_elsewhere_are_watched(other, tmp_path):
     """A process on another machine is judged by its heartbeat only: without one, it is dead.
 
     Its clock may be set back meanwhile.
     """
-    path = str(tmp_path / "run.json")
+    path, elsewhere = str(tmp_path / "run.json"), replace(HERE, **other)
     watched = partial(lease.living_holder, path, poll_seconds=0.02)
     lease.write_holder(path, elsewhere)
     assert watched(watch_seconds=0.5) is None
