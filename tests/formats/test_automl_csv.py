@@ -11,7 +11,6 @@ from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.csv_records import Record, Records, each_record, read_blocks
-from recordgen.formats.field_kinds import is_file
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import Given
 from recordgen.formats.lines import bounded_lines, mark_of
@@ -268,14 +267,6 @@ def test_names_of_images_are_no_texts():
     assert all(isinstance(item, Row) for item in text_rows("\n".join(texts)))
     [item] = text_rows("text,label\na.jpg,x")
     assert said(item) == (2, None, "a.jpg", ["x"])
-
-
-def test_files_are_told_from_texts():
-    """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
-    assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
-    assert is_file("my texts/My first.txt")
-    texts = ["Please open readme.txt", "a", "s3://b/x y", "see\na.txt", "a.txt!"]
-    assert not any(map(is_file, [*texts, "foo://b/x", "a.md"]))
 
 
 def test_dataframes():
