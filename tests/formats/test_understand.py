@@ -210,6 +210,7 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+    ('img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,test,dog', 'image_multi_label', {'columns': 'path=1,split=2,label=3,header=no'}),
 ]
 KIND = {"columns": "text=2,label=1,header=no"}
 # files of rows in a folder without images, the proposed options, and the proposed source
