@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.core.rows.row import Adjustments, Row, content_uri
-from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.class_folders import ImageFolder
@@ -54,7 +54,6 @@ def parse_all(lines, task=None, parser=LineParser):
 # line, split, uri, label
 ROWS = [
     ("TRAIN,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
-    ("training,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
     ("VALIDATION,gs://b/1.jpg,cat", "eval", "gs://b/1.jpg", "cat"),
     ("test,gs://b/1.jpg,cat", "test", "gs://b/1.jpg", "cat"),
     ("UNASSIGNED,gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
@@ -276,20 +275,12 @@ def test_names_of_images_are_no_texts():
     assert said(item) == (2, None, "a.jpg", ["x"])
 
 
-def test_dataframes():
-    """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
-    frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
-    found = frame_rows(frame, TextSentiment())
-    assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
-    frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
-    found = frame_rows(frame, TextMultiLabel())
-    assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+def test_a_text_of_a_frame_names_no_file():
+    """Below a name of a column, only a URL in a text is one."""
     frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
     [item] = frame_rows(frame, TextClassification())
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
-    with pytest.raises(NotUnderstoodError, match="words"):
-        frame_rows(pd.DataFrame({"words": ["a"]}), TextSentiment())
 
 
 def test_a_repeated_header_may_have_other_blanks():

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 import recordgen
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError
 from recordgen.formats.coco_document import CocoDocument, Image
 from recordgen.storage.local import Spool
 from tests.formats.sources import Reading, refusal, write_files
@@ -118,12 +118,6 @@ def test_categories_that_differ_stop(outcome):
     }
     with pytest.raises(SourceError, match="category 2"):
         outcome(files, "train/a.jpg", "val/a.jpg")
-
-
-def test_another_task_is_refused(outcome):
-    """The message names the task that boxes have."""
-    with pytest.raises(UsageError, match="object_detection"):
-        outcome({"a.json": coco(A)}, "a.jpg", task="image_classification")
 
 
 def label(image_id, category):

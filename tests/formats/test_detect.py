@@ -47,6 +47,8 @@ JSONL = [
     ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification"),
     ('{"textContent": "a"}\n' * 9 + '{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}', "text_entities"),
     ('{"my_row": {"id": 1}}\n{"textContent": "a"}', "text_classification"),
+    ('{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}', "image_classification"),
+    ('{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}', "text_classification"),
 ]  # fmt: skip
 
 

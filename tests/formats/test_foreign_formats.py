@@ -244,21 +244,6 @@ def test_class_folders_match_no_tool(data):
     assert of_folder(captions, lambda _: text, images=images) is None
 
 
-# lines of import files with parts that look like another format
-IMPORT_FILES = [
-    ("a.jsonl", b'{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}\n'),
-    ("a.jsonl", b'{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}\n'),
-    ("a.csv", b"file_name,label\na.jpg,cat\n"),
-]
-
-
-@pytest.mark.parametrize(("name", "data"), IMPORT_FILES)
-def test_import_files_stay(name, data, tmp_path):
-    """An import file is read, whatever its texts and its additional keys are."""
-    (tmp_path / name).write_bytes(data)
-    assert read(find_import_files(str(tmp_path / name)))
-
-
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_cause_no_error(data):
     """Looking for foreign formats survives any bytes."""
