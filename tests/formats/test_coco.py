@@ -120,6 +120,12 @@ def test_categories_that_differ_stop(outcome):
         outcome(files, "train/a.jpg", "val/a.jpg")
 
 
+def test_another_task_is_refused(outcome):
+    """The refusal proposes the task that boxes have."""
+    found = refusal(outcome, {"a.json": coco(A)}, "a.jpg", task="image_classification")
+    assert found.options == {"task": "object_detection"}
+
+
 def label(image_id, category):
     """Return an item of annotations that has only a category, as those of iNaturalist."""
     return {"image_id": image_id, "category_id": category}
