@@ -8,14 +8,8 @@ import recordgen
 from recordgen.cli import build_parser
 from recordgen.exports import Export, FileExport
 from recordgen.exports.export import CONVERTED, WRITTEN, check_declaration, no_files
-from recordgen.registry import EXPORTS, OWN_EXPORTS
+from recordgen.registry import EXPORTS
 from tests.conftest import ROOT
-
-
-@pytest.mark.parametrize("name", OWN_EXPORTS)
-def test_own_exports_are_complete(name):
-    """Each path can be imported, and its class passes the check of installed ones."""
-    check_declaration(name, EXPORTS[name])
 
 
 def test_the_files_of_a_conversion(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 import recordgen
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError
 from recordgen.formats.coco_document import CocoDocument, Image
 from recordgen.storage.local import Spool
 from tests.formats.sources import Reading, refusal, write_files
@@ -121,9 +121,9 @@ def test_categories_that_differ_stop(outcome):
 
 
 def test_another_task_is_refused(outcome):
-    """The message names the task that boxes have."""
-    with pytest.raises(UsageError, match="object_detection"):
-        outcome({"a.json": coco(A)}, "a.jpg", task="image_classification")
+    """The refusal proposes the task that boxes have."""
+    found = refusal(outcome, {"a.json": coco(A)}, "a.jpg", task="image_classification")
+    assert found.options == {"task": "object_detection"}
 
 
 def label(image_id, category):

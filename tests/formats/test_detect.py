@@ -47,6 +47,8 @@ JSONL = [
     ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification"),
     ('{"textContent": "a"}\n' * 9 + '{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}', "text_entities"),
     ('{"my_row": {"id": 1}}\n{"textContent": "a"}', "text_classification"),
+    ('{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}', "image_classification"),
+    ('{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}', "text_classification"),
 ]  # fmt: skip
 
 
@@ -102,9 +104,6 @@ def test_two_tasks_in_a_file_are_both_shown(name, lines, one, other, tmp_path):
 CLOTHES = "Review Text,Department\n" + "".join(
     f"It fits me well {n},{('Tops', 'Dresses')[n % 2]}\n" for n in range(4)
 )
-SPLIT = "".join(
-    f"img/a{n}.jpg,{('train', 'test')[n == 4]},{'cat' if n % 2 else 'dog'}\n" for n in range(5)
-)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +117,6 @@ def test_numbers_of_columns_do_not_say_that_there_is_no_header(lines, columns, t
         decided = found(tmp_path, "a.csv", lines, columns=f"{columns},header={header}")
         first = first_row(tmp_path, "a.csv", decided.options)
         assert first.where == f"{tmp_path / 'a.csv'}:{line}"
-
-
-def test_a_task_does_not_name_the_split(tmp_path):
-    """A column of ML_USE words next to labels stops the run even if the task is given."""
-    path = tmp_path / "a.csv"
-    path.write_text(SPLIT)
-    assert refusal(recordgen.convert, str(path), tmp_path / "out", task="image_multi_label")
-    assert not (tmp_path / "out").exists()
 
 
 # lines of a file, error message
@@ -209,13 +200,6 @@ def test_columns_that_cannot_be_meant(lines, options, message, tmp_path):
     """A wrong name is an error that lists the existing columns and suggests the most similar."""
     with pytest.raises(UsageError, match=message):
         found(tmp_path, "a.jsonl" if lines == AUTOML else "a.csv", lines, **options)
-
-
-def test_other_objects_are_refused(tmp_path):
-    """A file whose objects have no known key is an error that shows one."""
-    other = '{"my_row": {"id": 1}, "projects": {}}'
-    with pytest.raises(SourceError, match=r"a\.ndjson:1: (?s:.*)my_row"):
-        found(tmp_path, "a.ndjson", f"\n{other}\n{other}\n")
 
 
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):

@@ -16,8 +16,6 @@ from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
-from recordgen.formats.json_values import key_paths
-from recordgen.formats.proposal import propose
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
 from tests.conftest import error_of
@@ -246,46 +244,8 @@ def test_class_folders_match_no_tool(data):
     assert of_folder(captions, lambda _: text, images=images) is None
 
 
-# lines of import files with parts that look like another format
-IMPORT_FILES = [
-    ("a.jsonl", b'{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}\n'),
-    ("a.jsonl", b'{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}\n'),
-    ("a.csv", b"file_name,label\na.jpg,cat\n"),
-]
-
-
-@pytest.mark.parametrize(("name", "data"), IMPORT_FILES)
-def test_import_files_stay(name, data, tmp_path):
-    """An import file is read, whatever its texts and its additional keys are."""
-    (tmp_path / name).write_bytes(data)
-    assert read(find_import_files(str(tmp_path / name)))
-
-
-# JSON text, perhaps cut off, and its keys
-KEYS = [
-    ('{"images": [{"id": 1, "file_na', {"images", "images.id"}),
-    ('[{"a": {"b": "c: {"}}, {"d": 1}]', {"a", "a.b", "d"}),
-    ('{"a": 1}\n{"b": 2}', {"a"}),
-    ('{"a\\"b": "x\\\\", "c": "cut: {', {'a\\"b', "c"}),
-    ('{"a":{"b":{"c":{"d":{"e":{"f":1}}}}}}', {"a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e"}),
-    ("]}:,", set()),
-]
-
-
-@pytest.mark.parametrize(("text", "keys"), KEYS)
-def test_key_paths(text, keys):
-    """The keys of the first value are found as far as the text goes; texts are never keys."""
-    assert key_paths(text) == keys
-
-
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes_cause_no_error(data):
     """Looking for foreign formats survives any bytes."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)
-
-
-def test_a_word_among_the_numbers_of_boxes_is_advice_for_the_others():
-    """One word among numbers doesn't hide the columns of boxes."""
-    rows = [["a.jpg", "cat", corner, ".1", ".5", ".5"] for corner in (".1", ".2", ".3", "cat")]
-    assert "xmin=3" in propose([*"123456"], rows, "x.csv", header="no")["columns"]

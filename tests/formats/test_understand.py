@@ -151,6 +151,7 @@ STOPS = [
     ('a.csv', 'datei,typ\nim_{i},c{i}', {'columns': 'target=typ'}, 'tabular: (assigned) | im_0,c0 | None'),
     ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {'columns': 'path=fname,label=class'}, "image_classification: (assigned) | 0.jpg | 'c'"),
     ('a.csv', '{i}.jpg,x,.1,.2,.5,.6', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["x",0.1,0.2,0.5,0.6]]'),
+    ('a.csv', 'x.jpg,cat,cat,.1,.5,.5\n{i}.jpg,cat,.1,.1,.5,.5', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.1,0.5,0.5]]'),
     ('a.csv', 'image,class,xc,yc,w,h\n{i}.jpg,x,.5,.5,.2,.4', {'columns': 'path=image,label=class,center_xywh=xc|yc|w|h'}, 'object_detection: (assigned) | 0.jpg | [["x",0.4,0.3,0.6,0.7]]'),
     ('a.csv', 'image_id,label_name,x1,y1,w,h\n{i}.jpg,x,1,2,3,4', {'columns': 'path=image_id,label=label_name,xywh=x1|y1|w|h'}, 'object_detection: no rows'),
     ('a.csv', 'image_id,xmin,ymin,xmax,ymax\n{i}.jpg,1,2,3,4', {'columns': "path=image_id,label='object',xmin=xmin,ymin=ymin,xmax=xmax,ymax=ymax"}, 'object_detection: no rows'),
@@ -209,6 +210,7 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+    ('img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,test,dog', 'image_multi_label', {'columns': 'path=1,split=2,label=3,header=no'}),
 ]
 KIND = {"columns": "text=2,label=1,header=no"}
 # files of rows in a folder without images, the proposed options, and the proposed source

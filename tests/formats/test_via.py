@@ -119,7 +119,6 @@ REGIONS = [
     region({**POLYGON, "all_points_x": [1]}),
     region({"name": "cuboid"}),
     region(None),
-    region(5),
     region(**{"class": ["cat"]}),
     5,
 ]
@@ -146,11 +145,6 @@ def test_a_region_that_cannot_be_used_rejects_its_image(files, outcome):
     found = outcome(files, "a.png", "b.png")
     assert [item.uri for item in found.rejects] == ["a.png"]
     assert [*found.images] == ["b.png"]
-
-
-def test_an_image_that_is_not_there(outcome):
-    """It is a reject, and no error."""
-    assert outcome(document(region()), "b.png").rejected == {"a.png": "missing_file"}
 
 
 # what stops a run

@@ -76,7 +76,6 @@ BAD_LINES = [
     ("1 320 240 100 100", "pixels"),
     # a keypoint that is no finite number has no place
     ("0 .5 .5 .2 .2 .5 nan 2 .4 .4 nan", "finite"),
-    ("0 .5 .5 .2 .2 .5 inf 2 .4 .4 inf", "finite"),
 ]
 
 
@@ -104,7 +103,6 @@ STOPS = [
     ("train: images\nkpt_shape: [1001, 3]\n" + NAMES, "1,000 keypoints"),
     ("train: " + "a/" * 200 + "labels/a.txt\n" + NAMES, "no such images"),
     ("train: images\nnames: [cat, dog]\nnc: 0x" + "f" * 9000, "YAML"),
-    ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train .*3"),
     # what cannot be read, instead of a missing data.yaml; and it comes at once
     ("x: " + "[" * 400, "nesting"),

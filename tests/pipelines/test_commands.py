@@ -41,6 +41,8 @@ def test_a_wrong_call_ends_with_code_2(main, arguments):
     assert error_of(SystemExit, main, arguments).code == 2
 
 
+SPANS = ["--pattern", "{SPAN}/*.csv", "--curated-schema"]
+
 # arguments, exit code, the option or path that the error names
 WRONG_SETTINGS = [
     (["--epochs", "0"], 2, "epochs"),
@@ -53,6 +55,9 @@ WRONG_SETTINGS = [
     (["--max-reject-fraction", "-1"], 2, "max_reject_fraction"),
     (["--name", ""], 2, "name"),
     (["--data", "/nowhere"], 1, "/nowhere"),
+    (["--curated-schema", "{data}/a.csv"], 2, "{SPAN}"),
+    ([*SPANS, "{data}/a.csv", "--window", "0"], 2, "window"),
+    ([*SPANS, "/none.pbtxt"], 1, "none.pbtxt"),
 ]
 
 
@@ -62,6 +67,9 @@ def test_a_wrong_setting_is_one_line_and_nothing_is_written(
 ):
     """The line names the option or path, and no folder is made."""
     workdir = tmp_path / "work"
+    (data / "1").mkdir()
+    (data / "1/a.csv").write_text("TRAIN,1.png,a\n")
+    arguments = [each.replace("{data}", str(data)) for each in arguments]
     assert local.main(["--data", str(data), "--workdir", str(workdir), *arguments]) == code
     [line] = capsys.readouterr().err.splitlines()
     assert named in line

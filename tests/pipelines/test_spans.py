@@ -109,28 +109,6 @@ def test_each_training_begins_with_the_model_before(root, reports):
     assert [a.id for a in metadata.inputs(trainer) if a.type == "Model"] == [second.id]
 
 
-# pattern, window, schema, named
-WRONG_SETTINGS = [
-    ("*.csv", 2, "a.csv", "{SPAN}"),
-    ("{SPAN}/*.csv", 0, "a.csv", "window"),
-    ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt"),
-]
-
-
-@pytest.mark.parametrize(("pattern", "window", "schema", "named"), WRONG_SETTINGS)
-def test_wrong_settings_are_refused_before_tfx_is_loaded(
-    tmp_path, capsys, pattern, window, schema, named
-):
-    """Pattern, window and schema are checked first, each by its name."""
-    (tmp_path / "1").mkdir()
-    for path in ("a.csv", "1/a.csv"):
-        (tmp_path / path).write_text("a.png,b\n")
-    given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", pattern]
-    given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
-    assert local.main(given) != 0
-    assert named in capsys.readouterr().err
-
-
 KNOWN = b"'ape', 'bee'"
 
 

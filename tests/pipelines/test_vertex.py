@@ -117,7 +117,8 @@ def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
 
 
 def test_each_beam_step_gets_the_flags_of_dataflow(compiled):
-    """All steps that use Beam get the flags behind ``--``."""
+    """All steps that use Beam get the flags behind ``--``, else those for runs in memory."""
+    assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
     job = compiled(*DATAFLOW)
     for step in ("AutoMLExampleGen", "StatisticsGen", "Evaluator"):
         assert arguments(job, step)[-len(DATAFLOW) + 1 :] == DATAFLOW[1:]
@@ -125,11 +126,6 @@ def test_each_beam_step_gets_the_flags_of_dataflow(compiled):
 
 def arguments(job, step):
     return containers(job)[step]["args"]
-
-
-def test_without_dataflow_all_steps_run_in_memory(compiled):
-    """Beam then runs in the containers of the steps."""
-    assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
 def test_the_client_of_google_starts_the_job_with_other_parameters(compiled, tmp_path):
