@@ -1,11 +1,13 @@
 """``python -m recordgen.training``, with the variables of a custom job of Vertex AI."""
 
+from unittest import mock
+
 import pytest
 
 import recordgen
 from pipelines.samples.digits import write_digits
 from recordgen.lineage import LINEAGE_FILE
-from recordgen.training.__main__ import build_parser, main
+from recordgen.training import __main__ as command
 from recordgen.training.config import TRAINING_OPTIONS
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -29,10 +31,21 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
     assert not (tmp_path / "logs").exists()
 
 
-def test_without_a_job_the_model_needs_a_folder(tmp_path, caplog):
-    """Outside a job, --model-dir is required."""
-    assert main([str(tmp_path)]) == 2
-    assert "--model-dir" in caplog.text
+@pytest.mark.parametrize(
+    ("model", "code"), [("", 2), (".", 2), ("new/model", 2), ("../new", 0), ("~/new", 0)]
+)
+def test_the_model_needs_a_folder_outside_of_the_dataset(model, code, examples, monkeypatch):
+    """``~`` is the home in each path; nothing is written if the folder does not suit."""
+    monkeypatch.chdir(examples)
+    monkeypatch.setenv("HOME", "/home/me")
+    with mock.patch.object(command, "run_fn") as run_fn:
+        flags = [f"--model-dir={model}", "--base-model=~/old", "--checkpoint_dir=~/c"]
+        assert command.main([examples, *flags]) == code
+    for [arguments], _ in run_fn.call_args_list:
+        assert arguments.serving_model_dir == model.replace("~", "/home/me")
+        assert arguments.base_model == "/home/me/old"
+        assert arguments.custom_config == {"checkpoint_dir": "/home/me/c"}
+    assert run_fn.called == (code == 0)
 
 
 @pytest.mark.parametrize("name", TRAINING_OPTIONS)
@@ -42,6 +55,6 @@ def test_every_setting_is_a_flag_in_both_spellings(name):
     choice = next(iter(TRAINING_OPTIONS[name].choices or ()), kind("1"))
     words = [str(choice)] * len(TRAINING_OPTIONS[name].metavar.split() or [1])
     for flag in (f"--{name}", f"--{name.replace('_', '-')}"):
-        found = vars(build_parser().parse_args(["dataset", flag, *words]))[name]
+        found = vars(command.build_parser().parse_args(["dataset", flag, *words]))[name]
         assert found == (choice if len(words) == 1 else [choice] * len(words))
-    assert (f", --{name}" in build_parser().format_help()) == ("_" in name)
+    assert (f", --{name}" in command.build_parser().format_help()) == ("_" in name)

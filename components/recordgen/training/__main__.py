@@ -13,6 +13,7 @@ import os
 import posixpath
 from collections.abc import Sequence
 
+from recordgen import storage
 from recordgen.console import logs
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.console.stopping import exit_code_of, exit_now
@@ -30,16 +31,17 @@ def build_parser() -> argparse.ArgumentParser:
         "one, and save it for serving.",
     )
     add = parser.add_argument
-    add("datasets", nargs="+", metavar="DATASET", help="folder or URL of convert's output")
-    add("--model-dir", help=f"folder or URL for the model; default: {MODEL_DIR}")
-    add("--base-model", help="model whose weights the training begins with")
+    path = storage.normal
+    add("datasets", nargs="+", metavar="DATASET", type=path, help="convert's output, or its URL")
+    add("--model-dir", type=path, help=f"folder or URL for the model; default: {MODEL_DIR}")
+    add("--base-model", type=path, help="model whose weights the training begins with")
     for option in TRAINING_OPTIONS.values():
         count = len(option.metavar.split())
         # Vertex AI's hyperparameter tuning spells names with underscores.
         parser.add_argument(
             *{f"--{option.name.replace('_', '-')}": 1, f"--{option.name}": 1},
             dest=option.name,
-            type=option.kind,
+            type=path if option.metavar in ("DIR", "FILE") else option.kind,
             nargs=count if count > 1 else None,
             metavar=tuple(option.metavar.split()) if count > 1 else option.metavar or None,
             choices=option.choices,
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> None:
         if not model:
             raise UsageError(f"--model-dir is missing, and {MODEL_DIR} is not set")
-        beside = posixpath.join(posixpath.dirname(model.rstrip("/")), "logs")
+        beside = storage.join(posixpath.dirname(model.rstrip("/")), "logs")
         folders = {"serving_model_dir": model, "model_run_dir": beside, "base_model": base_model}
         given = training_arguments(roots, values, **folders)
         load_tensorflow()  # takes seconds, so the datasets are looked for first

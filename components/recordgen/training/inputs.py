@@ -31,8 +31,14 @@ def training_arguments(
         settings: the ``custom_config``.
         **folders: ``serving_model_dir``, ``model_run_dir`` and ``base_model``.
 
-    Raises: SourceError: there is no dataset.
+    Raises: SourceError: there is no dataset. UsageError: the model would be written into one.
     """
+    for root in roots:
+        for folder in (folders["serving_model_dir"], folders["model_run_dir"]):
+            if storage.is_inside(str(folder), root):
+                raise UsageError(
+                    f"{folder}: the folder is that of dataset {root}, or in it; choose another"
+                )
     evaluated = [root for root in roots if EVAL in read_dataset(root).splits]
     return SimpleNamespace(
         train_files=[_pattern(root, TRAIN) for root in roots],
