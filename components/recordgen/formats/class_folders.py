@@ -25,7 +25,7 @@ from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats import foreign_formats, hugging_face
+from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
@@ -266,9 +266,8 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
     if masks := _masks_of_others(listing, files):
         others = [item.name for item in files if item.name not in masks]
-        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
-        reason += "; two patterns of --layout pair them with the images of one folder, and if each"
-        reason += f" folder is a class, {_confirming([item.name for item in files])}"
+        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
+        reason += f" each folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files)
     classes = {item.label for item in files if item.label is not None}
@@ -506,8 +505,6 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     elif not (layout or problem or source[0]):
         problem = "; pass the one with the labels instead of the folder"
     shown = ", ".join(found[:_SHOWN])
-    if lacking := [name for name in found if posixpath.basename(name) in hugging_face.NAMES]:
-        problem = f"; {lacking[0]} has no column {hugging_face.FILE}{problem}"
     reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
 

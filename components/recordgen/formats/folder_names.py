@@ -163,8 +163,6 @@ def _split_name(folder: str) -> _SplitName | None:
     ``train_images``, ``train2017``, ``Split-train`` → train.
     """
     bare = folder.removeprefix(SPLIT_PREFIX)
-    if bare and is_ml_use(bare):
-        return _SplitName(parse_ml_use(bare), frozenset())
     words = [word for word in words_of(bare) if is_ml_use(word)]
     return _SplitName(parse_ml_use(words[0]), _words(bare) - {*words}) if len(words) == 1 else None
 
@@ -388,8 +386,6 @@ def _of_two(
     for second in seconds[:3] if one != other else seconds[:8]:
         stem_2, suffix_2 = posixpath.splitext(posixpath.basename(second))
         size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
-        if first == second:
-            continue
         shared = stem[size.a : size.a + size.size]
         begins = stem[: size.a][-1:] + stem_2[: size.b][-1:]
         ends = stem[size.a + size.size :][:1] + stem_2[size.b + size.size :][:1]

@@ -164,13 +164,6 @@ def propose(
         return found
     columns = _Columns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
-    are_numbers = not header and all(map(str.isdecimal, names))
-    is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
-    if is_record:
-        return {}  # an object whose keys are files, or numbers of rows
-    axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
-        return {}  # points
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
@@ -275,7 +268,7 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
         named = [columns.names[at] for at in {*subjects}]
         halves = [name for name in named if _have("halves", words_of(name))]
         are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
-        beside = beside if are_alike or len(halves) > 1 else []
+        beside = beside if are_alike or halves else []
     return not {*beside}.isdisjoint(columns.rest)
 
 
@@ -284,7 +277,8 @@ def _loses(columns: _Columns) -> bool:
     is_named = _have("labels", words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
-    return bool(lost or nested)
+    points = [at for at in columns.rest if {"x", "y"} & {*words_of(columns.names[at])}]
+    return bool(lost or nested or len(points) > 1)
 
 
 def _without_marks(name: str) -> Sequence[str]:

@@ -355,8 +355,6 @@ def tasks_of_lines(head: Head) -> Iterator[Candidate]:
     if len(good) * 2 < len(lines) or not good:
         odd = next(line for line in lines if not line.kind)
         problem = f"{odd.subject!r:.60} is no path and no text"
-        if "/" in odd.subject and not odd.labels:
-            problem += "; if its folder is its class, pass the folder of the images"
         stop(head, problem, header="no", options={} if _is_other(odd.subject) else None)
     _check_texts(head, good)
     first = good[0].kind
@@ -490,4 +488,5 @@ def _check_several(head: Head, task: Task) -> None:
         problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
         if labels.keys() <= IS_CLASS.keys():
             stop(head, "fields are 0 and 1, and no header names their classes", options={})
-        stop(head, problem, options={"task": task.name} if are_labels else None, header="no")
+        options = {"task": task.name} if are_labels else {} if repeats else None
+        stop(head, problem, options=options, header="no")
