@@ -286,6 +286,12 @@ def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, option
     assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
 
 
+def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):
+    """``apple_pie/1000`` is an image below its class, and no option of a list reads it."""
+    path = written(tmp_path, "a.csv", "apple_pie/1000\nbaklava/1001")
+    assert "folder of the images" in refusal(first_row, path).reason
+
+
 def test_a_row_of_many_fields_costs_its_own_length_alone(tmp_path):
     """Advice about thousands of rows does not look for each field of the widest one in all."""
     path = tmp_path / "a.csv"
