@@ -288,7 +288,7 @@ def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, option
 
 def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):
     """``apple_pie/1000`` is an image below its class, and no option of a list reads it."""
-    path = written(tmp_path, "a.csv", "apple_pie/1000\nbaklava/1001")
+    path = written(tmp_path, "a.txt", "apple_pie/1000\napple_pie/1001\nbaklava/1002")
     assert "folder of the images" in refusal(first_row, path).reason
 
 
