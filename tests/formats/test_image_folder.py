@@ -2,6 +2,7 @@
 """Folders of images and of texts: which folders are splits or classes, and what is neither."""
 
 import re
+from contextlib import nullcontext
 
 import pytest
 from PIL import Image
@@ -183,13 +184,14 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
-def test_pages_of_a_tiff_are_no_rows(tmp_path):
-    """A stack of pages stops: only its first page would be a row."""
-    (tmp_path / "in").mkdir()
-    pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
-    pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
-    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
-    assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
+@pytest.mark.parametrize("widths", [(8, 9, 8), (8, 8, 8)])
+def test_pictures_of_the_same_numbers_and_sizes_are_no_classes(widths, tmp_path):
+    """Versions of pictures have the sizes of each other; of one size, they may be classes."""
+    names = {f"{at}/{n}.png": (width, 8) for at in "xy" for n, width in enumerate(widths)}
+    files = {name: encoded(Image.new("L", size, 200), "PNG") for name, size in names.items()}
+    root = f"{write_files(tmp_path, files)}/"
+    with pytest.raises(NotUnderstoodError) if len({*widths}) > 1 else nullcontext():
+        read(root)
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
