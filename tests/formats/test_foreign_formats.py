@@ -198,6 +198,10 @@ FOLDERS = [
     ({**IMAGES, "annotations/a.txt": b"5,6,2,1,1,4,0,0\n"}, "labels of VisDrone", "annotations/a"),
     ({"WIDER_val/images/0--A/a.jpg": b"", "split/wider_face_val_bbx_gt.txt": b"0--A/a.jpg\n1\n"}, "WIDER FACE", "split/wider_face_val_bbx_gt.txt"),
     ({"d/a_leftImg8bit.png": b"", "gtFine/a_gtFine_polygons.json": b"{}"}, "Cityscapes", "gtFine/"),
+    ({"test/bad/0.png": b"", "test/good/0.png": b"", "ground_truth/bad/0_mask.png": b"", "readme.txt": b"The MVTec AD"}, "MVTec AD", "readme"),
+    ({"Image_01L.jpg": b"", "Image_01L_1stHO.png": b"", "Image_01L_2ndHO.png": b""}, "CHASE_DB1", "_1stHO"),
+    ({"images/im0001.jpg": b"", "joints.mat": b""}, "Leeds Sports Pose", "joints"),
+    ({"train/XR/patient1/study1_negative/1.png": b"", "train_labeled_studies.csv": b"a/,1"}, "MURA", "train_labeled"),
     ({**IMAGES, "train/digitStruct.mat": b"MATLAB 7.3 MAT-file"}, "SVHN", "train/digitStruct.mat"),
 ]  # fmt: skip
 

@@ -91,7 +91,6 @@ STOPS = {
     "masks of splits": (["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], "trainannot", True),
     "a mask beside its image": (["b/a (1).png", "b/a (1)_mask.png"], "_mask.png", True),
     "a numbered mask": (["b/a (1).png", "b/a (1)_mask_1.png"], "_mask_1.png", True),
-    "another mask": (["b/a (1).png", "b/a (1)-segmentation.png"], "-segmentation.png", True),
     "images beside a class": (["images/1.jpg", "cat/1.jpg"], "'images' and 'cat'", False),
     "two stages": (["raw/1.jpg", "processed/1.jpg"], "'processed' and 'raw'", False),
     "no split beside splits": (["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], "'seg_test' .*'seg_pred'", False),
@@ -102,7 +101,6 @@ STOPS = {
     "a slip": (["train/cat/1.jpg", "valdation/cat/1.jpg"], "'valdation' .*validation", False),
     "one class": (["cat/1.jpg", "cat/2.jpg"], "'cat'", False),
     "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], "'cat'", False),
-    "one class with inner folders": (["train/cat/images/1.jpg"], "'cat'", False),
     "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
     "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "a and b", False),
     "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
@@ -131,10 +129,8 @@ STOPS = {
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
     "an import file": (["1.jpg", "a.csv"], "a.csv", False),
-    "one in a split": (["train/1.jpg", "train/_a.csv"], "train/_a.csv", False),
     "one in each split": (["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False),
     "masks as JPEG": (["images/a.jpg", "masks/a.jpg"], "", False),
-    "masks as GIF": (["images/a.jpg", "masks/a.gif"], "", False),
     "labels in names beside a sample of predictions": ([f"train/{c}.{n}.jpg" for c in ("cat", "dog") for n in "123"] + ["test1/7.jpg", "sampleSubmission.csv"], "", True),
     "numbered parts": ([f"{at}/person{c}/{at}{c}{n}.jpg" for at in ("run", "walk") for c in "12" for n in "12"], "", False),
     "a folder for each file": ([f"patient{n}/study1/view.jpg" for n in range(6)], "", False),
@@ -183,13 +179,11 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
     assert len(Reading(root, layout=layout).rows) == len(stems)
 
 
-def test_pages_of_a_tiff_are_no_rows(tmp_path):
-    """A stack of pages stops: only its first page would be a row."""
-    (tmp_path / "in").mkdir()
-    pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
-    pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
-    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
-    assert len(Reading(f"{tmp_path}/in/", labels="none").rows) == 1
+def test_pictures_of_the_same_numbers_and_sizes_are_no_classes(tmp_path):
+    """They are versions of each other, whatever their folders are named."""
+    sizes = {f"{at}/{n}.png": (8 + n % 2, 8) for at in "xy" for n in range(4)}
+    files = {name: encoded(Image.new("L", size, 200), "PNG") for name, size in sizes.items()}
+    assert "pairs" in refusal(read, f"{write_files(tmp_path, files)}/").reason
 
 
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
@@ -247,7 +241,9 @@ def test_a_file_beside_classes_stops_if_it_names_images(name, text, is_source, t
     root = folder(tmp_path, "train/cat/a001.jpg", "test/dog/b002.jpg", name)
     (tmp_path / name).write_text(text)
     if is_source:
-        assert name in str(refusal(read, root))
+        refused = refusal(read, root)
+        assert name in refused.reason
+        assert refused.options or not name.endswith(".txt")  # a list of splits
     else:
         adjusted = Adjustments()
         assert len(read(root, adjusted)) == 2

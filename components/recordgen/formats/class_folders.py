@@ -45,7 +45,7 @@ from recordgen.formats.folder_names import (
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import column_name
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.image_sizes import header_in_file
+from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
@@ -77,6 +77,7 @@ _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
+_SIZES_READ = 8
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -223,7 +224,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     datasets = listing.tree.datasets
     rows = "" if images or "" in datasets else files_of_rows(listing.others)
     has_table = rows.endswith(IMPORT_SUFFIXES)
-    found = foreign_formats.of_folder(listing.others, listing.head, images=images)
+    names = [*listing.others, *images[:_LINES_READ]]
+    found = foreign_formats.of_folder(names, listing.head, images=images)
     if found and not has_table:
         format_, evidence = found
         raise format_.error(listing.root, evidence)
@@ -250,26 +252,20 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
 
 
 def _check_labels(listing: Listing, images: Sequence[str]) -> None:
-    """Check that images have no labels in their names, and are no stacks of pages.
-
-    Raises: NotUnderstoodError.
-    """
+    """Check that images have no labels in their names. Raises: NotUnderstoodError."""
     if layout := layout_of_names({*images}):
         raise refusal(listing, "no folder is a class; take labels from the names of files", layout)
-    header = header_in_file(listing, images[0]) if images else None
-    if header is not None and header.format == "TIFF" and (header.frames or 1) > 1:
-        reason = f"{images[0]} has {header.frames} pages; save each page as an image of its own"
-        raise refusal(listing, f"no folder is a class, and {reason}")
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
-    if masks := _masks_of_others(listing, files):
+    folders = _of_same_numbers(files)
+    if masks := _masks_of_others(listing, folders):
         others = [item.name for item in files if item.name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
         reason += f" each folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
-    _check_pairs(listing, files)
+    _check_pairs(listing, files, are_pairs=bool(folders) and _are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
         if _labels_folders(listing.head(name), classes):
@@ -293,24 +289,39 @@ def _labels_folders(head: bytes, folders: Set[str]) -> bool:
     return are_named and any(len(values) < len(folders) for values in labels)
 
 
-def _masks_of_others(listing: Listing, files: Sequence[PlacedFile]) -> Sequence[str]:
-    """Return the files of one class that look like masks of those of the others.
-
-    All classes have files of the same numbers, and only its first ones have few gray levels.
-    """
+def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
+    """Return the files of a few classes by number, if each class has the same; none otherwise."""
     names = {item.name: str(item.label) for item in files}
-    folders = grouped(names, names.__getitem__)
-    numbers = [sorted(_DIGITS.findall(_stem(it))[-1:] for it in some) for some in folders.values()]
-    are_alike = all(each == numbers[0] and [] not in each for each in numbers)
-    if not (are_alike and 1 < len(folders) <= 2 * _MOST_PARTS):
-        return ()
+    folders = grouped(sorted(names, key=_last_number), names.__getitem__)
+    numbers = [[*map(_last_number, some)] for some in folders.values()]
+    are_alike = all(each == numbers[0] and "" not in each for each in numbers)
+    return folders if are_alike and 1 < len(folders) <= 2 * _MOST_PARTS else {}
+
+
+def _last_number(name: str) -> str:
+    return "".join(_DIGITS.findall(_stem(name))[-1:])
+
+
+def _are_versions(listing: Listing, folders: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether files of the same numbers are versions of one picture, as their sizes show.
+
+    Those of one number have one size, and other numbers have others: classes seldom agree so far.
+    """
+    first, *others = (
+        [size_in_file(listing, name) for name in some[:_SIZES_READ]] for some in folders.values()
+    )
+    return None not in first and len({*first}) > 1 and all(each == first for each in others)
+
+
+def _masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Return the files of the only class whose first ones have few gray levels, as masks have."""
     levels = {label: levels_in(listing, some) for label, some in folders.items()}
     gray = [label for label, found in levels.items() if -1 not in found]
     are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= MOST_LEVELS
     return folders[gray[0]] if are_masks else ()
 
 
-def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
+def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:
     """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
     folders: dict[str, dict[str, str]] = {}
     for item in files:
@@ -322,7 +333,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
     are_twice, have_halves = len(paths) * 4 < len(files) * 3, 1 < len(whole) * 2 <= len(paths)
     are_recorded = _are_recordings(listing, files)
     are_parts = are_recorded or have_halves or _are_shards(folders) or _hold_the_same(folders)
-    if are_twice or are_parts:
+    if are_twice or are_parts or are_pairs:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
         may_be_classes = _are_numbered(folders) and not are_recorded
@@ -410,8 +421,6 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
         return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
     if any(_repeats(folder, stems) for folder, stems in folders.items()):
         return False
-    if not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders))):
-        return count > 1
     is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
     return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
 
@@ -496,7 +505,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
             if (_is_table(name) and not has_folders and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
-        if not sources and all(_is_table(name) and not _is_annotation(name) for name in found):
+        are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
+        if not sources and are_lists and not any(map(_is_annotation, found)):
             # Lists of splits and labels seldom contradict folders.
             layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
@@ -560,14 +570,18 @@ def _is_list(listing: Listing, name: str, stems: Set[str]) -> bool:
 
     Flags, as VOC's lists of a class have them, are no labels.
     """
-    if not name.lower().endswith(_TEXT):
-        return False
-    lines = listing.head(name).decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    rows = [_SIGNS.split(line.strip()) for line in lines]
+    rows = _rows_of(listing, name)
     are_paths = (IMAGE_SUFFIX.search(row[0]) or row[0] in stems for row in rows)
     if not all(are_paths) or not all(1 < len(row) <= _MOST_FIELDS for row in rows):
         return False
     return not _FLAGS.issuperset(row[1] for row in rows)
+
+
+def _rows_of(listing: Listing, name: str) -> Sequence[Sequence[str]]:
+    """Return the words in the first lines of a text; none of another file."""
+    is_text = name.lower().endswith(_TEXT)
+    lines = listing.head(name).decode("utf-8", "replace").splitlines() if is_text else ()
+    return [_SIGNS.split(line.strip()) for line in lines[:_LINES_READ]]
 
 
 def _stem(name: str) -> str:

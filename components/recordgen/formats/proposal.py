@@ -166,8 +166,7 @@ def propose(
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
-        others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
-        columns.take("text", [at for at in columns.rest if at not in others])
+        columns.take("text", columns.rest)
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
@@ -330,9 +329,6 @@ def _take_labels(columns: _Columns) -> bool:
 
 def _flags(columns: _Columns) -> Sequence[int]:
     """Return the columns of 0 and 1, or of true and false; none if an amount is at the end."""
-    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
-    if any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end):
-        return ()
     values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
     found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
@@ -387,17 +383,13 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
 
 def _may_be_target(columns: _Columns, at: int) -> bool:
     """Return whether most rows have a value in a column, and not all the same or their own."""
-    values, filled = columns.all[at], columns.filled[at]
-    is_varied = len({*filled}) > 1 or len(values) == 1
-    return is_varied and len(filled) * 2 > len(values) and not _is_key(columns.names[at])
+    is_varied = len({*columns.filled[at]}) > 1 or len(columns.all[at]) == 1
+    return is_varied and not _is_key(columns.names[at])
 
 
 def _are_listed(names: Sequence[str]) -> bool:
-    """Return whether columns name images by a key, or parts of videos by a key and two times."""
-    times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
-    keys = [name for name in names if _is_key(name)]
-    are_parts = bool(keys) and {"time", "start", "end"} <= times
-    return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
+    """Return whether columns name images by a key."""
+    return "target" not in names and any(map(IMAGE_WORD.search, filter(_is_key, names)))
 
 
 def _are_levels(columns: _Columns) -> bool:
