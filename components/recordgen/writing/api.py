@@ -47,7 +47,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
-from recordgen.core.records import RECORDS
+from recordgen.core.records import RECORDS, Record
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
@@ -83,16 +83,10 @@ _RECORD_OVERHEAD_BYTES = 200
 # After hashing or writing a piece, a thread waits for the interpreter's lock.
 _MAX_PIECES = 64
 
-#: Folder of shards in the staging folder; their final names need the number of shards.
-STAGED = "shards"
-
-#: One serialised record, in pieces.
-Record = tuple[bytes, ...]
-
 
 def staged_file(staging: Staging, index: int) -> str:
-    """Return the path of a shard in the staging folder."""
-    return staging.path(STAGED, f"{index:05d}")
+    """Return the path of a shard in the staging folder: its name needs the number of shards."""
+    return staging.path("shards", f"{index:05d}")
 
 
 class WrittenShard(NamedTuple):
