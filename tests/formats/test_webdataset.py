@@ -106,11 +106,10 @@ def test_changed_while_it_was_converted(folder):
     address = Range(str(tar), 512, len(image())).address
     [info] = store.infos([address], [""])
     row = PlannedRow(0, "", 1, address, None, info.size, info.version, False)
-    with store.fetcher([str(tar)]) as fetcher:
-        assert fetcher.start(row)() == image()
+    assert store.fetcher([str(tar)]).start(row)() == image()
     tar.write_bytes(sample("a", seed=1) + sample("b") + END)
-    with store.fetcher([str(tar)]) as fetcher, pytest.raises(PayloadError) as error:
-        fetcher.start(row)()
+    with pytest.raises(PayloadError) as error:
+        store.fetcher([str(tar)]).start(row)()
     assert error.value.code == "changed"
 
 

@@ -13,7 +13,7 @@ import ssl
 import zipfile
 import zlib
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from threading import Thread
 
@@ -608,7 +608,7 @@ def fetching(path, size, **options):
     """Yield a function that fetches the payload of a row with this planned size."""
     row = PlannedRow(0, "labels.csv", 1, str(path), None, size, "", assigned=False)
     store = store_of(ConvertOptions(task="image_classification", **options))
-    with store.fetcher([row.uri]) as fetcher:
+    with closing(store.fetcher([row.uri])) as fetcher:
         yield lambda: fetcher.start(row)()
 
 

@@ -382,11 +382,11 @@ def test_a_replaced_object_is_rejected(store, difference):
     """An object whose size differs from the planned size is a reject, never a part of an image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
-    with store_of(ConvertOptions()).fetcher([row.uri]) as fetcher:
-        with pytest.raises(PayloadError, match=f"{1000 + difference:,} bytes") as refused:
-            fetcher.start(row)()
-        assert refused.value.code == "changed"
-        assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
+    fetcher = store_of(ConvertOptions()).fetcher([row.uri])
+    with pytest.raises(PayloadError, match=f"{1000 + difference:,} bytes") as refused:
+        fetcher.start(row)()
+    assert refused.value.code == "changed"
+    assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
 
 
 def test_a_missing_bucket_is_not_made(store, tmp_path):

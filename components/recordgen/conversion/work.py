@@ -284,7 +284,7 @@ def _about_splits(work: Work, dataset: Dataset) -> Examined[Any]:
 
 def _indexed(work: Work, dataset: Dataset) -> Dataset:
     """Write the index, and return the dataset with its name."""
-    path, of_new = work.staging.path(INDEX_FILE), work.staging.lengths_of(dataset.shards)
+    path, of_new = work.staging.path(INDEX_FILE), work.staging.lengths
     if work.existing is None:
         return write_index(path, dataset, of_new)
     from recordgen.access.index import lengths_there  # only an append needs it

@@ -23,7 +23,6 @@ from recordgen.storage import FileInfo
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from typing_extensions import Self
 
     from recordgen.core.rows.columns import Columns
     from recordgen.core.rows.row import PlannedRow
@@ -67,15 +66,11 @@ class Content(NamedTuple):
 
 
 class Fetcher(Protocol):
-    """A context that fetches the payloads of planned rows, remote ones ahead of time."""
+    """Fetches the payloads of planned rows, remote ones ahead of time, until it is closed."""
 
     @property
     def is_far(self) -> bool:
         """Whether any payload is remote."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
     def start_all(self, rows: Sequence[PlannedRow]) -> Callable[[], Sequence[bytes]]:
         """Start fetching payloads; the result returns their bytes, or raises PayloadError."""

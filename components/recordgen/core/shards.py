@@ -162,16 +162,16 @@ class PlannedRows:
             return then(task.make(*started, vocabulary, conversion.payloads))
 
         paths = self._paths(task) if task.names_payloads else ()
-        with conversion.store.fetcher(paths) as fetcher:
-            yield from map_in_order(
-                make,
-                map(start, self._batches(threads, task.batch_rows)),
-                threads=threads,
-                ahead=_BATCHES_FROM_AFAR if fetcher.is_far else None,
-                bytes_of=lambda started: started[0].payload_bytes,
-                max_bytes=IN_FLIGHT_BYTES,
-                on_leave=fetcher.close,
-            )
+        fetcher = conversion.store.fetcher(paths)
+        yield from map_in_order(
+            make,
+            map(start, self._batches(threads, task.batch_rows)),
+            threads=threads,
+            ahead=_BATCHES_FROM_AFAR if fetcher.is_far else None,
+            bytes_of=lambda started: started[0].payload_bytes,
+            max_bytes=IN_FLIGHT_BYTES,
+            on_leave=fetcher.close,
+        )
 
     def _batches(self, threads: int, batch_rows: int) -> Iterator[PlannedBatch]:
         """Cut the rows into batches of at most ``batch_rows`` rows and ``_BATCH_BYTES`` bytes.

@@ -368,10 +368,7 @@ def _listed(files: list[str], context: RequestContext) -> dict[str, FileInfo]:
 
 
 class Fetcher:
-    """A context that fetches the payloads of planned rows, remote ones ahead of time.
-
-    Leaving the context ends all waiting.
-    """
+    """Fetches the payloads of planned rows, remote ones ahead of time, until it is closed."""
 
     def __init__(self, paths: Iterable[str], limit: Limits, access: Access) -> None:
         """Prepare to fetch the payloads at ``paths``."""
@@ -381,12 +378,6 @@ class Fetcher:
         self._stop = Event()
         self._containers: dict[str, FileInfo] = {}
         self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
-
-    def __enter__(self) -> Fetcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Cancel all requests; callers that still wait for a payload get an error."""

@@ -47,7 +47,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
-from recordgen.core.records import RECORDS
+from recordgen.core.records import RECORDS, Record
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
@@ -83,16 +83,10 @@ _RECORD_OVERHEAD_BYTES = 200
 # After hashing or writing a piece, a thread waits for the interpreter's lock.
 _MAX_PIECES = 64
 
-#: Folder of shards in the staging folder; their final names need the number of shards.
-STAGED = "shards"
-
-#: One serialised record, in pieces.
-Record = tuple[bytes, ...]
-
 
 def staged_file(staging: Staging, index: int) -> str:
-    """Return the path of a shard in the staging folder."""
-    return staging.path(STAGED, f"{index:05d}")
+    """Return the path of a shard in the staging folder: its name needs the number of shards."""
+    return staging.path("shards", f"{index:05d}")
 
 
 class WrittenShard(NamedTuple):
@@ -217,14 +211,7 @@ class _ShardWriter:
 
     def finish(self) -> Future[WrittenShard]:
         """Let the thread finish the file."""
-        return self._pool.submit(self._finish)
-
-    def _finish(self) -> WrittenShard:
-        try:
-            self._file.send(None)
-        except StopIteration as stop:
-            return stop.value
-        raise AssertionError("unreachable: None ends the file")
+        return self._pool.submit(self._file.send, None)
 
     def abandon(self) -> None:
         """Remove the file unless it is finished; the thread must be idle."""
@@ -232,8 +219,8 @@ class _ShardWriter:
             self._file.close()
 
 
-def _writing(path: str, compression: str) -> Generator[None, list[Record] | None, WrittenShard]:
-    """Write each block of records that is sent; None finishes the file."""
+def _writing(path: str, compression: str) -> Generator[Any, list[Record] | None, None]:
+    """Write each block of records that is sent; for None, finish the file and yield the shard."""
     lengths, digest = array("I"), hashlib.sha256()
     with storage.replacing(path) as file, RECORDS.writer(file, compression) as out:
         while (block := (yield)) is not None:
@@ -242,7 +229,7 @@ def _writing(path: str, compression: str) -> Generator[None, list[Record] | None
                 digest.update(piece)
             out.write([_joined(piece for record in block for piece in RECORDS.frame(record))])
     stored = np.asarray(lengths, "<u4").tobytes()
-    return WrittenShard(len(lengths), stored, out.bytes, digest.hexdigest())
+    yield WrittenShard(len(lengths), stored, out.bytes, digest.hexdigest())
 
 
 def _joined(pieces: Iterable[bytes]) -> list[bytes]:
@@ -393,15 +380,10 @@ def _with_split(
     features: Mapping[str, FeatureSpec],
     compression: str,
 ) -> Dataset:
-    shards = (
-        Shard(
-            file=shard_file(name, index, len(written), compression),
-            examples=item.examples,
-            bytes=item.bytes,
-            digest=item.digest,
-        )
-        for index, item in enumerate(written)
-    )
+    shards = []
+    for index, item in enumerate(written):
+        file = shard_file(name, index, len(written), compression)
+        shards.append(Shard(file, item.examples, item.bytes, item.digest))
     splits = {name: Split.of(shards, {})}
     if others is not None:
         return with_splits(others, {**others.splits, **splits})
@@ -441,18 +423,12 @@ class _WrittenOutput(Output):
 
 
 def _put(
-    staging: Staging,
-    target: str,
-    others: Dataset | None,
-    split: str,
-    dataset: Dataset,
+    staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
 ) -> None:
     """Commit the split. The other splits stay complete all the time."""
     shards = enumerate(dataset.splits[split].shards)
     staged = {shard.file: staged_file(staging, index) for index, shard in shards}
-    kept: frozenset[str] = frozenset()
-    if others is not None:
-        kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
+    kept = frozenset(shard.file for shard in others.shards) if others is not None else ()
     files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
     # While shards are moved, dataset.json lacks the split.
     commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -77,18 +76,11 @@ def mixed_source(make_images, make_csv, tmp_path):
 
 
 @pytest.fixture
-def logged():
+def logged(caplog, monkeypatch):
     """Return a function that returns the lines of our logger so far, as JSON."""
-    text = io.StringIO()
-    handler = logging.StreamHandler(text)
-    handler.setFormatter(logs.JsonFormatter())
-    log = logging.getLogger("recordgen")
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    yield lambda: [json.loads(line) for line in text.getvalue().splitlines()]
-    log.removeHandler(handler)
-    log.setLevel(level)
+    monkeypatch.setattr(caplog.handler, "formatter", logs.JsonFormatter())
+    caplog.set_level(logging.INFO, "recordgen")
+    return lambda: [json.loads(line) for line in caplog.text.splitlines() if ': "recordgen' in line]
 
 
 def recordgen(*args):

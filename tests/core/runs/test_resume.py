@@ -188,21 +188,20 @@ def test_killed_again_while_going_on(first, death, kept, source, left_by, whole,
 
 def test_a_shard_ends_while_the_next_one_is_written(source, whole, out, monkeypatch):
     """No core waits for the end of a shard, and the files are the same."""
-    reads, begun = [], threading.Event()
-    read_rows, write_result = Staging.read_rows, Staging.write_result
+    both = threading.Barrier(2)
 
-    def read(*args):
-        reads.append(args)
-        if len(reads) == 2:
-            begun.set()
-        return read_rows(*args)
+    def meeting(function, call):
+        numbers = count(1)
 
-    def write(*args):
-        assert begun.wait(20)
-        write_result(*args)
+        def met(*args):
+            if next(numbers) == call:
+                both.wait(20)
+            return function(*args)
 
-    monkeypatch.setattr(Staging, "read_rows", read)
-    monkeypatch.setattr(Staging, "write_result", write)
+        return met
+
+    monkeypatch.setattr(Staging, "write_result", meeting(Staging.write_result, 1))
+    monkeypatch.setattr(Staging, "read_rows", meeting(Staging.read_rows, 2))
     convert(source, out)
     assert tree_bytes(out) == whole
 

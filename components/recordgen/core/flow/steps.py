@@ -48,8 +48,8 @@ from recordgen.core.rows.row import (
     batched,
     is_content_uri,
 )
-from recordgen.core.runs.staging import Staging
-from recordgen.core.shards import FindResult, ShardTask
+from recordgen.core.runs.staging import Heartbeat, Staging
+from recordgen.core.shards import FindResult, ShardResult, ShardTask
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked
@@ -450,34 +450,32 @@ class WorkOnShards(Step):
     _vocabulary: Vocabulary | None = field(default=None, init=False)
 
     def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
-        yield self._worked_on(element)()
+        return self.process_all([element])
 
     def process_all(self, elements: Iterable[Any]) -> Iterator[str]:
         """Yield the files; a thread ends each shard while the next one is worked on."""
+        ending: list[Future[tuple[ShardResult, int]]] = []
         with ThreadPoolExecutor(1, "recordgen-shard") as thread:
-            ending: Future[str] | None = None
-            for element in elements:
-                end = self._worked_on(element)
-                if ending is not None:
-                    yield ending.result()
-                ending = thread.submit(end)
-            if ending is not None:
-                yield ending.result()
+            for _, [outline] in elements:
+                if self._vocabulary is None:
+                    self._vocabulary = self.staging.read_vocabulary()
+                heartbeat = self.staging.heartbeat(outline.split, outline.index)
+                rows = self.staging.read_rows(outline)
+                task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
+                find = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+                yield from self._counted(ending)
+                ending = [thread.submit(self._end, task, find, heartbeat)]
+            yield from self._counted(ending)
 
-    def _worked_on(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Callable[[], str]:
-        """Work on a shard; return what ends it, and returns the name of its file."""
-        [outline] = element[1]
-        if self._vocabulary is None:
-            self._vocabulary = self.staging.read_vocabulary()
-        heartbeat = self.staging.heartbeat(outline.split, outline.index)
-        rows = self.staging.read_rows(outline)
-        task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
-        found = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+    def _end(self, task: ShardTask, find: FindResult, beat: Heartbeat) -> tuple[ShardResult, int]:
+        result, size = find(), task.rows.payload_bytes
+        beat.finish(result.shard.examples, len(result.rejects), size)
+        self.staging.write_result(result, task.index)
+        return result, size
 
-        def end() -> str:
-            result, size = found(), rows.payload_bytes
-            heartbeat.finish(result.shard.examples, len(result.rejects), size)
-            self.staging.write_result(result, outline.index)
+    def _counted(self, ending: Iterable[Future[tuple[ShardResult, int]]]) -> Iterator[str]:
+        """Yield the files of shards; a thread's counts would not reach Beam's metrics."""
+        for result, size in (each.result() for each in ending):
             self.count(
                 {
                     progress.EXAMPLES_WRITTEN: result.shard.examples,
@@ -486,6 +484,4 @@ class WorkOnShards(Step):
                     progress.SHARD_BYTES: result.shard.bytes,
                 }
             )
-            return result.shard.file
-
-        return end
+            yield result.shard.file

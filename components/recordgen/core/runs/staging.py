@@ -41,7 +41,7 @@ from recordgen import errors, storage
 from recordgen.core import progress
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.lint import Found
-from recordgen.core.dataset.manifest import DATASET_FILE, LengthsOf, built, parsed_json, shard_place
+from recordgen.core.dataset.manifest import DATASET_FILE, built, parsed_json, shard_place
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
@@ -403,18 +403,13 @@ class Staging:
             _lengths_in(content, result.shard)
             yield from _facts_in(content, result)
 
-    def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
-        """Return the function that reads the lengths of the records of one of these shards.
+    def lengths(self, file: str) -> bytes:
+        """Return the lengths of the records of a shard.
 
-        It raises StorageError if they cannot be read, RunnerError if there are more or fewer.
+        Raises: StorageError: they cannot be read; RunnerError: there are more or fewer.
         """
-        known = {shard.file: shard for shard in shards}
-
-        def lengths(file: str) -> bytes:
-            with self._opened_result(_result_name(*shard_place(file))) as (_, content):
-                return _lengths_in(content, known[file])
-
-        return lengths
+        with self._opened_result(_result_name(*shard_place(file))) as (found, content):
+            return _lengths_in(content, found.shard)
 
     def _read_result(self, name: str) -> ShardResult:
         with self._opened_result(name) as (found, _):
