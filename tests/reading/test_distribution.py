@@ -16,12 +16,11 @@ WITH_IDS = dict(**SIZE, columns=["image/source_id"])
 
 
 @pytest.fixture(scope="module")
-def many_pets(pets_csv, tmp_path_factory):
+def many_pets(pets_csv, converted):
     """The pets in 1, 3 and 7 shards of unequal size, by the number of shards."""
     found = {}
     for megabytes in (1, 0.014, 0.005):
-        out = str(tmp_path_factory.mktemp("many") / "out")
-        convert(pets_csv, out, shard_mb=megabytes)
+        out = converted(pets_csv, shard_mb=megabytes)
         found[len(find_shards(out, "train").files)] = out
     return found
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -121,50 +120,24 @@ def test_unchecked_bad_images_of_ours_are_named(tmp_path):
         list(dataset)
 
 
-def cut(data):
-    return data[:-70]
-
-
-def flipped(data):
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
-
-
-# file, damage, message
-DAMAGE = [
-    ("a.rec", cut, r"a\.rec"),
-    ("a.rec", lambda data: data[:5], r"a\.rec.*offset 0"),
-    ("a.rec", lambda data: b"some text, no record", "offset 0"),
-    ("a.rec.gz", cut, r"a\.rec\.gz"),
-    ("a.rec.gz", flipped, r"a\.rec\.gz"),
-    ("a.rec.gz", lambda data: b"some text", r"a\.rec\.gz.*offset 0"),
-]
-
-
-@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE)
-def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
-    """Damage is found by counting, and named with file and offset."""
-    path = write_records(tmp_path / name, map(pet, range(20)))
-    Path(path).write_bytes(damage(Path(path).read_bytes()))
-    with pytest.raises(errors.RecordError, match=message):
-        steps_per_epoch(path, 4)
-    if not name.endswith(".gz"):
-        for reading in (eval_dataset, train_dataset):
-            with pytest.raises(errors.RecordError, match=message):
-                reading(path, **SIZE)
-
-
-@pytest.mark.parametrize("damage", [cut, flipped])
-def test_damaged_gzip_ends_the_reading(tmp_path, damage):
-    """A compressed file is not counted, so its damage is found while reading.
+@pytest.mark.parametrize("name", ["a.rec", "a.rec.gz"])
+def test_damage_is_named_by_counting_and_by_reading(tmp_path, name):
+    """Before training if the file is counted; a compressed file is not, but ends the reading.
 
     The file is so large that the check of the first record does not reach the damage.
     """
-    path = write_records(tmp_path / "a.rec.gz", [pet(n) for n in range(20)] * 40)
-    Path(path).write_bytes(damage(Path(path).read_bytes()))
-    dataset = eval_dataset(path, **SIZE)
-    with pytest.raises(errors.RecordError, match=r"a\.rec\.gz"), named_errors(dataset):
-        list(dataset)
+    path = write_records(tmp_path / name, [pet(n) for n in range(20)] * 40)
+    os.truncate(path, os.path.getsize(path) - 70)
+    with pytest.raises(errors.RecordError, match=path):
+        steps_per_epoch(path, 4)
+    for reading in (eval_dataset, train_dataset):
+        if name == "a.rec":
+            with pytest.raises(errors.RecordError, match=path):
+                reading(path, **SIZE)
+        else:
+            dataset = reading(path, **SIZE)
+            with pytest.raises(errors.RecordError, match=path), named_errors(dataset):
+                list(dataset)
 
 
 LABELLED = {"image/encoded": b"", "image/class/label": 1}

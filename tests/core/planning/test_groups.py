@@ -236,6 +236,14 @@ def test_no_group_straddles_splits(make_csv, tmp_path):
     assert set.union(*moved.values()) == {"train", "eval"}
 
 
+def test_rows_without_a_group_are_rejected(make_csv):
+    """Unless they name a split."""
+    source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
+    result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
+    assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
+    assert (result.read, result.rows) == (3, 2)
+
+
 def test_a_video_of_several_groups_is_never_divided(make_csv, tmp_path):
     """Its first group decides."""
     header = "video_uri,label,start,end,patient"
