@@ -32,7 +32,6 @@ NAMED = {"columns": "path=file_name,label=label"}
 # path, split
 WORDS = [
     ("data/train_labels.csv", "train"),
-    ("labels-test.csv", "test"),
     ("val2017.jsonl", "eval"),
     ("TrainLabels.csv", "train"),
     ("x.DEV.tsv", "eval"),
@@ -94,9 +93,7 @@ def test_the_split_in_a_name_holds(texts, options, tmp_path):
 # names, auto, yes
 NEIGHBOURS = [
     (["train.csv"], ["train"], ["train"]),
-    (["train_labels_v2.csv"], ["train"], ["train"]),
     (["train_stations.csv"], [None], ["train"]),  # by chance
-    (["taste_test.csv"], [None], ["test"]),
     (["test/labels.csv"], [None], ["test"]),
     (["ab-test.csv", "labels.csv"], [None, None], ["test", None]),
     (["birds_train.csv", "birds_test.csv"], ["train", "test"], ["train", "test"]),
