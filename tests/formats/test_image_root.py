@@ -7,7 +7,6 @@ import posixpath
 import pandas as pd
 import pytest
 from aiohttp import web
-from PIL import Image
 
 import recordgen
 from recordgen import cli, storage
@@ -232,13 +231,12 @@ def test_all_images_of_a_declared_row_start_at_the_root(names):
     assert one.dataset.examples == 2
 
 
-def test_append_and_resume(names):
+def test_append_and_resume(names, make_pictures):
     """New rows may lie below another root; a finished run is recognised."""
     made = recordgen.convert("in/train.csv", "out", image_root="in/images", **QUIET)
     again = recordgen.convert("in/train.csv", "out", resume=True, image_root="in/images", **QUIET)
     assert again.unchanged
-    (names / "in/new").mkdir()
-    Image.new("RGB", (8, 8), "red").save(names / "in/new/9.png")
+    make_pictures("new/9.png")
     (names / "in/more.csv").write_text("image_id,label\n9,dog\n")
     more = recordgen.convert("in/more.csv", "out", append=True, image_root="in/new", **QUIET)
     assert more.dataset.examples == made.dataset.examples + 1
@@ -316,15 +314,14 @@ def test_a_table_of_names_says_which_columns_mean_its_images(names, tmp_path):
 def test_records_of_any_form_take_an_image_root(tmp_path, make_pictures, suffix):
     """It holds their images, though it is not in the folder of the records."""
     make_pictures("img/1.jpg", "img/2.jpg")
-    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "x"
-    path.mkdir()
+    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "a"
     if suffix == "parquet":
-        frame.to_parquet(path / "a.parquet")
+        frame.to_parquet(f"{path}.parquet")
     else:
-        frame.to_json(path / f"a.{suffix}", orient="records", lines=suffix == "jsonl")
+        frame.to_json(f"{path}.{suffix}", orient="records", lines=suffix == "jsonl")
     root = f"{tmp_path}/in/img"
-    found = Reading(path / f"a.{suffix}", image_root=root, columns="path=image,label=label")
-    assert [row.uri for row in found.rows] == [f"{root}/1.jpg", f"{root}/2.jpg"]
+    found = Reading(f"{path}.{suffix}", image_root=root, columns="path=image,label=label")
+    assert [row.uri for row in found.rows] == ["in/img/1.jpg", "in/img/2.jpg"]
 
 
 # --- where missing files may be, and slips in paths -----------------------------------------------

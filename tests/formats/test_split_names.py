@@ -144,11 +144,9 @@ WITHOUT_TRAIN = [
 @pytest.mark.parametrize(("files", "splits"), WITHOUT_TRAIN)
 def test_folders_must_not_empty_train(files, splits, tmp_path):
     """The run stops, unless it is meant, or a step of a pipeline names the splits of its inputs."""
-    for name, text in files.items():
-        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        data = encoded(noise(8, 8), "PNG") if name.endswith(".png") else text.encode()
-        (tmp_path / "in" / name).write_bytes(data)
-    source, out = tmp_path / "in", tmp_path / "out"
+    picture = encoded(noise(8, 8), "PNG")
+    files = {name: picture if name.endswith(".png") else text for name, text in files.items()}
+    source, out = write_files(tmp_path / "in", files), tmp_path / "out"
     with pytest.raises(UsageError, match="train"):
         recordgen.convert(source, out)
     assert not list(out.glob("*"))
