@@ -27,6 +27,8 @@ from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
 from tests.conftest import ROOT, encoded, noise, stored_examples, write_noise
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
+from tests.formats import test_coco as documents
+from tests.formats.sources import write_files
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
 PIXELS = 1e-4
@@ -68,25 +70,20 @@ HAS = {
 
 def objects(folder, **known):
     """Convert a COCO document of four images, each with a zebra and an ant; no cat is there."""
-    size, names = {"width": 40, "height": 30}, ("zebra", "cat", "ant")
     points = {"keypoints": ["nose", "tail"]} if "keypoints" in known else {}
-    for number, word in enumerate(("train", "train", "val", "test")):
-        (folder / word).mkdir(parents=True, exist_ok=True)
-        (folder / word / f"{number}.png").write_bytes(encoded(noise(40, 30, seed=number), "PNG"))
-        (folder / "annotations").mkdir(exist_ok=True)
-        numbers = (0, 1) if word == "train" else (number,)
-        document = {
-            "images": [{"id": at, "file_name": f"{at}.png", **size} for at in numbers],
-            "categories": [{"id": at, "name": it, **points} for at, it in enumerate(names)],
-            "annotations": [
-                {"id": 2 * at + place, "image_id": at, "category_id": 2 * place}
-                | {"bbox": [2 + 10 * place, 3, 10, 12], "iscrowd": 0}
-                | {key: each[place] for key, each in known.items()}
-                for at in numbers
-                for place in (0, 1)
-            ],
-        }
-        (folder / f"annotations/instances_{word}.json").write_text(json.dumps(document))
+    names = ("zebra", "cat", "ant")
+    categories = [{"id": at, "name": it, **points} for at, it in enumerate(names)]
+    for word, numbers in (("train", (0, 1)), ("val", (2,)), ("test", (3,))):
+        images = [documents.image(at, f"{at}.png", height=30) for at in numbers]
+        found = [
+            documents.box(at, 2 * place, 2 + 10 * place, 3, 10, 12, id=2 * at + place, iscrowd=0)
+            | {key: each[place] for key, each in known.items()}
+            for at in numbers
+            for place in (0, 1)
+        ]
+        document = documents.coco(*images, boxes=found, categories=categories)
+        pixels = {f"{word}/{at}.png": encoded(noise(40, 30, seed=at), "PNG") for at in numbers}
+        write_files(folder, {f"annotations/instances_{word}.json": document, **pixels})
     recordgen.convert(folder, folder / "out", lint="-ALL")
     return folder / "out"
 
@@ -104,11 +101,11 @@ OBJECTS = {
 
 def difficult(folder):
     """Convert a line of Hugging Face's metadata, with a difficult and a truncated object."""
-    folder.mkdir()
-    (folder / "0.png").write_bytes(encoded(noise(40, 30), "PNG"))
     flags = {"difficult": [1, 0], "truncated": [0, 1], "occluded": [1, 1]}
     known = {"bbox": [[2, 3, 10, 12], [12, 3, 10, 12]], "category": ["zebra", "ant"], **flags}
-    (folder / "metadata.jsonl").write_text(json.dumps({"file_name": "0.png", "objects": known}))
+    metadata = json.dumps({"file_name": "0.png", "objects": known})
+    picture = encoded(noise(40, 30), "PNG")
+    write_files(folder, {"0.png": picture, "metadata.jsonl": metadata})
     recordgen.convert(folder, folder / "out", lint="-ALL", split="1")
     return folder / "out"
 

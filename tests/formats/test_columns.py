@@ -31,6 +31,9 @@ def value_of(text):
         return text
 
 
+TABLE_WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feather}
+
+
 def write(folder, kind, lines):
     """Write the lines of a CSV as a file of a kind, or as a frame, and return it."""
     path = folder / f"a.{kind.partition(' ')[0]}"
@@ -48,9 +51,8 @@ def write(folder, kind, lines):
     elif kind == "json columns":
         names = records[0].keys()
         path.write_text(json.dumps({n: {i: r[n] for i, r in enumerate(records)} for n in names}))
-    elif kind in ("parquet", "feather"):
-        of_kind = {"parquet": parquet.write_table, "feather": feather.write_feather}
-        of_kind[kind](pa.Table.from_pylist(records), path)
+    elif kind in TABLE_WRITERS:
+        TABLE_WRITERS[kind](pa.Table.from_pylist(records), path)
     else:
         table = pa.Table.from_pylist(records)
         with (pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file)(
@@ -402,20 +404,20 @@ def test_damaged_files(kind, tmp_path):
         Reading(source, columns="text=text,label=label")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("kind", TABLE_WRITERS)
 @pytest.mark.parametrize("times", [[0], [10**18]], ids=["bad name", "bad time"])
 def test_a_value_that_python_has_not(times, kind, tmp_path):
     """A name that is no UTF-8 and a time behind the year 9999 stop the run, with the file's name."""
     table = pa.table({"text": ["a"], "label": ["b"], "time": pa.array(times, pa.timestamp("us"))})
     source = tmp_path / f"a.{kind}"
-    (parquet.write_table if kind == "parquet" else feather.write_feather)(table, source)
+    TABLE_WRITERS[kind](table, source)
     if times == [0]:
         source.write_bytes(source.read_bytes().replace(b"time", b"t\x80me"))
     with pytest.raises(SourceError, match=source.name):
         Reading(source, columns="text=text,label=label")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("kind", TABLE_WRITERS)
 def test_decimals_are_numbers(kind, tmp_path):
     """Decimals, which databases give, are numbers of the kind that their digits show."""
     numbers = [Decimal(number) for number in range(9)]
@@ -425,7 +427,7 @@ def test_decimals_are_numbers(kind, tmp_path):
         "y": pa.array([number / 4 for number in numbers], pa.decimal128(9, 2)),
     }
     source = tmp_path / f"a.{kind}"
-    (parquet.write_table if kind == "parquet" else feather.write_feather)(pa.table(columns), source)
+    TABLE_WRITERS[kind](pa.table(columns), source)
     features = recordgen.check(source, columns="target=y").dataset.features
     dtypes = {name: spec.dtype for name, spec in features.items()}
     assert dtypes == {"price": "float32", "count": "int64", "y": "float32"}

@@ -19,7 +19,6 @@ TRAIN, EVAL, TEST = "train", "eval", "test"
 
 # public data set, one of each form; its layout; files → split and label, or second file
 PUBLIC = {
-    "imagenette": ("{split}/{label}/{name}.JPEG", {"train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
     "tiny_imagenet": ("{split}/{label}/images/{name}.JPEG", {"train/n01/images/n01_0.JPEG": (TRAIN, "n01"), "train/n01/n01_boxes.txt": None, "val/images/val_0.JPEG": None}),
     "dogs_vs_cats": ("{split}/{label}.{n:digits}.jpg", {"train/cat.0.jpg": (TRAIN, "cat"), "train/dog.12.jpg": (TRAIN, "dog"), "test1/1.jpg": None}),
     "intel": ("seg_{split}/seg_{split}/{label}/{name}.jpg", {"seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"), "seg_test/seg_test/sea/2.jpg": (TEST, "sea"), "seg_pred/seg_pred/3.jpg": None}),

@@ -33,13 +33,10 @@ def write(folder, kind, records):
 
 
 def _stored(value):
-    flat = (
-        [it for each in value for it in (each if isinstance(each, list) else [each])]
-        if isinstance(value, list)
-        else [value]
-    )
-    texts = [each.encode() if isinstance(each, str) else each for each in flat]
-    return texts if isinstance(value, list) else texts[0]
+    """Return a value as an example has it: lists are flat, and texts are bytes."""
+    if isinstance(value, list):
+        return [_stored(each) for each in np.ravel(value).tolist()]
+    return value.encode() if isinstance(value, str) else value
 
 
 KINDS = ["parquet", "tfrecord"]

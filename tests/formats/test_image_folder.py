@@ -140,7 +140,6 @@ STOPS = {
     "numbered folders that end their files": ([f"all/000{at}/{n}00{at}.png" for at in "012" for n in "12"], "", False),
     "two parts beside each other": ([f"s{at}/{at}{n}_{part}.png" for at in "12" for n in "78" for part in ("clean", "noisy")], "pairs", False),
     "sentences and tags in capitals": (["Sentences.txt", "Labels.txt"], "sentences.txt and labels.txt", False),
-    "sentences beside other names": (["sentences.txt", "tags.txt"], "sentences.txt and labels.txt", False),
     "two parts in each of many folders": ([f"{at}/{at}{n}_{part}.png" for at in "abcd" for n in "78" for part in ("before", "after")], "pairs", True),
     "classes with the same gaps": ([f"{at}/{n}.jpg" for at in ("cats", "dogs") for n in (1, 2, 5, 8)], "pairs", True),
     "pairs with the same gaps": ([f"{at}/{n}.png" for at in ("high", "low") for n in (2, 5, 6, 9)], "pairs", False),

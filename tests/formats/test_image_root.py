@@ -7,7 +7,6 @@ import posixpath
 import pandas as pd
 import pytest
 from aiohttp import web
-from PIL import Image
 
 import recordgen
 from recordgen import cli, storage
@@ -232,13 +231,12 @@ def test_all_images_of_a_declared_row_start_at_the_root(names):
     assert one.dataset.examples == 2
 
 
-def test_append_and_resume(names):
+def test_append_and_resume(names, make_pictures):
     """New rows may lie below another root; a finished run is recognised."""
     made = recordgen.convert("in/train.csv", "out", image_root="in/images", **QUIET)
     again = recordgen.convert("in/train.csv", "out", resume=True, image_root="in/images", **QUIET)
     assert again.unchanged
-    (names / "in/new").mkdir()
-    Image.new("RGB", (8, 8), "red").save(names / "in/new/9.png")
+    make_pictures("new/9.png")
     (names / "in/more.csv").write_text("image_id,label\n9,dog\n")
     more = recordgen.convert("in/more.csv", "out", append=True, image_root="in/new", **QUIET)
     assert more.dataset.examples == made.dataset.examples + 1
@@ -316,15 +314,14 @@ def test_a_table_of_names_says_which_columns_mean_its_images(names, tmp_path):
 def test_records_of_any_form_take_an_image_root(tmp_path, make_pictures, suffix):
     """It holds their images, though it is not in the folder of the records."""
     make_pictures("img/1.jpg", "img/2.jpg")
-    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "x"
-    path.mkdir()
+    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "a"
     if suffix == "parquet":
-        frame.to_parquet(path / "a.parquet")
+        frame.to_parquet(f"{path}.parquet")
     else:
-        frame.to_json(path / f"a.{suffix}", orient="records", lines=suffix == "jsonl")
+        frame.to_json(f"{path}.{suffix}", orient="records", lines=suffix == "jsonl")
     root = f"{tmp_path}/in/img"
-    found = Reading(path / f"a.{suffix}", image_root=root, columns="path=image,label=label")
-    assert [row.uri for row in found.rows] == [f"{root}/1.jpg", f"{root}/2.jpg"]
+    found = Reading(f"{path}.{suffix}", image_root=root, columns="path=image,label=label")
+    assert [row.uri for row in found.rows] == ["in/img/1.jpg", "in/img/2.jpg"]
 
 
 # --- where missing files may be, and slips in paths -----------------------------------------------
@@ -337,29 +334,9 @@ def hint(folder, files, *uris):
     return missing_hint([Reject(source, 1, uri, "missing_file", "no such file") for uri in uris])
 
 
-# file, uri
-OTHER_PLACES = [
-    ("images/train/1.jpg", "img/1.jpg"),  # the folder
-    ("1.png", "1.jpg"),  # the suffix
-    ("Images/A.jpg", "images\\a.JPG"),  # the case
-]
-
-
-@pytest.mark.parametrize(("file", "uri"), OTHER_PLACES)
-def test_a_file_of_that_name_is_named(file, uri, tmp_path):
-    """Folder, suffix or letter case of a path may be wrong."""
-    said = hint(tmp_path, [file], uri).text
-    assert said.index(uri) < said.rindex(file)
-
-
-def test_two_candidates_are_no_hint(tmp_path):
-    """With two files of that name, or none but labels, there is nothing to say."""
-    assert "a.xml" not in hint(tmp_path / "z", ["a.xml"], "a.jpg").text
-    assert "b.png" in hint(tmp_path / "z", ["b.xml", "b.png"], "b.jpg").text
-    assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg").text
-    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has that name
+def test_without_a_file_of_that_name_there_is_no_hint(tmp_path):
+    """Nor for an import file whose folder cannot be listed."""
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
-    assert not hint(tmp_path / "y", ["a/1.jpg"], "1.jpg#0", "1.jpg_Fish").root  # no suffixes
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == Hint()
 
@@ -373,6 +350,13 @@ FOLDERS = [
     (["../Img/a/1.jpg"], ["1.jpg"], None),  # only below the import file's folder
     (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
     (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
+    (["images/train/1.jpg"], ["img/1.jpg"], "images/train/"),
+    (["1.png"], ["1.jpg"], ""),  # another suffix
+    (["Images/A.jpg"], ["images\\a.JPG"], "Images/"),  # another letter case
+    (["b.png", "b.xml"], ["b.jpg"], ""),
+    (["a/1.jpg", "b/1.png"], ["1.jpg"], "a/"),  # only one has that name
+    (["a.xml"], ["a.jpg"], None),  # only labels
+    (["a/1.jpg"], ["1.jpg#0", "1.jpg_Fish"], None),  # no suffixes
     (["a/1.mp4"], ["1.mp4"], None),  # no images
     (["a/1.jpg", "b/1.jpg"], ["1.jpg"], None),
     ([], ["1.jpg"], None),
@@ -381,11 +365,13 @@ FOLDERS = [
 
 @pytest.mark.parametrize(("files", "uris", "root"), FOLDERS)
 def test_the_folder_is_proposed(files, uris, root, tmp_path):
-    """The folder of missing files is known, and is written like the import file's."""
+    """Each file is named, and their folder, which is written like the import file's."""
     folder = tmp_path / "in"
     folder.mkdir()
     expected = "" if root is None else f"{posixpath.normpath(folder / root)}/"
-    assert hint(folder, files, *uris).root == expected
+    found = hint(folder, files, *uris)
+    assert found.root == expected
+    assert (f"{uris[0]} may be {''.join(files[:1])}" in found.text) == (root is not None)
 
 
 # lines, columns

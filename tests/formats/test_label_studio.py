@@ -69,7 +69,6 @@ READ = [
     ("predictions", task([region()], predictions=[PREDICTION]), CAT, {}),
     ("keypoints", task([region(), KEYPOINT]), CAT, {"shapes_dropped": 1}),
     ("choice of a region", task([region(), choices("small", x=10)]), CAT, {}),
-    ("text of a region", task([region(), {"type": "textarea", "value": {}}]), CAT, {}),
     ("old key", {"data": {"img": "a.png"}, "completions": [{"result": [region()]}]}, CAT, {}),
 ]
 
@@ -118,7 +117,6 @@ REJECTED = [
     (task([region()], image="data:image/png;base64,AAAA"), "bad_annotation"),
     ({"data": {"one": "a.png", "two": "b.png"}, "annotations": [{"result": []}]}, "bad_annotation"),
     ({"data": None, "annotations": [{"result": []}]}, "bad_annotation"),
-    ({"data": ["a.png"], "annotations": [{"result": []}]}, "bad_annotation"),
     (task([region()], image="http://[a.png"), "bad_annotation"),
     ({"data": {"image": "a.png"}, "annotations": 5}, "bad_annotation"),
     (task([region(labels=[], more={"id": ["r"]})]), "bad_annotation"),

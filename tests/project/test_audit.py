@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.conftest import load_script
+from tests.formats.sources import write_files
 from tests.pages import ROOT
 
 LOCKS = [path.read_text() for path in sorted((ROOT / "locks").glob("*.txt"))]
@@ -95,18 +96,15 @@ def test_without_network_the_status_is_2(audit, tmp_path, monkeypatch, capsys):
 
 def test_only_installed_packages_of_debian_are_listed(tmp_path):
     """With the name and version that others know."""
-    for file, text in {
+    files = {
         "usr/lib/os-release": 'ID=debian\nVERSION_ID="13"\n',
         "var/lib/dpkg/status": (
             "Package: libstdc++6\nStatus: install ok installed\nArchitecture: amd64\n"
             "Description: library\n more\nVersion: 14.2.0-19\n\n"
             "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1\n\n"
         ),
-    }.items():
-        path = tmp_path / file
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    (found,) = load_script("sbom").debian_packages(tmp_path)
+    }
+    (found,) = load_script("sbom").debian_packages(write_files(tmp_path, files))
     purl = "pkg:deb/debian/libstdc%2B%2B6@14.2.0-19?arch=amd64&distro=debian-13"
     assert found == {
         "bom-ref": purl,
