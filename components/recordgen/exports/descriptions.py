@@ -170,6 +170,3 @@ def _quoted(text: str) -> str:
     """Return text as a string of protobuf's text format: UTF-8, control characters in octal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char >= " " else f"\\{ord(char):03o}" for char in escaped) + '"'
-
-
-# --- README.md -----------------------------------------------------------------------------------

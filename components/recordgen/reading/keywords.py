@@ -5,7 +5,6 @@ The option classes in :mod:`recordgen.reading.options` declare, document and che
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
@@ -19,7 +18,7 @@ class RecordKeywords(TypedDict, total=False):
     shuffle: bool
     seed: int | None
     epochs: int | Literal["endless"]
-    cache: str | os.PathLike[str] | None
+    cache: Literal["memory"] | None
     only: Callable[..., Any] | Collection[str] | None
     shard: tuple[int, int]
     tuning: Tuning
