@@ -9,7 +9,7 @@ training never sees. The other contenders get the same examples as arrays, with 
 epochs and the same batch size; tables have the default epochs, plain Keras stops early. Nothing is
 downloaded: examples come from packages in the locks.
 
-    digits     scikit-learn's 1,797 scanned digits; accuracy
+    digits, digits16     scikit-learn's 1,797 scanned digits, gray, of 8 and 16 bits; accuracy
     cancer, iris, wine   scikit-learn's tables with classes; accuracy
     pixels     the digits as a table of 64 numbers; accuracy
     taxis      2,000 of TFX's rides in Chicago, with texts and gaps: is the tip a big one?; accuracy
@@ -74,7 +74,7 @@ class Examples:
     """Examples, divided into training and test.
 
     Attributes:
-        inputs: [n, …]: pixels (uint8, height, width, 3), texts, or the columns of a table.
+        inputs: [n, …]: gray pixels (uint8 or uint16, height, width), texts, or columns of a table.
         answers: [n]: label numbers (int64) or numbers to predict (float64).
         labels: the labels by number; empty for numbers.
         in_test: bool [n].
@@ -113,12 +113,12 @@ class Examples:
         return float(measure(self.answers[self.in_test], answers))
 
 
-def read_digits(seed: int, count: int | None) -> Examples:
-    """Return scikit-learn's scanned digits, uint8 [n, 8, 8, 3]."""
+def read_digits(dtype: str, seed: int, count: int | None) -> Examples:
+    """Return scikit-learn's scanned digits, gray: uint8 or uint16 [n, 8, 8]."""
     digits = datasets.load_digits()
-    pixels = (digits.images * 255 / 16).round().astype(np.uint8)[..., None]
+    pixels = (digits.images * np.iinfo(dtype).max / 16).round().astype(dtype)
     labels = [str(number) for number in range(10)]
-    return _divided(np.repeat(pixels, 3, axis=-1), digits.target, labels, seed, count)
+    return _divided(pixels, digits.target, labels, seed, count)
 
 
 def read_table(name: str, seed: int, count: int | None) -> Examples:
@@ -253,7 +253,7 @@ def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) 
     """Fit a model of scikit-learn; images become rows of numbers."""
     train, inputs = ~examples.in_test, examples.inputs
     if isinstance(inputs, np.ndarray) and inputs.ndim > 2:
-        inputs = inputs.reshape(len(inputs), -1) / 255
+        inputs = inputs.reshape(len(inputs), -1)
     seeds = [name for name in model.get_params() if name.endswith("random_state")]
     model.set_params(**dict.fromkeys(seeds, training.seed))
     model.fit(inputs[train], examples.answers[train])
@@ -265,7 +265,8 @@ def _keras_of_images(examples: Examples, training: Training) -> float:
     import keras
     import tensorflow as tf
 
-    pixels = tf.image.resize(examples.inputs / 255, (_DIGIT_SIDE, _DIGIT_SIDE)).numpy()
+    shares = examples.inputs[..., None] / np.iinfo(examples.inputs.dtype).max
+    pixels = tf.image.resize(shares, (_DIGIT_SIDE, _DIGIT_SIDE)).numpy()
     layers: list[keras.layers.Layer] = [
         keras.layers.RandomTranslation(0.05, 0.05, fill_mode="nearest"),
         keras.layers.RandomRotation(0.05, fill_mode="nearest"),
@@ -336,6 +337,16 @@ _CLASSIFIERS = {
 _REGRESSORS = {"gradient boosting": GradientBoostingRegressor(), "linear regression": Ridge()}
 
 
+def _of_digits(dtype: str) -> Contest:
+    regression = make_pipeline(StandardScaler(), _LOGISTIC)
+    rivals = {
+        "Keras, the same layers": _keras_of_images,
+        "logistic regression": partial(_scikit_learn, regression),
+    }
+    settings = {"image_size": [_DIGIT_SIDE, _DIGIT_SIDE]}
+    return Contest(partial(read_digits, dtype), Training(epochs=12), rivals, settings)
+
+
 def _of_table(
     make: Callable[[int, int | None], Examples], models: Mapping[str, BaseEstimator] = _CLASSIFIERS
 ) -> Contest:
@@ -347,17 +358,8 @@ def _of_table(
 
 
 CONTESTS: Mapping[str, Contest] = {
-    "digits": Contest(
-        read_digits,
-        Training(epochs=12),
-        {
-            "Keras, the same layers": _keras_of_images,
-            "logistic regression": partial(
-                _scikit_learn, make_pipeline(StandardScaler(), _LOGISTIC)
-            ),
-        },
-        settings={"image_size": [_DIGIT_SIDE, _DIGIT_SIDE]},
-    ),
+    "digits": _of_digits("uint8"),
+    "digits16": _of_digits("uint16"),
     "cancer": _of_table(partial(read_table, "breast_cancer")),
     "iris": _of_table(partial(read_table, "iris")),
     "wine": _of_table(partial(read_table, "wine")),

@@ -11,19 +11,13 @@ import pytest
 import tensorflow as tf
 
 from recordgen import train_dataset
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import TrainingConfig, save
 from recordgen.training.model import build_model
 from recordgen.training.replicas import Replicas
 from recordgen.training.run import fit
 from tests import serving, trainer
-
-VERTEX = {
-    "ai_platform_training_args": {"project": "p", "worker_pool_specs": []},
-    "ai_platform_enable_vertex": True,
-    "ai_platform_vertex_region": "europe-west4",
-}
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +113,6 @@ def test_save_refuses_what_is_no_dataset(own_model, tmp_path):
     with pytest.raises(SourceError):
         save(own_model, str(tmp_path / "model"), str(tmp_path))
     assert not (tmp_path / "model").exists()
-
-
-def test_keys_of_tfx_for_vertex_are_no_settings():
-    """TFX's Trainer for Vertex AI passes on its own keys with the settings."""
-    assert TrainingConfig.from_custom_config({**VERTEX, "epochs": 3}).epochs == 3
-    with pytest.raises(UsageError):
-        TrainingConfig.from_custom_config({**VERTEX, "epoch": 3})
 
 
 @pytest.mark.slow

@@ -7,10 +7,11 @@ from recordgen.training import TrainingConfig
 
 
 def test_a_config_survives_json():
-    """TFX passes settings on as JSON."""
+    """TFX passes settings on as JSON, with keys of its own for Vertex AI."""
     config = TrainingConfig(image_size=(32, 48), model="MobileNetV2", weights="imagenet", seed=4)
     carried = json.loads(json.dumps(config.to_custom_config()))
-    assert TrainingConfig.from_custom_config(carried) == config
+    vertex = {"ai_platform_enable_vertex": True, "ai_platform_training_args": {"project": "p"}}
+    assert TrainingConfig.from_custom_config({**vertex, **carried}) == config
 
 
 @pytest.mark.parametrize("nothing", [None, {}])

@@ -34,11 +34,8 @@ def training_arguments(
     Raises: SourceError: there is no dataset. UsageError: the model would be written into one.
     """
     for root in roots:
-        for folder in (folders["serving_model_dir"], folders["model_run_dir"]):
-            if storage.is_inside(str(folder), root):
-                raise UsageError(
-                    f"{folder}: the folder is that of dataset {root}, or in it; choose another"
-                )
+        if storage.is_inside(model := str(folders["serving_model_dir"]), root):
+            raise UsageError(f"{model} is the folder of the dataset, or in it; choose another")
     evaluated = [root for root in roots if EVAL in read_dataset(root).splits]
     return SimpleNamespace(
         train_files=[_pattern(root, TRAIN) for root in roots],

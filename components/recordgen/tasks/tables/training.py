@@ -368,8 +368,12 @@ class TableTrainer(TaskTrainer):
         scale = {"scale": self._scale.to_dict(), "gaps": self._gaps}
         return {**super().known_inputs(model), "columns": self._columns, **scale}
 
-    def loss(self) -> str:
-        return "sparse_categorical_crossentropy" if self.are_classes else "mean_squared_error"
+    def loss(self) -> Any:
+        if self.are_classes:
+            return "sparse_categorical_crossentropy"
+        # In standard deviations: the gradients of large numbers do not fit into 16 bits.
+        variance = float(self._scale.divisor[-1]) ** 2
+        return lambda truth, answer: keras.losses.mean_squared_error(truth, answer) / variance
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         if self.are_classes:

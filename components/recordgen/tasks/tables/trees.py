@@ -32,7 +32,7 @@ def better_model(rows: Sequence[npt.NDArray[Any]], classes: int, seed: int) -> A
         rows: numbers (float32 [rows, columns]); targets (int64 [rows] for classes, or float32); and
             weights above 0 ([rows]).
         classes: the number of classes; 0 if the target is a number.
-        seed: decides the rows and columns that each tree sees.
+        seed: decides the columns that each tree sees.
 
     Returns: None if there are too few rows, or fewer than two classes with some rows.
 
@@ -43,7 +43,8 @@ def better_model(rows: Sequence[npt.NDArray[Any]], classes: int, seed: int) -> A
         from sklearn.model_selection import cross_val_predict
     except ImportError as exc:
         raise MissingPackageError.of(exc, "training on a table") or exc from exc
-    settings = {"subsample": 0.5, "max_features": 0.5, "random_state": seed}
+    # Each tree sees half of the columns, but all rows: few rows are too few to be divided.
+    settings = {"max_features": 0.5, "random_state": seed}
     numbers, targets, weights = rows
     x, y = numbers[:_JUDGED_ROWS], targets[:_JUDGED_ROWS]
     if classes:
