@@ -48,6 +48,8 @@ BUFFERS = [
     (one_shard(100_000, 1_000), {}, 16_384),
     (one_shard(100_000, 64_000), {}, 1_000),
     (one_shard(10_000, 64_000), dict(cache="memory"), 10_000),
+    # decoded, an image takes 224 · 224 · 3 bytes
+    (one_shard(100_000, 64_000), dict(cache="a/file"), 425),
     (one_shard(100_000, 10_000_000), {}, 64),
     # shards by label and other tools' shards may be sorted: they get a larger buffer
     (one_shard(100_000, 64_000, "cat"), {}, 4_000),
@@ -125,20 +127,21 @@ CACHES = [
 
 
 @pytest.mark.parametrize(("room", "options", "expected"), CACHES)
-def test_images_are_cached_if_all_fit_else_records(room, options, expected):
+@pytest.mark.parametrize("path", ["", "a/file"])
+def test_images_are_cached_if_all_fit_else_records(path, room, options, expected):
     """A cache holds all decoded images, or else all records, or else nothing."""
     options = dict(
-        image_size=(100, 100), cache="memory", tuning=Tuning(cache_bytes=room), **options
+        image_size=(100, 100), cache=path or "memory", tuning=Tuning(cache_bytes=room), **options
     )
     cache = plan_reading(ours(), ReadOptions(**options)).cache
-    assert (cache.stage, cache.bytes) == expected
+    assert (cache.stage, cache.bytes, cache.path) == (*expected, path)
 
 
 def test_a_printed_plan_has_files_examples_buffer_and_cache():
     """Each line has its number, and that of the share."""
-    options = ReadOptions(image_size=(10, 10), cache="memory", shard=(1, 5), shuffle=True)
+    options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     lines = {line.split()[0]: line for line in str(plan_reading(ours(), options)).splitlines()}
-    facts = {"files": "2,", "examples": "80", "shuffle": "80", "cache": "24.0 kB in memory"}
+    facts = {"files": "2,", "examples": "80", "shuffle": "80", "cache": "24.0 kB in a/file"}
     assert all(fact in lines.pop(name) for name, fact in facts.items())
     assert list(lines) == ["worker"]
 

@@ -42,6 +42,10 @@ as_written: Any = tf.autograph.experimental.do_not_convert
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
+#: Part of the names of files that cache decoded images. Change it whenever the same options begin
+#: to give different pixels.
+PIXELS_VERSION = 3
+
 #: The most pixels of an image in a request: as many as a conversion accepts.
 MOST_PIXELS = 100_000_000
 

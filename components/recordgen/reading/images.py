@@ -100,11 +100,11 @@ class ImageReading:
         records = read_records(plan, options, self.keep)
         if plan.cache is not None and plan.cache.stage == IMAGES:
             # Cache before augmenting: otherwise every epoch would see the same changes.
-            kept = mixed(cached(self._to_keep(records), plan), plan, options)
+            kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
             change = as_written(lambda *kept: self._elements(self._changed(*kept)))
             images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
             return finished(images, plan, options)
-        records = mixed(cached(records, plan), plan, options)
+        records = mixed(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
         decode = as_written(lambda *batch: self._elements(self._decoded(*batch)))
         images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)

@@ -5,6 +5,7 @@ The option classes in :mod:`recordgen.reading.options` declare, document and che
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
@@ -18,7 +19,7 @@ class RecordKeywords(TypedDict, total=False):
     shuffle: bool
     seed: int | None
     epochs: int | Literal["endless"]
-    cache: Literal["memory"] | None
+    cache: str | os.PathLike[str] | None
     only: Callable[..., Any] | Collection[str] | None
     shard: tuple[int, int]
     tuning: Tuning

@@ -7,6 +7,7 @@ if they fit, which are decoded in each epoch; else nothing.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from recordgen import storage
 from recordgen.access.shards import ShardFile
 from recordgen.core.allowance import GROUP, memory_of_group, memory_of_machine
 from recordgen.messages import megabytes
-from recordgen.reading.options import AUTO, AUTOTUNE, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 
 #: The stages that can be kept.
 RECORDS, IMAGES, NOTHING = "records", "images", "nothing"
@@ -57,19 +58,21 @@ class CachePlan:
     Attributes:
         stage: ``records`` as stored; decoded ``images`` of the returned size, unless crops are
             random; ``nothing``, because nothing fits.
+        path: the file; "" for memory.
         bytes: the size of the cache; None if unknown. With ``nothing``: the size of the records.
         room: how many bytes the cache may take.
     """
 
     stage: str
+    path: str
     bytes: int | None
-    room: int
+    room: float = math.inf
 
     def __str__(self) -> str:
         size = "of unknown size" if self.bytes is None else megabytes(self.bytes)
         if self.stage == NOTHING:
             return f"nothing: the records need {size}, and a cache may take {megabytes(self.room)}"
-        return f"{_WHAT[self.stage]}, {size} in memory"
+        return f"{_WHAT[self.stage]}, {size} in {self.path or 'memory'}"
 
 
 def plan_cache(
@@ -78,14 +81,16 @@ def plan_cache(
     """Plan a cache; what is None is unknown. Returns: None without a cache."""
     if options.cache is None:
         return None
-    # The model and the shuffle buffer need half of the memory.
-    room = options.tuning.cache_bytes or free_memory() // 2
+    path = "" if options.cache == MEMORY else os.fspath(options.cache)
+    # Do not plan by a disk's free space: it changes while the cache is written, and a different
+    # plan would need a different file. The model and the shuffle buffer need half of the memory.
+    room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)
     if isinstance(options, ReadOptions) and examples is not None and not options.draws_pixels:
         decoded = examples * 3 * math.prod(options.image_size)
         if decoded <= room:
-            return CachePlan(IMAGES, decoded, room)
+            return CachePlan(IMAGES, path, decoded, room)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
-    return CachePlan(RECORDS if stored is None or stored <= room else NOTHING, stored, room)
+    return CachePlan(RECORDS if stored is None or stored <= room else NOTHING, path, stored, room)
 
 
 def record_bytes_of(files: Sequence[ShardFile]) -> float | None:
@@ -131,7 +136,10 @@ def shuffle_buffer_of(
         return int(options.tuning.shuffle_buffer)
     each = record_bytes or _UNKNOWN_RECORD_BYTES
     if cache is not None and examples is not None and cache.stage != NOTHING:
-        return examples  # they are in memory anyway, so the buffer only holds references
+        if not cache.path:
+            return examples  # they are in memory anyway, so the buffer only holds references
+        if cache.stage == IMAGES and cache.bytes is not None:
+            each = cache.bytes / examples
     room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
     fitting = int(room / each)
     wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))

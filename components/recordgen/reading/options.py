@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -68,8 +69,9 @@ class Tuning:
         deterministic: return elements in an order that does not depend on timing; None: only with a
             seed or without shuffling. With several ``epochs``, records are decoded in order anyway.
         drop_remainder: drop a short last batch, so that all shapes are known.
-        cache_bytes: how many bytes a cache may take; None: half of the free memory. Images are kept
-            decoded if all of them fit, see :mod:`recordgen.reading.memory`.
+        cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
+            in a file. Images are kept decoded if all of them fit, see
+            :mod:`recordgen.reading.memory`.
         decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
             the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
             every pixel and resizes with antialiasing, in floats.
@@ -192,7 +194,8 @@ class RecordOptions:
             ``tf.random.set_seed``; None: different each time.
         epochs: passes over the data; ``endless``: repeat, which needs ``steps_per_epoch`` in
             ``model.fit``.
-        cache: keep the examples in ``memory``; None: no cache.
+        cache: keep the examples in ``memory``, or in the file at a path (which must not exist, or
+            come from the same reading); None: no cache.
         only: a function that takes a dict of one record's features (scalars; without
             ``image/encoded``) and returns whether to read it (bool []). With labels, also names of
             classes: read only their examples, or boxes, with their numbers of ``labels.txt``. In a
@@ -205,7 +208,7 @@ class RecordOptions:
     shuffle: bool = False
     seed: int | None = None
     epochs: int | Literal["endless"] = 1
-    cache: Literal["memory"] | None = None
+    cache: str | os.PathLike[str] | None = None
     only: Callable[..., Any] | Collection[str] | None = None
     shard: tuple[int, int] = (0, 1)
     tuning: Tuning = field(default_factory=Tuning)
@@ -222,7 +225,11 @@ class RecordOptions:
             )
         if self.epochs != ENDLESS:
             check_at_least(1, epochs=self.epochs)
-        check_one_of("cache", self.cache, (MEMORY, None))
+        is_path = isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
+        if self.cache is not None and not is_path:
+            raise UsageError(
+                f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
+            )
         is_pair = isinstance(self.shard, Sequence) and len(self.shard) == 2
         is_pair = is_pair and all(map(is_integer, self.shard))
         if not is_pair or not 0 <= self.shard[0] < self.shard[1]:
@@ -231,7 +238,7 @@ class RecordOptions:
             )
         check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
         if self.tuning.cache_bytes is not None and self.cache is None:
-            raise UsageError("cache_bytes needs a cache: give cache='memory'")
+            raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
         self._check_only()
 
     def _check_only(self) -> None:

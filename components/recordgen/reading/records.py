@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
+import os
+import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -11,15 +14,17 @@ from typing import Any
 
 import tensorflow as tf
 
+from recordgen import storage
 from recordgen.access.counting import is_cheap, remembered
 from recordgen.access.generation import REPLACED, Written
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
-from recordgen.reading.decoding import as_written
-from recordgen.reading.memory import NOTHING
-from recordgen.reading.options import AUTOTUNE, RecordOptions
+from recordgen.errors import UsageError
+from recordgen.reading.decoding import PIXELS_VERSION, as_written
+from recordgen.reading.memory import IMAGES, NOTHING, CachePlan
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
 
@@ -238,10 +243,41 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
     return records
 
 
-def cached(dataset: tf.data.Dataset, plan: ReadPlan) -> tf.data.Dataset:
-    """Keep the elements in memory for the next epochs, if the plan says so."""
-    is_kept = plan.cache is not None and plan.cache.stage != NOTHING
-    return dataset.cache() if is_kept else dataset
+def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
+    """Cache the elements for the next epochs, if the plan says so."""
+    if plan.cache is None or plan.cache.stage == NOTHING:
+        return dataset
+    if not plan.cache.path:
+        return dataset.cache()
+    if options.predicate is not None:
+        raise UsageError(
+            f"cache={plan.cache.path!r}: the name of a cache file does not depend on the "
+            f"predicate, so it could hold another selection; use cache='memory'"
+        )
+    path = f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}"
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    size, free = plan.cache.bytes or 0, shutil.disk_usage(folder).free
+    # Not checked in the plan: an existing cache has already taken its space.
+    if size > free and not os.path.exists(f"{path}.index"):
+        raise UsageError(
+            f"cache={plan.cache.path!r}: {plan.cache} need more than the {free / 1e6:,.1f} MB that "
+            f"are free there; use another disk, cache='memory' or a smaller cache_bytes"
+        )
+    return dataset.cache(path)
+
+
+def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
+    """Return eight hex digits that depend on the reading and the versions of its files."""
+    # A cache keeps the order of its first reading.
+    order = (bool(plan.shuffle_buffer), options.seed)
+    parts: list[object] = [cache.stage, plan.pieces, plan.turn, plan.classes, order]
+    parts += [(file, storage.version(file)) for file in plan.files]
+    if isinstance(options, LabelOptions):
+        parts.append(tuple(options.extras))
+    if isinstance(options, ReadOptions) and cache.stage == IMAGES:
+        parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
 def mixed(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
@@ -278,7 +314,7 @@ def batches(
     """
     records = read_records(plan, options, keep)
     parallel = parallel_calls(options)
-    records = repeated(mixed(cached(records, plan), plan, options), options)
+    records = repeated(mixed(cached(records, plan, options), plan, options), options)
     size, is_full = options.batch_size, options.has_full_batches
     if arrange is not None:
         records = arrange(records)
