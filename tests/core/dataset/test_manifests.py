@@ -129,6 +129,8 @@ ERRORS = [
     (("labels",), [1], "labels"),
     (("task",), ["image_classification"], "task"),
     (("surplus",), 1, "surplus"),
+    (("index", "sha256"), ..., "index .*sha256"),
+    (("index", "file"), "../records.npy", "index .*records"),
     (("splits", "train", "shards", 0, "digest"), None, "digest"),
 ]
 

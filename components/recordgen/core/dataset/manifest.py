@@ -336,6 +336,9 @@ class Dataset(Shown):
             _expect_one_of(f"dtype of {name!r:.80}", spec.dtype, (*LIST_DTYPES, *RAW_DTYPES))
             if min(spec.shape or (0,)) < 0:
                 raise ValueError(f"shape of {name!r:.80} must be at least 0 (got {spec.shape})")
+        index = {name: type(value) for name, value in self.index.items()}
+        if index and (index != _OF_INDEX or self.index["file"] != INDEX_FILE):
+            raise ValueError(f"index must have {', '.join(_OF_INDEX)} (got {self.index!r:.80})")
         self.rows.check_values()
         for name, split in self.splits.items():
             if not SPLIT_NAME.fullmatch(name):
@@ -343,6 +346,9 @@ class Dataset(Shown):
                     f"the name of a split must be letters and digits (got {name!r:.80})"
                 )
             split.check_values(name)
+
+
+_OF_INDEX = {"file": str, "records": int, "sha256": str}
 
 
 def _in_format(data: Mapping[str, Any]) -> dict[str, Any]:
