@@ -339,7 +339,7 @@ _REGRESSORS = {"gradient boosting": GradientBoostingRegressor(), "linear regress
 
 def _of_digits(dtype: str) -> Contest:
     regression = make_pipeline(StandardScaler(), _LOGISTIC)
-    rivals = {
+    rivals: Mapping[str, Rival] = {
         "Keras, the same layers": _keras_of_images,
         "logistic regression": partial(_scikit_learn, regression),
     }

@@ -40,29 +40,23 @@ def picture(seed, form="JPEG", side=SIDE):
     return encoded(Image.fromarray(pixels), form)
 
 
-def claiming(data, place, *size):
-    """Return an image file that claims another size, at this place."""
-    return data[:place] + struct.pack(f">{'I' * len(size)}", *size) + data[place + 4 * len(size) :]
+def claiming(data, place, form, *size):
+    """Return an image file that claims another size, at this place, in a form of ``struct``."""
+    return data[:place] + struct.pack(form, *size) + data[place + struct.calcsize(form) :]
 
 
-def jpeg_claiming(height, width):
-    data = bytearray(picture(1))
-    start = data.find(b"\xff\xc0") + 5
-    data[start : start + 4] = struct.pack(">HH", height, width)
-    return bytes(data)
-
-
+JPEG, PNG = picture(1), picture(1, "PNG")
 BAD = {
     "empty": b"",
     "text": b"hello, this is no image",
     "one byte": b"\xff",
     "JPEG of nothing": b"\xff\xd8\xff",
     "truncated JPEG": picture(1, side=64)[:-900],
-    "truncated PNG": picture(1, "PNG")[:-200],
+    "truncated PNG": PNG[:-200],
     "PNG without a size": b"\x89PNG\r\n\x1a\n",
-    "huge JPEG": jpeg_claiming(65_000, 65_000),
-    "huge PNG": claiming(picture(1, "PNG"), 16, 20_000, 20_000),
-    "negative PNG": claiming(picture(1, "PNG"), 16, 0xFFFF_FFFF, 8),
+    "huge JPEG": claiming(JPEG, JPEG.find(b"\xff\xc0") + 5, ">HH", 65_000, 65_000),
+    "huge PNG": claiming(PNG, 16, ">II", 20_000, 20_000),
+    "negative PNG": claiming(PNG, 16, ">II", 0xFFFF_FFFF, 8),
 }
 GOOD = [picture(2), picture(3, "PNG"), picture(4, "BMP", 40), picture(5, "GIF", 9)]
 
@@ -93,7 +87,8 @@ def model(saved):
 
 def test_a_bad_image_costs_its_own_answer(model):
     """The other answers of the request are those without it."""
-    assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
+    sides = tf.io.extract_jpeg_shape(BAD["huge JPEG"])[:2]
+    assert np.prod(sides, dtype=np.int64) > MOST_PIXELS  # or its name is wrong
     expected = model.run("serving_default", image_bytes=GOOD)
     assert expected["error"].tolist() == [b""] * len(GOOD)
     answer = model.run("serving_default", image_bytes=[GOOD[0], *BAD.values(), *GOOD[1:]])
@@ -156,11 +151,6 @@ def test_a_model_without_answers_has_no_score(examples, tmp_path):
     save(model, str(tmp_path / "model"), examples)
     with pytest.raises(DataError, match="NaN"):
         evaluation_of(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
-
-
-def jpeg_size(data):
-    """Return the number of pixels that a JPEG claims."""
-    return int(np.prod(tf.io.extract_jpeg_shape(data)[:2], dtype=np.int64))
 
 
 def test_a_bad_record_costs_its_own_answer(tmp_path):
