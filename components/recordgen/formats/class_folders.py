@@ -25,7 +25,7 @@ from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats import foreign_formats
+from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_layout import problem_with, row_of_file
@@ -515,6 +515,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     elif not (layout or problem or source[0]):
         problem = "; pass the one with the labels instead of the folder"
     shown = ", ".join(found[:_SHOWN])
+    if lacking := [name for name in found if posixpath.basename(name) in hugging_face.NAMES]:
+        problem = f"; {lacking[0]} has no column {hugging_face.FILE}{problem}"
     reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
 
