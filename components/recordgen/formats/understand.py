@@ -355,6 +355,8 @@ def tasks_of_lines(head: Head) -> Iterator[Candidate]:
     if len(good) * 2 < len(lines) or not good:
         odd = next(line for line in lines if not line.kind)
         problem = f"{odd.subject!r:.60} is no path and no text"
+        if "/" in odd.subject and not odd.labels:
+            problem += "; if its folder is its class, pass the folder of the images"
         stop(head, problem, header="no", options={} if _is_other(odd.subject) else None)
     _check_texts(head, good)
     first = good[0].kind
