@@ -226,11 +226,8 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 # a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
-    ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
-    ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
-    ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
     ("labels.csv", "image,label\ntrain/cat/a001.jpg,dog\n", True),
     ("train/labels.csv", "a001.jpg;dog\n", True),
     ("labels.csv", "train\\cat\\a001.jpg,dog\n", True),
