@@ -200,8 +200,6 @@ FOLDERS = [
     ({"d/a_leftImg8bit.png": b"", "gtFine/a_gtFine_polygons.json": b"{}"}, "Cityscapes", "gtFine/"),
     ({"test/bad/0.png": b"", "test/good/0.png": b"", "ground_truth/bad/0_mask.png": b"", "readme.txt": b"The MVTec AD"}, "MVTec AD", "readme"),
     ({"Image_01L.jpg": b"", "Image_01L_1stHO.png": b"", "Image_01L_2ndHO.png": b""}, "CHASE_DB1", "_1stHO"),
-    ({"images/im0001.jpg": b"", "joints.mat": b""}, "Leeds Sports Pose", "joints"),
-    ({"train/XR/patient1/study1_negative/1.png": b"", "train_labeled_studies.csv": b"a/,1"}, "MURA", "train_labeled"),
     ({**IMAGES, "train/digitStruct.mat": b"MATLAB 7.3 MAT-file"}, "SVHN", "train/digitStruct.mat"),
 ]  # fmt: skip
 

@@ -185,6 +185,14 @@ def test_pictures_of_the_same_numbers_and_sizes_are_no_classes(tmp_path):
     assert "pairs" in refusal(read, f"{write_files(tmp_path, files)}/").reason
 
 
+def test_pages_of_a_tiff_are_no_rows(tmp_path):
+    """A stack of pages stops: only its first page would be a row."""
+    (tmp_path / "in").mkdir()
+    pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
+    pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
+    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
+
+
 @pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
 def test_a_folder_without_images_stops(names, tmp_path):
     """Nothing but hidden files, and a converted dataset, are no folder of images."""
@@ -217,11 +225,8 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 # a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
-    ("classes.csv", "id,name\n0,cat\n1,dog\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
-    ("train/results.csv", "epoch,accuracy\n1,0.9\n", False),
-    ("scores.jsonl", '{"epoch": 1, "loss": 0.5}\n', False),
     ("labels.csv", "image,label\ntrain/cat/a001.jpg,dog\n", True),
     ("train/labels.csv", "a001.jpg;dog\n", True),
     ("labels.csv", "train\\cat\\a001.jpg,dog\n", True),

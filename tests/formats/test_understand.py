@@ -149,7 +149,7 @@ STOPS = [
     ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {}, ''),
     ('a.csv', 'v1,v2,,,\nham,Go until {i} now,,,', {'columns': 'text=v2,label=v1'}, "text_classification: (assigned) | Go until 0 now | 'ham'"),
     ('a.csv', 'datei,typ\nim_{i},c{i}', {'columns': 'target=typ'}, 'tabular: (assigned) | im_0,c0 | None'),
-    ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {}, ''),
+    ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {'columns': 'path=fname,label=class'}, "image_classification: (assigned) | 0.jpg | 'c'"),
     ('a.csv', '{i}.jpg,x,.1,.2,.5,.6', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["x",0.1,0.2,0.5,0.6]]'),
     ('a.csv', 'x.jpg,cat,cat,.1,.5,.5\n{i}.jpg,cat,.1,.1,.5,.5', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.1,0.5,0.5]]'),
     ('a.csv', 'image,class,xc,yc,w,h\n{i}.jpg,x,.5,.5,.2,.4', {'columns': 'path=image,label=class,center_xywh=xc|yc|w|h'}, 'object_detection: (assigned) | 0.jpg | [["x",0.4,0.3,0.6,0.7]]'),

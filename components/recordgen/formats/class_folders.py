@@ -45,7 +45,7 @@ from recordgen.formats.folder_names import (
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import column_name
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.image_sizes import size_in_file
+from recordgen.formats.image_sizes import header_in_file, size_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
@@ -252,9 +252,16 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
 
 
 def _check_labels(listing: Listing, images: Sequence[str]) -> None:
-    """Check that images have no labels in their names. Raises: NotUnderstoodError."""
+    """Check that images have no labels in their names, and are no stacks of pages.
+
+    Raises: NotUnderstoodError.
+    """
     if layout := layout_of_names({*images}):
         raise refusal(listing, "no folder is a class; take labels from the names of files", layout)
+    header = header_in_file(listing, images[0]) if images else None
+    if header is not None and header.format == "TIFF" and (header.frames or 1) > 1:
+        reason = f"{images[0]} has {header.frames} pages; save each page as an image of its own"
+        raise refusal(listing, f"no folder is a class, and {reason}")
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:

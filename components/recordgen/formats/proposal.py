@@ -276,8 +276,8 @@ def _loses(columns: _Columns) -> bool:
     is_named = _have("labels", words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
-    points = [at for at in columns.rest if {"x", "y"} & {*words_of(columns.names[at])}]
-    return bool(lost or nested or len(points) > 1)
+    points = [name for name in columns.names if {"x", "y"} & {*words_of(name)}]
+    return bool(lost or nested or len(points) > _NUMBERS_OF_A_BOX)
 
 
 def _without_marks(name: str) -> Sequence[str]:
