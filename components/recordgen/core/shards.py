@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import PIL
@@ -314,10 +314,6 @@ class ShardResult:
         return found
 
 
-#: Finds the result of a shard whose file is written, beside the work on the next shard.
-FindResult: TypeAlias = "Callable[[], ShardResult]"
-
-
 @dataclass
 class SplitSum:
     """The sum of the results of a split's shards; the fields are those of ShardResult."""
@@ -438,7 +434,7 @@ def write_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> FindResult:
+) -> ShardResult:
     """Write one shard under the folder ``target``; check it, and write nothing, if that is empty.
 
     The file is written under a temporary name and renamed, so it is never incomplete. A second
@@ -466,7 +462,7 @@ def write_shard(
             size = writer.bytes
     else:
         deque(frames(), maxlen=0)
-    return lambda: stats.result(task, file, size, task.fingerprint(vocabulary, conversion))
+    return stats.result(task, file, size, task.fingerprint(vocabulary, conversion))
 
 
 def _threads(task: ShardTask, conversion: Conversion) -> int:

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -28,10 +27,10 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
 from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
-from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards import ShardTask
 from tests.conftest import encoded, noise, python_environment, tree_bytes, while_writing
-from tests.deaths import DEATHS, RUNS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
+from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
 from tests.settings import conversion
 
@@ -171,7 +170,7 @@ TWICE = [
     ("before the commit", Death("recordgen.storage.move", 3, after=False), None),
     ("while moving", Death("recordgen.storage.move", 3, after=True), None),
     ("while moving", Death("recordgen.core.runs.commit.is_intact", 3, after=True), None),
-    ("between shard and result", Death(f"{RUNS}.staging.Staging.write_result", 9, False), 5),
+    ("between shard and result", Death("recordgen.core.runs.commit.write_shard", 2, False), 5),
 ]
 
 
@@ -183,26 +182,6 @@ def test_killed_again_while_going_on(first, death, kept, source, left_by, whole,
     killed(death, source, out, resume=True)
     result = resume(source, out, beam_args=["--direct_num_workers=2"])
     assert result.kept_shards == (kept or shards_of(result))
-    assert tree_bytes(out) == whole
-
-
-def test_a_shard_ends_while_the_next_one_is_written(source, whole, out, monkeypatch):
-    """No core waits for the end of a shard, and the files are the same."""
-    both = threading.Barrier(2)
-
-    def meeting(function, call):
-        numbers = count(1)
-
-        def met(*args):
-            if next(numbers) == call:
-                both.wait(20)
-            return function(*args)
-
-        return met
-
-    monkeypatch.setattr(Staging, "write_result", meeting(Staging.write_result, 1))
-    monkeypatch.setattr(Staging, "read_rows", meeting(Staging.read_rows, 2))
-    convert(source, out)
     assert tree_bytes(out) == whole
 
 

@@ -58,7 +58,7 @@ from recordgen.core.progress import (
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
-from recordgen.core.shards import FindResult, write_shard
+from recordgen.core.shards import ShardResult, write_shard
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.storage.access import forget_failures
 
@@ -158,7 +158,7 @@ def bucket_count(source: RowSource, existing: Existing | None) -> int:
 
 def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
     """Write every shard into the run's staging folder, or keep it; returns file names."""
-    work: Callable[..., FindResult] = partial(
+    work: Callable[..., ShardResult] = partial(
         write_shard, target=run.staging.root, conversion=conversion
     )
     if run.leftovers or run.in_parts:

@@ -65,10 +65,6 @@ class Step:
         """Yield the elements that an element becomes."""
         raise NotImplementedError
 
-    def process_all(self, elements: Iterable[Any]) -> Iterator[Any]:
-        """Yield what all elements of a process become, in their order."""
-        return chain.from_iterable(map(self.process, elements))
-
 
 @dataclass(eq=False)
 class Each(Step):
@@ -263,7 +259,8 @@ def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
             yield from in_processes(step, elements, processes)
             return
     step.begin(lambda amounts: None)  # do not count here: the results hold all counts
-    yield from step.process_all(elements)
+    for element in elements:
+        yield from step.process(element)
 
 
 def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:

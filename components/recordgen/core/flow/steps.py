@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
@@ -48,8 +47,8 @@ from recordgen.core.rows.row import (
     batched,
     is_content_uri,
 )
-from recordgen.core.runs.staging import Heartbeat, Staging
-from recordgen.core.shards import FindResult, ShardResult, ShardTask
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards import ShardResult, ShardTask
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked
@@ -444,44 +443,28 @@ class WorkOnShards(Step):
     In: (ShardKey, [ShardOutline]). Out: the shard's file name.
     """
 
-    work: Callable[..., FindResult]
+    work: Callable[..., ShardResult]
     staging: Staging
     processes: int = 1
     _vocabulary: Vocabulary | None = field(default=None, init=False)
 
     def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
-        return self.process_all([element])
-
-    def process_all(self, elements: Iterable[Any]) -> Iterator[str]:
-        """Yield the files; a thread ends each shard while the next one is worked on."""
-        ending: list[Future[tuple[ShardResult, int]]] = []
-        with ThreadPoolExecutor(1, "recordgen-shard") as thread:
-            for _, [outline] in elements:
-                if self._vocabulary is None:
-                    self._vocabulary = self.staging.read_vocabulary()
-                heartbeat = self.staging.heartbeat(outline.split, outline.index)
-                rows = self.staging.read_rows(outline)
-                task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
-                find = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
-                yield from self._counted(ending)
-                ending = [thread.submit(self._end, task, find, heartbeat)]
-            yield from self._counted(ending)
-
-    def _end(self, task: ShardTask, find: FindResult, beat: Heartbeat) -> tuple[ShardResult, int]:
-        result, size = find(), task.rows.payload_bytes
-        beat.finish(result.shard.examples, len(result.rejects), size)
-        self.staging.write_result(result, task.index)
-        return result, size
-
-    def _counted(self, ending: Iterable[Future[tuple[ShardResult, int]]]) -> Iterator[str]:
-        """Yield the files of shards; a thread's counts would not reach Beam's metrics."""
-        for result, size in (each.result() for each in ending):
-            self.count(
-                {
-                    progress.EXAMPLES_WRITTEN: result.shard.examples,
-                    progress.PAYLOADS_REJECTED: len(result.rejects),
-                    progress.PAYLOAD_BYTES: size,
-                    progress.SHARD_BYTES: result.shard.bytes,
-                }
-            )
-            yield result.shard.file
+        [outline] = element[1]
+        if self._vocabulary is None:
+            self._vocabulary = self.staging.read_vocabulary()
+        heartbeat = self.staging.heartbeat(outline.split, outline.index)
+        rows = self.staging.read_rows(outline)
+        task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
+        result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+        size = rows.payload_bytes
+        heartbeat.finish(result.shard.examples, len(result.rejects), size)
+        self.staging.write_result(result, outline.index)
+        self.count(
+            {
+                progress.EXAMPLES_WRITTEN: result.shard.examples,
+                progress.PAYLOADS_REJECTED: len(result.rejects),
+                progress.PAYLOAD_BYTES: size,
+                progress.SHARD_BYTES: result.shard.bytes,
+            }
+        )
+        yield result.shard.file

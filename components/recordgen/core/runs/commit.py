@@ -43,7 +43,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
 from recordgen.core.runs.lease import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.core.shards import FindResult, OnProgress, ShardResult, ShardTask, write_shard
+from recordgen.core.shards import OnProgress, ShardResult, ShardTask, write_shard
 from recordgen.core.task.task import Examples
 from recordgen.errors import (
     DataError,
@@ -454,7 +454,7 @@ def keep_or_write_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> FindResult:
+) -> ShardResult:
     """Take over a shard from a run that died, or write it.
 
     The file is moved before it is checked, so that a worker of the other run that still writes can
@@ -479,7 +479,7 @@ def keep_or_write_shard(
         if any(source == path or _moved(source, path) for source in sources) and is_intact(
             path, result.shard, conversion.task
         ):
-            return lambda: result
+            return result
     return write_shard(
         task, staging.root, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
@@ -492,21 +492,16 @@ def compare_shard(
     vocabulary: Vocabulary,
     conversion: Conversion,
     on_progress: OnProgress,
-) -> FindResult:
-    """Check a shard's payloads, and find its result; without bytes if the file differs."""
-    find = write_shard(
+) -> ShardResult:
+    """Check a shard's payloads, and return its result; without bytes if the file differs."""
+    result = write_shard(
         task, "", vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
-
-    def compared() -> ShardResult:
-        result = find()
-        path = storage.join(output, result.shard.file)
-        if not storage.exists(path):
-            return result
-        shard = replace(result.shard, bytes=storage.size(path))
-        return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
-
-    return compared
+    path = storage.join(output, result.shard.file)
+    if not storage.exists(path):
+        return result
+    shard = replace(result.shard, bytes=storage.size(path))
+    return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
 
 
 def is_intact(path: str, shard: Shard, task: Examples) -> bool:
