@@ -48,7 +48,7 @@ from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import header_in_file, size_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
-from recordgen.formats.mask_folders import MOST_LEVELS, levels_in
+from recordgen.formats.mask_folders import masks_of_others
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -267,7 +267,7 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
     folders = _of_same_numbers(files)
-    if masks := _masks_of_others(listing, folders):
+    if masks := masks_of_others(listing, folders):
         others = [item.name for item in files if item.name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
         reason += f" each folder is a class, {_confirming([item.name for item in files])}"
@@ -314,18 +314,8 @@ def _are_versions(listing: Listing, folders: Mapping[str, Sequence[str]]) -> boo
 
     Those of one number have one size, and other numbers have others: classes seldom agree so far.
     """
-    first, *others = (
-        [size_in_file(listing, name) for name in some[:_SIZES_READ]] for some in folders.values()
-    )
-    return None not in first and len({*first}) > 1 and all(each == first for each in others)
-
-
-def _masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """Return the files of the only class whose first ones have few gray levels, as masks have."""
-    levels = {label: levels_in(listing, some) for label, some in folders.items()}
-    gray = [label for label, found in levels.items() if -1 not in found]
-    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= MOST_LEVELS
-    return folders[gray[0]] if are_masks else ()
+    sizes = [[size_in_file(listing, it) for it in some[:_SIZES_READ]] for some in folders.values()]
+    return None not in sizes[0] and len({*sizes[0]}) > 1 and all(it == sizes[0] for it in sizes)
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:

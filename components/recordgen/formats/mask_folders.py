@@ -55,7 +55,7 @@ _VOC_CLASSES = (
 _TWO_LEVELS = {"#000000": "background", "#ffffff": "object"}
 _PROBED = 5
 #: Gray pictures of so few levels may be masks of classes.
-MOST_LEVELS = 64
+_MOST_LEVELS = 64
 
 
 class MaskFolders(PictureFormat):
@@ -120,7 +120,7 @@ def colours_of(
     """
     classes = mask_classes(listing)
     # White is a class, not void.
-    if classes.colours or levels_in(listing, masks) not in ({255}, {0, 255}):
+    if classes.colours or _levels_in(listing, masks) not in ({255}, {0, 255}):
         return classes.colours, ()
     names = classes.names if len(classes.names) == 2 else list(_TWO_LEVELS.values())
     message = f"the mask is black and white; white was read as the class {names[1]!r}"
@@ -167,8 +167,8 @@ def _have_rivals(
         and posixpath.dirname(some[0]) not in folders
         and ANNOTATIONS.isdisjoint(some[0].lower().split("/"))
     ]
-    levels = levels_in(listing, rivals)
-    return -1 not in levels and 0 < len(levels) <= MOST_LEVELS
+    levels = _levels_in(listing, rivals)
+    return -1 not in levels and 0 < len(levels) <= _MOST_LEVELS
 
 
 def _splits(name: str) -> Set[str | None]:
@@ -176,7 +176,7 @@ def _splits(name: str) -> Set[str | None]:
     return frozenset(map(split_in_name, name.split("/")[:-1])) - {None}
 
 
-def levels_in(listing: Listing, masks: Iterable[str]) -> Set[int]:
+def _levels_in(listing: Listing, masks: Iterable[str]) -> Set[int]:
     """Return the gray levels of the first of some images; -1 if one of them has colours."""
     from recordgen.tasks.image_segmentation.stored_masks import gray_levels
 
@@ -194,6 +194,14 @@ _LISTS = ("classes.txt", "class_names.txt", "labels.txt")
 _NUMBERED, _COLOURED, _LABELMAP = "_classes.csv", "class_dict.csv", "labelmap.txt"
 _COLOUR_FIRST, _META = "label_colors.txt", "dataset_meta.json"
 _FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST, _META)
+
+
+def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """Return the files of the only class whose first ones have few gray levels, as masks have."""
+    levels = {label: _levels_in(listing, some) for label, some in folders.items()}
+    gray = [label for label, found in levels.items() if -1 not in found]
+    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= _MOST_LEVELS
+    return folders[gray[0]] if are_masks else ()
 
 
 class MaskClasses(NamedTuple):
