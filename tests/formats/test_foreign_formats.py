@@ -16,6 +16,7 @@ from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
+from recordgen.formats.json_values import key_paths
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
 from tests.conftest import error_of
@@ -244,6 +245,23 @@ def test_class_folders_match_no_tool(data):
     images = [f"{name}.jpg" for name in captions]
     text = data.draw(st.sampled_from([b"", b"a red car", b"cat", b"5", b"1,2,3", b"Car 1 2"]))
     assert of_folder(captions, lambda _: text, images=images) is None
+
+
+# JSON text, perhaps cut off, and its keys
+KEYS = [
+    ('{"images": [{"id": 1, "file_na', {"images", "images.id"}),
+    ('[{"a": {"b": "c: {"}}, {"d": 1}]', {"a", "a.b", "d"}),
+    ('{"a": 1}\n{"b": 2}', {"a"}),
+    ('{"a\\"b": "x\\\\", "c": "cut: {', {'a\\"b', "c"}),
+    ('{"a":{"b":{"c":{"d":{"e":{"f":1}}}}}}', {"a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e"}),
+    ("]}:,", set()),
+]
+
+
+@pytest.mark.parametrize(("text", "keys"), KEYS)
+def test_key_paths(text, keys):
+    """The keys of the first value are found as far as the text goes; texts are never keys."""
+    assert key_paths(text) == keys
 
 
 @given(st.binary(max_size=300))

@@ -179,10 +179,13 @@ def test_a_refusal_of_files_beside_images_names_a_way_on(suffix, tmp_path):
 
 
 def test_pictures_of_the_same_numbers_and_sizes_are_no_classes(tmp_path):
-    """They are versions of each other, whatever their folders are named."""
-    sizes = {f"{at}/{n}.png": (8 + n % 2, 8) for at in "xy" for n in range(4)}
-    files = {name: encoded(Image.new("L", size, 200), "PNG") for name, size in sizes.items()}
-    assert "pairs" in refusal(read, f"{write_files(tmp_path, files)}/").reason
+    """They are versions of each other, whatever their folders are named; two sizes are formats."""
+    for many in (2, 4):
+        sizes = {f"{at}/{n}.png": (8 + n % many, 8) for at in "xy" for n in range(4)}
+        files = {name: encoded(Image.new("L", size, 200), "PNG") for name, size in sizes.items()}
+        root = write_files(tmp_path / str(many), files)
+        assert many == 4 or len(Reading(root).rows) == 8
+    assert "pairs" in refusal(read, f"{root}/").reason
 
 
 def test_pages_of_a_tiff_are_no_rows(tmp_path):

@@ -1,11 +1,12 @@
 """Boxes encoded on the grid and decoded."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.tasks.object_detection.training import decode_boxes, encode_boxes
+from recordgen.tasks.object_detection.training import decode_boxes, encode_boxes, grid_size
 
 SIZE = (30, 50)  # not multiples of a cell: 8 rows, 13 columns
 CLASSES = 3
@@ -56,6 +57,16 @@ def test_decoding_encoded_boxes_gives_the_boxes(images):
         back = np.column_stack([found_boxes[number], found_labels[number]])[: len(boxes)]
         back = back[np.lexsort(back.T[::-1])]
         np.testing.assert_allclose(back, np.reshape(boxes, (-1, 5)), atol=1e-5)
+
+
+# height and width in pixels, rows and columns
+GRIDS = [((64, 64), (16, 16)), ((65, 3), (17, 1))]
+
+
+@pytest.mark.parametrize(("image_size", "grid"), GRIDS)
+def test_the_grid_covers_the_image(image_size, grid):
+    """A part of a cell at the border is a cell."""
+    assert grid_size(image_size) == grid
 
 
 def test_a_cell_belongs_to_the_box_with_the_nearest_centre():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 1 << 20
 
 #: What to do about an index that does not fit its shards.
-STALE_REMEDY = "restore records.npy from a copy of the dataset, or convert again"
+STALE_REMEDY = "restore records.npy from a copy of the dataset, or write it again"
 
 
 def lengths_of(shards: ShardSet) -> list[Lengths]:

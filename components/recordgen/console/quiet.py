@@ -56,7 +56,6 @@ _WARNING_MODULES = {
     "google.api_core._python_version_support": "FutureWarning",
     "google.cloud.aiplatform.models": "FutureWarning",
     "PIL.Image": "Warning",
-    "PIL.IcoImagePlugin": "Warning",
     "PIL.TiffImagePlugin": "Warning",
 }
 _WORKER_WARNINGS = ",".join(f"ignore::{kind}:{name}" for name, kind in _WARNING_MODULES.items())

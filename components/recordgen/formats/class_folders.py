@@ -77,7 +77,7 @@ _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
-_SIZES_READ = 8
+_SIZES_READ, _LEAST_SIZES = 8, 4
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -312,10 +312,12 @@ def _last_number(name: str) -> str:
 def _are_versions(listing: Listing, folders: Mapping[str, Sequence[str]]) -> bool:
     """Return whether files of the same numbers are versions of one picture, as their sizes show.
 
-    Those of one number have one size, and other numbers have others: classes seldom agree so far.
+    Those of one number have one size, and most numbers one of their own: classes seldom agree so.
     """
     sizes = [[size_in_file(listing, it) for it in some[:_SIZES_READ]] for some in folders.values()]
-    return None not in sizes[0] and len({*sizes[0]}) > 1 and all(it == sizes[0] for it in sizes)
+    first = sizes[0]
+    are_own = None not in first and len({*first}) * 2 > len(first) >= _LEAST_SIZES
+    return are_own and all(each == first for each in sizes)
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:

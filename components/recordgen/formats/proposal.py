@@ -164,9 +164,17 @@ def propose(
         return found
     columns = _Columns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
+    are_numbers = not header and all(map(str.isdecimal, names))
+    is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
+    if is_record:
+        return {}  # an object whose keys are files, or numbers of rows
+    axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
+    if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
+        return {}  # points
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
-        columns.take("text", columns.rest)
+        others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
+        columns.take("text", [at for at in columns.rest if at not in others])
     if columns.roles.keys().isdisjoint({"path", "text"}):
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
@@ -267,7 +275,8 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
         named = [columns.names[at] for at in {*subjects}]
         halves = [name for name in named if _have("halves", words_of(name))]
         are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
-        beside = beside if are_alike or halves else []
+        has_two = len(halves) > 1 or (halves and columns.those(_is_text))
+        beside = beside if are_alike or has_two else []
     return not {*beside}.isdisjoint(columns.rest)
 
 
@@ -276,8 +285,7 @@ def _loses(columns: _Columns) -> bool:
     is_named = _have("labels", words_of(columns.roles.get("label", "")))
     lost = columns.those(_are_numbers)
     nested = [] if is_named else columns.those(_is_nested)
-    points = [name for name in columns.names if {"x", "y"} & {*words_of(name)}]
-    return bool(lost or nested or len(points) > _NUMBERS_OF_A_BOX)
+    return bool(lost or nested)
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -329,6 +337,9 @@ def _take_labels(columns: _Columns) -> bool:
 
 def _flags(columns: _Columns) -> Sequence[int]:
     """Return the columns of 0 and 1, or of true and false; none if an amount is at the end."""
+    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
+    if any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end):
+        return ()
     values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
     found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
@@ -383,13 +394,17 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
 
 def _may_be_target(columns: _Columns, at: int) -> bool:
     """Return whether most rows have a value in a column, and not all the same or their own."""
-    is_varied = len({*columns.filled[at]}) > 1 or len(columns.all[at]) == 1
-    return is_varied and not _is_key(columns.names[at])
+    values, filled = columns.all[at], columns.filled[at]
+    is_varied = len({*filled}) > 1 or len(values) == 1
+    return is_varied and len(filled) * 2 > len(values) and not _is_key(columns.names[at])
 
 
 def _are_listed(names: Sequence[str]) -> bool:
-    """Return whether columns name images by a key."""
-    return "target" not in names and any(map(IMAGE_WORD.search, filter(_is_key, names)))
+    """Return whether columns name images by a key, or parts of videos by a key and two times."""
+    times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
+    keys = [name for name in names if _is_key(name)]
+    are_parts = bool(keys) and {"time", "start", "end"} <= times
+    return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
 def _are_levels(columns: _Columns) -> bool:

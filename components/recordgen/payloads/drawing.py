@@ -19,6 +19,7 @@ from recordgen.subjects.objects import StoredBox
 
 # Least pixels, and the share of an image's shorter side.
 _LINE, _LETTER = (1, 1 / 240), (11, 1 / 28)
+_LETTERS = 100  # of a label, at most
 
 # Steps of the golden ratio keep each hue far from the previous ones.
 _HUE_TURN = 0.6180339887
@@ -67,14 +68,20 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
         _fill_shape(canvas, box)
     for box in ordered:
         left, top, right, bottom = around = _pixels(box, canvas.size)
-        width = min(line, right - left + 1, bottom - top + 1)
-        draw.rectangle(around, outline=label_colour(box.number), width=width)
+        # Pillow's outlines leave a box that has no room for two of them.
+        if min(right - left, bottom - top) < 2 * line:
+            draw.rectangle(around, fill=label_colour(box.number))
+        else:
+            draw.rectangle(around, outline=label_colour(box.number), width=line)
         _draw_keypoints(draw, box, canvas.size, 2 * line)
     for box in boxes:
         left, top, *_ = _pixels(box, canvas.size)
+        is_known = box.label.isascii() and box.label.isprintable()
+        text = box.label[:_LETTERS] if is_known else f"#{box.number}"
+        last = max(0, canvas.width - round(draw.textlength(text, font)) - line)
         draw.text(
-            (left + 2 * line, min(top, canvas.height - letter)),
-            box.label if box.label.isascii() and box.label.isprintable() else f"#{box.number}",
+            (min(left + 2 * line, last), min(top, canvas.height - letter)),
+            text,
             fill=label_colour(box.number),
             font=font,
             stroke_width=line,

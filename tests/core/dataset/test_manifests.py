@@ -67,7 +67,7 @@ DOORS = [
     "inspect {place}",
     "inspect {place} --to {place}/../seen",
     "check {place}",
-    *(f"export {name} {{place}}" for name in ("tfds", "tfdv", "index")),
+    *(f"export {name} {{place}}" for name in ("tfds", "tfdv")),
     *(f"export {name} {{place}} --to {{place}}/../{name}" for name in EXPORTED),
 ]
 TRIED = 11  # changes that are no error in read_dataset: one in so many goes to the next command

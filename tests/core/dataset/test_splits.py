@@ -14,6 +14,7 @@ from recordgen.core.dataset.splits import (
     find_split,
     parse_ml_use,
     split_named,
+    split_order,
     word_in_folders,
 )
 from recordgen.core.rows.row import Adjustments, Group, PlacedRow, Row
@@ -174,6 +175,12 @@ def test_each_split_needs_one_weight(names, weights):
     """As many names as weights, and at least one."""
     with pytest.raises(UsageError, match=f"{len(names)} names and {len(weights)} weights"):
         SplitFractions(names, weights)
+
+
+def test_train_eval_and_test_come_first():
+    """Other names follow in their order."""
+    names = ["test", "a", "zebra", "eval", "b", "train"]
+    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
 
 def test_a_label_is_no_split(tmp_path):

@@ -372,8 +372,8 @@ class TableTrainer(TaskTrainer):
         if self.are_classes:
             return "sparse_categorical_crossentropy"
         # In standard deviations: the gradients of large numbers do not fit into 16 bits.
-        variance = float(self._scale.divisor[-1]) ** 2
-        return lambda truth, answer: keras.losses.mean_squared_error(truth, answer) / variance
+        deviation, squared = float(self._scale.divisor[-1]), keras.losses.mean_squared_error
+        return lambda truth, answer: squared(truth / deviation, answer / deviation)
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         if self.are_classes:
