@@ -46,12 +46,12 @@ def test_any_box_can_be_drawn(width, height, boxes):
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
-@given(st.data(), st.integers(2, 60), st.integers(2, 60))
+@given(st.data(), SIDE, SIDE)
 def test_a_box_is_where_it_should_be(data, width, height):
     """A line of one pixel lies inside the box, and all other pixels stay."""
-    left, top = data.draw(st.integers(0, width - 2)), data.draw(st.integers(0, height - 2))
-    right = data.draw(st.integers(left + 1, width - 1))
-    bottom = data.draw(st.integers(top + 1, height - 1))
+    left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
+    right = data.draw(st.integers(left, width - 1))
+    bottom = data.draw(st.integers(top, height - 1))
     image = noise(width, height)
     expected = np.array(image)
 
@@ -85,6 +85,16 @@ def test_small_boxes_are_over_large_ones_and_labels_over_all():
     assert tuple(one[54, 50]) == label_colour(0)
     named = large._replace(label="cat", ymin=0.5, ymax=1.0)
     assert (drawn(plain(100, 100), named, small) == 0).all(-1).any()
+
+
+def test_thick_lines_and_long_labels_stay_where_they_belong():
+    """A line that fills a small box stays in it; a label begins where it has room."""
+    small = drawn(plain(2000, 2000), StoredBox("", 0, 0.05, 0.05, 0.055, 0.0525))
+    rows, columns = (small == label_colour(0)).all(-1).nonzero()
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (100, 104, 100, 109)
+    for label in ("zebra", "z" * 100_000):
+        image = drawn(plain(200, 100), StoredBox(label, 0, 0.97, 0.5, 1, 0.9))
+        assert (image[50:90, :190] != 128).any()
 
 
 def test_lines_and_letters_grow_with_the_image():
