@@ -252,7 +252,7 @@ def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
     with pytest.raises(UsageError, match="epochs"):
         models.train(step_input(component, tmp_path, {"dataset": digits}, epochs=-1))
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        models.train(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
+        models.train(step_input(component, tmp_path, {"dataset": str(tmp_path / "data")}))
 
 
 def test_train_defaults_are_those_of_training():

@@ -108,7 +108,7 @@ def _fits(path: str, dataset: Dataset) -> bool:
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
     """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
-    path = storage.join(root, INDEX_FILE)  # not a path that somebody has put into dataset.json
+    path = storage.join(root, INDEX_FILE)
     try:
         [least] = RECORDS.frame_bytes(np.zeros(1, np.int64)).tolist()
         inflation = MAX_INFLATION if dataset.compression == "gzip" else 1
