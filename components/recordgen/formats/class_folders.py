@@ -45,7 +45,7 @@ from recordgen.formats.folder_names import (
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import column_name
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.image_sizes import header_in_file, size_in_file
+from recordgen.formats.image_sizes import are_versions, header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import masks_of_others
@@ -77,7 +77,6 @@ _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
 # More folders of the same names are rather classes than the parts of pairs.
 _MOST_PARTS = 3
-_SIZES_READ, _LEAST_SIZES = 8, 4
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -272,7 +271,7 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
         reason += f" each folder is a class, {_confirming([item.name for item in files])}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
-    _check_pairs(listing, files, are_pairs=bool(folders) and _are_versions(listing, folders))
+    _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
         if _labels_folders(listing.head(name), classes):
@@ -307,17 +306,6 @@ def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]
 
 def _last_number(name: str) -> str:
     return "".join(_DIGITS.findall(_stem(name))[-1:])
-
-
-def _are_versions(listing: Listing, folders: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether files of the same numbers are versions of one picture, as their sizes show.
-
-    Those of one number have one size, and most numbers one of their own: classes seldom agree so.
-    """
-    sizes = [[size_in_file(listing, it) for it in some[:_SIZES_READ]] for some in folders.values()]
-    first = sizes[0]
-    are_own = None not in first and len({*first}) * 2 > len(first) >= _LEAST_SIZES
-    return are_own and all(each == first for each in sizes)
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:

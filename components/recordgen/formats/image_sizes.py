@@ -7,7 +7,7 @@ Frame,Label,xmin,ymin,xmax,ymax
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import Event
 from typing import IO, TYPE_CHECKING, Protocol, runtime_checkable
@@ -29,6 +29,9 @@ MAX_HEADER = 16 << 20
 
 # Headers of images that are kept: rows of an image mostly follow each other.
 _KEPT = 1000
+
+# Images of a folder that are compared with those of others.
+_LEAST_SIZES, _SIZES_READ = 4, 8
 
 
 @runtime_checkable
@@ -136,3 +139,14 @@ def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
     """Return the width and height in the header of an image; None if they cannot be read."""
     header = header_in_file(listing, name)
     return header and (header.width, header.height)
+
+
+def are_versions(listing: Listing, folders: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether files of the same numbers are versions of one picture, as their sizes show.
+
+    Those of one number have one size, and most numbers one of their own: classes seldom agree so.
+    """
+    sizes = [[size_in_file(listing, it) for it in some[:_SIZES_READ]] for some in folders.values()]
+    first = sizes[0]
+    are_own = None not in first and len({*first}) * 2 > len(first) >= _LEAST_SIZES
+    return are_own and all(each == first for each in sizes)
