@@ -121,14 +121,15 @@ def test_words_of_a_few_rows_are_not_learnt_by_heart(tmp_path):
     assert evaluation_of(model, output, read_dataset(output), "eval").score > 0.34
 
 
-def test_numbers_are_learnt_in_16_bits(tmp_path):
+@pytest.mark.parametrize(("scale", "precision"), [(1, "mixed_float16"), (1e-23, "float32")])
+def test_numbers_are_learnt_in_few_bits(scale, precision, tmp_path):
     """The gradients of their errors fit, also if words that rows share are all that is known."""
     random, lines = np.random.default_rng(0), ["fold,word,y"]
     for number in range(64):
         fold = "TRAIN" if number % 4 else "VALIDATE"
-        lines.append(f"{fold},{number}.png,{random.normal(100, 70):.3f}")
+        lines.append(f"{fold},{number}.png,{random.normal(100, 70) * scale:.6g}")
     output = trainer.convert_table(tmp_path, lines, target="y")
-    model = trainer.train(output, tmp_path, patience=0, epochs=20, precision="mixed_float16")
+    model = trainer.train(output, tmp_path, patience=0, epochs=20, precision=precision)
     assert np.isfinite(evaluation_of(model, output, read_dataset(output), "eval").score)
 
 
