@@ -1,7 +1,6 @@
 """Entities in texts: spans, tokens and tags agree, from the import file to the record."""
 
 import json
-import re
 import shutil
 from itertools import pairwise
 
@@ -14,7 +13,6 @@ import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.row import Adjustments, PlannedRow, Row, content_uri
-from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
@@ -194,12 +192,10 @@ def written(out):
 
 
 def test_records(tmp_path):
-    """Tokens, tags and spans of a record agree; rows of one text merge unless they conflict."""
+    """Tokens, tags and spans of a record agree; other readings of a text in a row are examples."""
     (tmp_path / "file.txt").write_text("Zoë met Mr. York", encoding="utf-8-sig")
     lines = [
-        vertex("Anna flew to New York.", (13, 21, "city")),
-        vertex("Anna flew to New York.", (0, 4, "person")),
-        vertex("Anna flew to New York.", (0, 4, "person")),
+        vertex("Anna flew to New York.", (13, 21, "city"), (0, 4, "person")),
         vertex("Paris", (0, 5, "city")),
         vertex("Paris", (0, 5, "person")),
         vertex("Nothing here"),
@@ -212,8 +208,9 @@ def test_records(tmp_path):
     rows = dataset.rows
     assert dataset.labels == ("city", "person")
     assert (out / "tags.txt").read_text() == "O\nB-city\nI-city\nB-person\nI-person\n"
-    assert (rows.examples, rows.merged, rows.duplicates) == (3, 1, 1)
-    assert rows.rejected == {"bad_annotation": 1, "conflicting_labels": 2}
+    assert (rows.examples, rows.merged, rows.duplicates) == (5, 0, 0)
+    assert rows.rejected == {"bad_annotation": 1}
+    assert dataset.lint["CONFLICT"] == 1
     found = written(out)
     anna = found[b"Anna flew to New York."]
     assert anna["tokens"] == [b"Anna", b"flew", b"to", b"New", b"York", b"."]
@@ -331,38 +328,18 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
 
 
 def test_append_and_resume(iob, tmp_path, out):
-    """Known rows are skipped, also as JSON; more spans are rejected; tags keep their numbers."""
+    """Known rows are skipped, also as JSON; other readings are added; tags keep their numbers."""
     recordgen.convert(str(iob), out, **TASK)
     assert recordgen.convert(str(iob), out, **TASK, resume=True).unchanged
     lines = [
-        vertex("Anna is in the U.S. now", (15, 19, "city")),
+        vertex("Anna is in the U.S. now", (0, 4, "person"), (15, 19, "city")),
         vertex("Ben left", (0, 3, "person"), (4, 8, "verb")),
         vertex("Asia, too", (0, 4, "area")),
     ]
     (tmp_path / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    dataset = recordgen.convert(
-        str(tmp_path / "a.jsonl"), out, **TASK, append=True, max_reject_fraction=0.5
-    ).dataset
+    dataset = recordgen.convert(str(tmp_path / "a.jsonl"), out, **TASK, append=True).dataset
     rows = dataset.rows
-    assert (rows.existing, rows.examples) == (1, 5)
-    assert rows.rejected == {"conflicting_labels": 1}
-    assert dataset.labels == ("city", "person", "area")
-    assert (out / "tags.txt").read_text().split()[-2:] == ["B-area", "I-area"]
-    [reject] = map(json.loads, (out / "rejects.jsonl").read_text().splitlines())
-    assert re.search(r" 0 to 3 \(person\)", reject["message"])
-    assert read_dataset(str(out)).examples == 5
-
-
-# a text, the spans of two rows, the span that the message names
-CLASHES = [
-    ("New York", Span(0, 8, "city"), Span(4, 8, "person"), r"0 to 8 \(city\) .*4 to 8 \(person\)"),
-    ("Newark", Span(0, 3, "city"), Span(3, 6, "boat"), r"3 to 6 \(boat\)"),  # share a word
-]
-
-
-@pytest.mark.parametrize(("text", "one", "other", "words"), CLASHES)
-def test_rows_whose_spans_clash_are_all_refused(text, one, other, words):
-    """Spans of two rows that overlap, or that take parts of one word, contradict each other."""
-    said = [_of_json(text, [span]).annotation for span in (one, other)]
-    with pytest.raises(AnnotationError, match=words):
-        TextEntities().merge(said)
+    assert (rows.existing, rows.examples) == (1, 6)
+    assert dataset.labels == ("city", "person", "area", "verb")
+    assert (out / "tags.txt").read_text().split()[-2:] == ["B-verb", "I-verb"]
+    assert read_dataset(str(out)).examples == 6

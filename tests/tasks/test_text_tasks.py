@@ -170,31 +170,34 @@ def sizes(dataset):
     return {name: split.examples for name, split in dataset.splits.items()}
 
 
-def test_equal_texts_share_a_split(tmp_path):
-    """A copy of a text without a split joins the split that another copy names."""
+def test_a_copy_of_a_text_without_a_split_joins_one_that_names_it(tmp_path):
+    """A copy of a text without a split joins the first split that another copy names."""
     path = tmp_path / "a.csv"
     path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
     found = recordgen.check(path, task="text_classification", split="100")
-    assert sizes(found.dataset) == {"train": 1, "test": 2}
-    assert [(item.line, item.code) for item in found.rejects] == [(3, "conflicting_splits")]
+    assert sizes(found.dataset) == {"train": 2, "test": 2}
+    assert not found.rejects
     path.write_text("hello,a\nhello,a\n")
     with pytest.raises(DataError, match=r"a\.csv:2 .*a\.csv:1"):
         recordgen.plan(path, task="text_classification", duplicates="fail")
 
 
-def test_equal_texts_stay_in_the_splits_of_their_files(tmp_path):
-    """Equal texts in the files of two splits are examples of both and a leak; append agrees."""
-    train, dev = tmp_path / "train.csv", tmp_path / "dev.csv"
+def test_equal_texts_stay_in_the_splits_that_rows_name(tmp_path):
+    """Equal texts in two splits, of one file or several, are examples of both, and a leak."""
+    train, dev, both = (tmp_path / name for name in ("train.csv", "dev.csv", "both.csv"))
     train.write_text("TRAIN,Yes.,a\nTRAIN,hello,b\n")
     dev.write_text("VALIDATION,Yes.,a\nVALIDATION,hello,a\nVALIDATION,bye,b\n")
-    options = {"task": "text_classification", "max_reject_fraction": 1.0}
-    dataset = recordgen.convert([train, dev], tmp_path / "out", **options).dataset
-    assert sizes(dataset) == {"train": 2, "eval": 3}
-    assert dataset.lint["LEAK"] == 2
-    assert not dataset.rows.rejects
+    both.write_text(train.read_text() + dev.read_text())
+    options = {"task": "text_classification"}
+    for source in ([train, dev], both):
+        dataset = recordgen.convert(source, tmp_path / "out", **options, overwrite=True).dataset
+        assert sizes(dataset) == {"train": 2, "eval": 3}
+        assert dataset.lint["LEAK"] == 2
+        assert not dataset.rows.rejects
     recordgen.convert(train, tmp_path / "more", **options)
-    more = recordgen.convert(dev, tmp_path / "more", append=True, **options).dataset
-    assert sizes(more) == {"train": 2, "eval": 3}
+    for rest in (dev, both):
+        more = recordgen.convert(rest, tmp_path / "more", append=True, **options).dataset
+        assert sizes(more) == {"train": 2, "eval": 3}
 
 
 def test_only_accepted_answers_of_prodigy_give_labels(tmp_path):

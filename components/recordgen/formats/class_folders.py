@@ -151,13 +151,13 @@ class TextFolder(_ClassFolders):
             return None
         if any(names_sentences(it) or it.lower().endswith(_BESIDE_TEXTS) for it in listing.others):
             return None
+        if foreign_formats.of_folder(listing.others, listing.head, images=()) is not None:
+            return None  # texts and their annotations, for example
         found = self.files(listing)
         is_mine = len(found.classes) > 1 and len(found.placed) >= len(found.others)
         first = next((item.name for item in found.placed if item.label), "")
         if not is_mine or foreign_formats.of_file(listing.head(first)) is not None:
             return None
-        if foreign_formats.of_folder(listing.others, listing.head, images=()) is not None:
-            return None  # texts and their annotations, for example
         reason = f"{listing.root}: a folder of texts in {len(found.classes)} classes"
         return Evidence(reason, self.task.name)
 

@@ -60,6 +60,8 @@ _FEW, _MANY = 3, 8
 
 # Objects and keys of a JSONL file that are considered: each object may have other keys.
 CONSIDERED = 1000
+# Fields of rows that are considered: of wide tables, some rows are enough for advice.
+_CONSIDERED_FIELDS = 50_000
 
 _DATE = re.compile(DATE)
 _WHOLE = re.compile(r"\d+(\.0)?")
@@ -91,7 +93,8 @@ class _Columns:
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         values: list[list[str]] = [[] for _ in names]
-        for row in rows:  # one of them may be thousands of times as wide as the others
+        step = -(-len(rows) * len(names) // _CONSIDERED_FIELDS) or 1
+        for row in rows[::step]:  # one of them may be thousands of times as wide as the others
             for column, value in zip(values, row, strict=False):
                 column.append(value)
         self.names = names

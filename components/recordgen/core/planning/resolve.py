@@ -390,13 +390,14 @@ class _Settling:
         ``origins`` receives the file and line of each such row. Rows that name another split are
         rejected.
         """
-        parts: dict[tuple[str, str], dict[str, KnownRow]] = defaultdict(dict)
+        known: dict[tuple[str, str], list[KnownRow]] = defaultdict(list)
         for item in self.known:
-            parts[item.uri, self._payload(item)].setdefault(self._part(item), item)
+            known[item.uri, self._payload(item)].append(item)
         kept: list[PlacedRow] = []
         for row in rows:
-            there = parts.get((row.uri, self._payload(row)), {})
-            first = next(iter(there.values()), None)
+            items = self._comparable(row, known.get((row.uri, self._payload(row)), ()))
+            there = {self._part(item) for item in items}
+            first = next(iter(items), None)
             if first is None:
                 kept.append(row)
                 continue
@@ -423,14 +424,8 @@ class _Settling:
             examples[item.uri, self._payload(item), self._part(item)].append(item)
         new: list[PlacedRow] = []
         for row in rows:
-            there = examples.get((row.uri, self._payload(row), self._part(row)), [])
-            if is_content_uri(row.uri):  # see `_apart`
-                there = [
-                    item
-                    for item in there
-                    if item.source == self.address(row.source)
-                    or self._agrees(row.split, item.split)
-                ]
+            same = examples.get((row.uri, self._payload(row), self._part(row)), ())
+            there = self._comparable(row, same)
             if not there:
                 new.append(row)
             elif (contradiction := self._contradiction(row, there)) is not None:
@@ -438,6 +433,12 @@ class _Settling:
             else:
                 self.found.counts["existing"] += 1
         return new
+
+    def _comparable(self, row: PlacedRow, known: Sequence[KnownRow]) -> Sequence[KnownRow]:
+        """Return the examples that a row may repeat or contradict, see :func:`_apart`."""
+        if not is_content_uri(row.uri):
+            return known
+        return [item for item in known if self._agrees(row.split, item.split)]
 
     def _payload(self, row: PlacedRow | KnownRow) -> str:
         """Return what a row names: the same relative uri in two folders names two payloads."""
@@ -486,22 +487,17 @@ def _place(row: PlacedRow) -> str:
 
 
 def _apart(ordered: Sequence[PlacedRow]) -> Iterable[Sequence[PlacedRow]]:
-    """Return the rows of one payload; those that contain their text, by the split of their file.
+    """Return the rows of one payload; those that contain their text, by their split.
 
-    Equal texts in the files of two splits are examples of both, which the check LEAK finds. Within
-    a file, its first row of the text that names a split decides; files that name none go with the
-    first row that does.
+    Equal texts in two splits are examples of both, which the check LEAK finds. Rows that name no
+    split go with the first row that does.
     """
     if not is_content_uri(ordered[0].uri):
         return [ordered]
-    splits: dict[str, str] = {}
+    first = _by_split(ordered)[0].split
+    rows: dict[str | None, list[PlacedRow]] = defaultdict(list)
     for row in ordered:
-        if row.split is not None:
-            splits.setdefault(row.source, row.split)
-    first = next(iter(splits.values()), "")
-    rows: dict[str, list[PlacedRow]] = defaultdict(list)
-    for row in ordered:
-        rows[splits.get(row.source, first)].append(row)
+        rows[row.split or first].append(row)
     return rows.values()
 
 

@@ -22,17 +22,16 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
+from recordgen.core.task.annotation import Merged, RowContent, bad_annotation
 from recordgen.core.task.task import PARTS, BuiltExample, FetchedRow, Task, TaskSettings, each_row
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
-from recordgen.tasks.lines import add_up, check_spelling, display_name, either
+from recordgen.tasks.lines import check_spelling, display_name, either
 from recordgen.tasks.texts.tags import (
     CODEPOINTS,
     Span,
     TagError,
-    check_apart,
     checked_tags,
     cut_spans_in,
     in_codepoints,
@@ -117,27 +116,15 @@ class TextEntities(TextTask):
             )
         return [row if by_characters == spans else inline(text, _encode(by_characters))]
 
+    def part(self, annotation: str | None) -> str:
+        """Return the whole reading of a text: no other row adds to it, or contradicts it."""
+        return repr(_spans(annotation))
+
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found, duplicates = add_up(map(_spans, annotations))
-        spans = sorted(found)
-        text, said = TextContent.decode(annotations[0])
-        has_blanks, unit = _BLANKS in (said or {}), _unit(said)
-        try:
-            if text is None:
-                check_apart(spans)
-            else:
-                checked_tags(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
-        except TagError as exc:
-            raise AnnotationError(
-                RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
-            ) from exc
-        return Merged(TextContent(text, _encode(spans, has_blanks, unit)).encode(), duplicates)
+        return Merged(annotations[0], len(annotations) - 1)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        units = {_unit(TextContent.decode(each).said) for each in (annotation, stored)}
-        if len(units) > 1:  # only the text, which is in a file, shows which offsets are equal
-            return not set(self.labels(annotation)) <= set(self.labels(stored or "{}"))
-        return not set(_spans(annotation)) <= set(_spans(stored))
+        return self.part(annotation) != self.part(stored)
 
     def details(self, annotation: str) -> Sequence[Span]:
         return _spans(annotation)
