@@ -188,6 +188,7 @@ FOLDERS = [
     ({"data_batch_1": b"", "batches.meta": b""}, "a Python pickle", "data_batch_1"),
     ({"saved_model.pb": b"", "variables/a": b""}, "a TensorFlow SavedModel", "saved_model.pb"),
     ({"a.pos": b"A", "a.neg": b"B"}, "a file of texts for each class", "a.pos"),
+    ({f"{at}/{it}.txt": b"A" for at in "ab" for it in ("test_text", "test_labels")}, "texts and their labels", "a/test_text.txt"),
     ({"news/a.txt": b"A", "news/a.ann": b"", "mail/b.txt": b"B"}, "brat's", "news/a.ann"),
     ({"t10k-images-idx3-ubyte.gz": b""}, "the IDX files of MNIST", "t10k"),
     ({"gt/gt.txt": b"1,-1,0,4,4,8,1,3,1.0\n"}, "MOTChallenge", "gt/gt.txt"),
