@@ -122,6 +122,7 @@ STOPS = {
     "masks in a folder with a blank": (["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
+    "documents of several kinds": (["docs/a.cfg", "docs/b.rst", "docs/c.txt", "utils/d.py"], "a.cfg", False),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
     "texts side by side": (["a.good", "a.bad"], "a.bad", False),

@@ -240,7 +240,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
         raise refusal(listing, f"{reason}, such as train_sentences.txt and train_labels.txt")
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
-    layout = "" if has_table else layout_of_classes(deepest)
+    are_texts = not has_table and len({posixpath.splitext(name)[1] for name in deepest}) < 2
+    layout = layout_of_classes(deepest) if are_texts else ""
     problem = problem_with(listing, layout) if layout else ""
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     reason = f"there is no image in this folder, and texts or videos need a layout or a CSV{shown}"
