@@ -140,6 +140,7 @@ def test_tokens_in_other_columns_stop_with_columns_that_read_them(
 
 # lines of tokens and tags that no option reads
 UNREAD = [
+    ("Anna\tB-P\n" + "left\tO\n" * 10_000, {}),  # no line is empty
     ("Anna/B-PER flew/O\nCome/O\n", {}),
     ("1\tAnna\tAnna\tPROPN\t_\t_\t0\troot\t_\tname=B-PER|SpaceAfter=No\n", {"format": "conll"}),
 ]

@@ -279,11 +279,15 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
 
 
 def _check_places(file: ImportFile) -> None:
-    """Check that tokens are in the first column, and tags in the last one.
+    """Check that tokens are in the first column, tags in the last one, and sentences apart.
 
-    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
+    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags, or no line is empty.
     """
-    rows = _head(file.around, file.path.removeprefix(file.around.root))
+    name = file.path.removeprefix(file.around.root)
+    rows, head = _head(file.around, name), file.around.head(name)
+    if len(head) >= HEAD_BYTES and all(map(bytes.strip, decoded_head(head).splitlines())):
+        reason = "no line is empty, so the whole file is one sentence; write an empty line after"
+        raise NotUnderstoodError(f"{file.path}: {reason} each sentence")
     first = ["\t".join(fields) for fields in rows[:_SHOWN]]
     options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
