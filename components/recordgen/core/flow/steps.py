@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
@@ -48,7 +48,7 @@ from recordgen.core.rows.row import (
     is_content_uri,
 )
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards import ShardResult, ShardTask
+from recordgen.core.shards import ShardResult, ShardTask, counts_of
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked
@@ -74,8 +74,13 @@ class PlanningStep(Step):
     """A step that reports how many rows it has read or planned."""
 
     def begin(self, count: Count) -> None:
-        super().begin(count)
-        self._heartbeat = self.staging.planning_heartbeat()
+        heartbeat = self.staging.planning_heartbeat()
+
+        def count_and_report(amounts: Mapping[str, int]) -> None:
+            count(amounts)
+            heartbeat.add(amounts)
+
+        super().begin(count_and_report)
 
 
 def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
@@ -170,7 +175,6 @@ class ReadRows(PlanningStep):
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(columns)
         self.count({progress.ROWS_READ: read, progress.ROWS_REJECTED: len(rejects)})
-        self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
@@ -380,7 +384,6 @@ class ResolveBuckets(PlanningStep):
                 progress.ROWS_EXISTING: counts.existing,
             }
         )
-        self._heartbeat.add(0, planned, len(summary.rejects))
 
 
 @dataclass(eq=False)
@@ -456,15 +459,8 @@ class WorkOnShards(Step):
         rows = self.staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
         result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
-        size = rows.payload_bytes
-        heartbeat.finish(result.shard.examples, len(result.rejects), size)
+        counts = counts_of(result.shard.examples, len(result.rejects), rows.payload_bytes)
+        heartbeat.finish(counts)
         self.staging.write_result(result, outline.index)
-        self.count(
-            {
-                progress.EXAMPLES_WRITTEN: result.shard.examples,
-                progress.PAYLOADS_REJECTED: len(result.rejects),
-                progress.PAYLOAD_BYTES: size,
-                progress.SHARD_BYTES: result.shard.bytes,
-            }
-        )
+        self.count({**counts, progress.SHARD_BYTES: result.shard.bytes})
         yield result.shard.file

@@ -30,6 +30,7 @@ import math
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -75,7 +76,7 @@ _SIZE_BYTES = 8
 _RESULT = ".result"
 
 #: Kinds of heartbeats: of workers on shards, and of those that read or plan rows.
-SHARDS, ROWS = ".shard", ".rows"
+SHARD_FILES, ROW_FILES = ".shard", ".rows"
 
 # What a step leaves in at most so many bytes is its name, after this word: two requests less.
 _IN_NAME, _DATA = 8 << 10, "data:"
@@ -97,27 +98,27 @@ class Heartbeat:
         usual = LOCAL_HEARTBEAT_SECONDS if storage.is_local(path) else _REMOTE_HEARTBEAT_SECONDS
         self.seconds = usual if seconds is None else seconds
         self._next = time.monotonic() + self.seconds
-        self._total: tuple[int, ...] = (0, 0, 0)
+        self._total: Counter[str] = Counter()
 
-    def add(self, *counts: int) -> None:
+    def add(self, counts: Mapping[str, int]) -> None:
         """Add to the counts since the start, and report the sums like :meth:`beat`."""
-        self._total = tuple(map(sum, zip(self._total, counts, strict=True)))
-        self.beat(*self._total)
+        self._total.update(counts)
+        self.beat(self._total)
 
-    def beat(self, examples: int, rejects: int, size: int) -> None:
+    def beat(self, counts: Mapping[str, int]) -> None:
         """Report counts if the last report is old enough."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + self.seconds
-            self._write(examples, rejects, size, done=False)
+            self._write(counts, is_done=False)
 
-    def finish(self, examples: int, rejects: int, size: int) -> None:
+    def finish(self, counts: Mapping[str, int]) -> None:
         """Report the final counts, unless nobody reads any."""
         if self.seconds < math.inf:
-            self._write(examples, rejects, size, done=True)
+            self._write(counts, is_done=True)
 
-    def _write(self, *counts: Any, done: bool) -> None:
+    def _write(self, counts: Mapping[str, int], *, is_done: bool) -> None:
         with suppress(StorageError):  # heartbeats only inform: a run works without them
-            storage.write_text(self._path, json.dumps([*counts, done]))
+            storage.write_text(self._path, json.dumps([counts, is_done]))
 
 
 @dataclass(frozen=True)
@@ -480,34 +481,33 @@ class Staging:
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
-        return self._heartbeat(f"{split}-{index:05d}{SHARDS}")
+        return self._heartbeat(f"{split}-{index:05d}{SHARD_FILES}")
 
     def planning_heartbeat(self) -> Heartbeat:
         """Return the heartbeat of another worker that reads or plans rows."""
-        return self._heartbeat(f"{uuid.uuid4().hex}{ROWS}")
+        return self._heartbeat(f"{uuid.uuid4().hex}{ROW_FILES}")
 
     def _heartbeat(self, name: str) -> Heartbeat:
         return Heartbeat(self.path("progress", name), self.heartbeat_seconds)
 
-    def read_heartbeats(
-        self, finished: dict[str, tuple[int, ...]], kind: str = SHARDS
-    ) -> tuple[int, ...]:
+    def read_heartbeats(self, finished: dict[str, Mapping[str, int]], kind: str) -> Counter[str]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
-        For `SHARDS`, they are examples, rejects and payload bytes; for `ROWS`, rows read, planned
-        and rejected, where work that a runner repeats counts twice.
+        For :data:`ROW_FILES`, work that a runner repeats counts twice.
         """
         listed = (name for name, _ in storage.list_dir(self.path("progress")))
         names = [name for name in listed if name not in finished and name.endswith(kind)]
         paths = [self.path("progress", name) for name in names]
-        latest = dict(finished)
+        sums: Counter[str] = Counter()
+        for counts in finished.values():
+            sums.update(counts)
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         for name, text in zip(names, texts, strict=True):
-            *counts, is_done = json.loads(text)
-            latest[name] = tuple(counts)
+            counts, is_done = json.loads(text)
+            sums.update(counts)
             if is_done:
-                finished[name] = latest[name]
-        return tuple(map(sum, zip((0, 0, 0), *latest.values(), strict=True)))
+                finished[name] = counts
+        return sums
 
 
 def _result_name(split: str, index: int) -> str:
