@@ -46,12 +46,12 @@ def sample_of(task: str) -> Sample:
         return TASKS[task].declared("sample")
     listed = {"options": {}, **samples[task]}
     file = listed.pop("file", "")
-    write = partial(_copy, file) if file else imported(f"pipelines.samples.{listed['write']}")
+    write = partial(copy_lines, file) if file else imported(f"pipelines.samples.{listed['write']}")
     training = TrainingConfig.from_custom_config(listed["training"])
     return Sample(**{**listed, "write": write, "training": training})
 
 
-def _copy(name: str, folder: str, examples: int | None = None) -> str:
+def copy_lines(name: str, folder: str, examples: int | None = None) -> str:
     """Write the first lines of a file of this package; return the path of the copy."""
     file = Path(__file__).parent / name
     lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
