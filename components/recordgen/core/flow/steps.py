@@ -14,7 +14,7 @@ from recordgen.core.conversion import Conversion, PayloadStore, RowReader, Split
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.flow.runner import Count, Step, merge_found, write_odd_lines
+from recordgen.core.flow.runner import Count, Step, merge_found, write_changes, write_odd_lines
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.decide import decide, facts_of, lost_by_bucket, with_doubt
 from recordgen.core.planning.plan import (
@@ -108,8 +108,7 @@ class ReadRows(PlanningStep):
         block_rows = _block_rows(self.buckets)
         batches: list[RowBatch] = []
         rejects: list[Reject] = []
-        findings: list[Finding] = []
-        odd_lines: list[OddLine] = []
+        found: list[Finding | OddLine] = []
         counted: Counter[str] = Counter()
         numbers = count()
         rows = size = 0
@@ -120,28 +119,22 @@ class ReadRows(PlanningStep):
                 size += sum(map(len, filter(None, item.annotations)))
             elif isinstance(item, Reject):
                 rejects.append(item)
-            elif isinstance(item, OddLine):
-                odd_lines.append(item)
             elif isinstance(item, Counted):
                 counted[item.code] += item.number
             else:
-                findings.append(item)
+                found.append(item)
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == self.findings_at_once:
-                yield self._left(findings, next(numbers))
-                findings = []
-            if len(odd_lines) == self.findings_at_once:
-                yield summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, odd_lines)))
-                odd_lines = []
+            if len(found) == self.findings_at_once:
+                yield self._left(found, next(numbers))
+                found = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
-        if findings:
-            yield self._left(findings, next(numbers))
-        if odd_lines or counted:
-            found = write_odd_lines(self.staging, odd_lines)
-            yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
+        if found:
+            yield self._left(found, next(numbers))
+        if counted:
+            yield summarised(ReadSummary(adjusted=counted))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = map(_storable, allowance.within(self.reader.read_part(source)))
@@ -177,10 +170,13 @@ class ReadRows(PlanningStep):
         self.count({progress.ROWS_READ: read, progress.ROWS_REJECTED: len(rejects)})
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
-    def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
+    def _left(self, found: Sequence[Finding | OddLine], number: int) -> tuple[int, ReadSummary]:
         """Write findings to the staging folder, so that memory does not grow with them."""
-        files = (self.staging.write_findings(findings, number),)
-        return summarised(ReadSummary(adjusted=Counter(it.code for it in findings), findings=files))
+        changes = [item for item in found if isinstance(item, Finding)]
+        files = write_odd_lines(self.staging, [it for it in found if isinstance(it, OddLine)])
+        if changes:
+            files += (write_changes(self.staging, changes, number),)
+        return summarised(ReadSummary(adjusted=Counter(it.code for it in changes), found=files))
 
 
 def _storable(item: ReadItem) -> ReadItem:
@@ -289,7 +285,7 @@ class SettleBuckets(PlanningStep):
         file = self.staging.leave(packed(found.rows))
         left = replace(found, rows=found.rows.select([]), odd_lines=[])
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
+            yield ALL, ReadSummary(found=write_odd_lines(self.staging, found.odd_lines))
         yield ALL, SettledFile(bucket, file, left, facts=Block(facts))
         yield from summaries_in(parts)
 
@@ -369,7 +365,7 @@ class ResolveBuckets(PlanningStep):
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
+            yield ALL, ReadSummary(found=write_odd_lines(self.staging, found.odd_lines))
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
@@ -421,13 +417,11 @@ class MakePlan(Step):
             base=self.base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
-        findings = sorted(file for summary in read for file in summary.findings)
-        odd_lines = chain.from_iterable(summary.odd_lines for summary in read)
-        line_files = merge_found(self.staging, odd_lines)
+        found = merge_found(self.staging, chain.from_iterable(each.found for each in read))
         shards = list(cut(plan, files))
         parts = [shards[at :: self.parts] for at in range(min(self.parts, len(shards)))]
         outlines = [self.staging.leave_json(list(map(asdict, part))) for part in parts]
-        self.staging.write_plan(plan, rejects, findings, line_files, outlines)
+        self.staging.write_plan(plan, rejects, found, outlines)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return

@@ -31,7 +31,7 @@ import socket
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -47,8 +47,8 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.plan import (
+    CHANGES,
     BucketFile,
-    FindingsFile,
     Plan,
     ShardOutline,
     encode_bucket,
@@ -58,7 +58,7 @@ from recordgen.core.rows.columns import Columns, packed, read_streams
 from recordgen.core.rows.row import Group
 from recordgen.core.shards import PlannedRows, ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, RunnerError, StorageError
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Finding, Reject
 
 _T = TypeVar("_T")
 
@@ -136,7 +136,7 @@ class StagedPlan:
     dropped: int  # rows without a split that `missing_split=drop` dropped
     existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
-    findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
+    changes: str = ""  # the file that lists the changes in rows; empty if there are none
     line_files: Mapping[str, str] = field(default_factory=dict)  # findings about lines, by code
     outlines: tuple[str, ...] = ()  # files with the shards of each part, in a run in parts
 
@@ -228,25 +228,17 @@ class Staging:
         """The path of the lease, see :mod:`recordgen.core.runs.lease`."""
         return self.path("run.json")
 
-    def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
-        """Write changes in rows, in order, as one of the files of these rows."""
-        name = self.leave("".join(to_lines(findings)).encode())
-        return FindingsFile(findings[0].source, findings[0].line, number, name)
-
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
-        """Yield the changes in rows, by import file and line; one file is in memory at a time."""
-        for name in plan.findings:
-            data = self.read_left(name)
-            with decoding(self.path("between", name)):
-                lines = [built(Finding, parsed_json(it)) for it in data.split(b"\n") if it]
-            yield from lines
+        """Yield the changes in rows, by import file and line."""
+        for line in self.read_lines(plan.changes) if plan.changes else ():
+            with decoding(self.path("between", plan.changes)):
+                yield built(Finding, parsed_json(line))
 
     def write_plan(
         self,
         plan: Plan,
         rejects: Sequence[Reject],
-        findings: Iterable[FindingsFile] = (),
-        line_files: Mapping[str, str] | None = None,
+        found: Mapping[str, str] | None = None,
         outlines: Sequence[str] = (),
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
@@ -258,8 +250,8 @@ class Staging:
             "vocabulary": asdict(plan.vocabulary),
             **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": self.leave_json(rejects) if rejects else "",
-            "findings": [item.file for item in findings],
-            "line_files": line_files or {},
+            "changes": (found or {}).get(CHANGES, ""),
+            "line_files": {code: name for code, name in (found or {}).items() if code != CHANGES},
             "outlines": outlines,
         }
         self._write(self.path(_PLAN), json.dumps(data, ensure_ascii=False).encode())
