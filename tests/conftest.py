@@ -34,6 +34,7 @@ import recordgen
 from recordgen import registry, storage
 from recordgen.checks.selection import Selection
 from recordgen.console import quiet
+from recordgen.core.progress import SHARDS
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from tests.containers import engine as engine  # a fixture
@@ -320,7 +321,7 @@ def write_noise(folder: Path, names: Iterable[object], width: int = 16, height: 
 def while_writing(act: Callable[[], object]) -> Any:
     """Return a receiver of progress that does something each time it hears of shards."""
     return SimpleNamespace(
-        planning=lambda: None, writing=lambda snapshot: act(), finished=lambda: None
+        show=lambda snapshot: snapshot.phase == SHARDS and act(), finished=lambda: None
     )
 
 

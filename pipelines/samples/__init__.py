@@ -1,4 +1,9 @@
-"""The data of the demos: ``samples.yaml`` lists them, and modules of this package write them."""
+"""The data of the demos, which ``samples.yaml`` lists: files, or what modules of this package draw.
+
+Reviews of restaurants and sentences about travels are made up of parts. A few labels of reviews are
+wrong, and some words are a person in one sentence and a city or a month in another (Paris, May), so
+that no model is right about all texts, and a tagger must use the words around them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +45,17 @@ def sample_of(task: str) -> Sample:
     if task not in samples:  # another package's
         return TASKS[task].declared("sample")
     listed = {"options": {}, **samples[task]}
-    write = imported(f"pipelines.samples.{listed['write']}")
+    file = listed.pop("file", "")
+    write = partial(copy_lines, file) if file else imported(f"pipelines.samples.{listed['write']}")
     training = TrainingConfig.from_custom_config(listed["training"])
     return Sample(**{**listed, "write": write, "training": training})
+
+
+def copy_lines(name: str, folder: str, examples: int | None = None) -> str:
+    """Write the first lines of a file of this package; return the path of the copy."""
+    file = Path(__file__).parent / name
+    lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return write_lines(os.path.join(folder, file.name), lines[:examples])
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:

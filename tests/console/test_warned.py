@@ -16,7 +16,7 @@ from recordgen.cli import main
 from recordgen.console.terminal import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
 from recordgen.core.flow.runner import LocalRunner
-from recordgen.core.progress import Phase, Snapshot
+from recordgen.core.progress import COMMIT, Snapshot
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
@@ -165,7 +165,7 @@ def screen(monkeypatch):
 def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
     """One display shows all phases."""
     recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
-    assert screen.texts[0] == "Reading and planning rows"
+    assert screen.texts[0] == "reading and planning rows"
     assert screen.texts[-1].startswith("5 of 5 images (100%), ")
     for run in (recordgen.check, recordgen.plan):
         screen.texts.clear()
@@ -176,8 +176,8 @@ def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
 def test_a_notebook_ends_with_what_was_written(screen):
     """The last line has the number of examples."""
     line = ProgressLine()
-    line.writing(Snapshot(rows=1, seconds=1, noun="image"))
-    line.phase(Phase("commit", 1))
+    line.show(Snapshot(seconds=1, noun="image"))
+    line.show(Snapshot(phase=COMMIT, seconds=1))
     line.finished()
     assert screen.texts[0] == screen.texts[-1] != screen.texts[-2]
 

@@ -86,8 +86,8 @@ def export_and_die(name, out, to, examples):
 
 def _dies(name, out, to, examples):
     class Death:
-        def writing(self, snapshot):
-            if snapshot.examples >= examples:
+        def show(self, snapshot):
+            if snapshot.count(progress.EXAMPLES_WRITTEN) >= examples:
                 os._exit(9)
 
     progress.FIRST_SECONDS = progress.SECONDS = 0.0

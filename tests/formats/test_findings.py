@@ -8,6 +8,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
+from recordgen.core.flow import runner
 from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
@@ -85,8 +86,9 @@ def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path):
     assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
 
 
-def test_memory_does_not_grow_with_findings(tmp_path):
-    """Findings are kept in files while rows are read, and read back one file at a time."""
+def test_memory_does_not_grow_with_findings(tmp_path, monkeypatch):
+    """Findings are kept in files while rows are read, of which memory holds few at once."""
+    monkeypatch.setattr(runner, "_RUN_BYTES", 50_000)
     run = conversion(task="object_detection")
     peaks = []
     for many in (1_000, 5_000):
@@ -99,9 +101,10 @@ def test_memory_does_not_grow_with_findings(tmp_path):
         adjusted = Counter()
         for _, part in step.process(rows):
             adjusted.update(part.adjusted)
-            files += [item.file for item in part.findings]
-        plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), tuple(files))
+            files += part.found
         assert len(files) == many / 500
+        [changes] = runner.merge_found(staging, files).values()
+        plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), changes)
         assert all(item.line == n for n, item in enumerate(staging.read_findings(plan)))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -7,8 +7,8 @@ that was appended to still has the old shards, and its labels begin with the old
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from recordgen import storage
 from recordgen.access.counting import state_of
@@ -22,6 +22,7 @@ REPLACED = "this dataset was replaced by another one since it was opened; open i
 _FAR_SECONDS = 10.0
 
 
+@dataclass
 class Generation:
     """A dataset as it was opened.
 
@@ -29,12 +30,17 @@ class Generation:
     was opened before that file changed belongs to this generation.
     """
 
-    def __init__(self, root: str, dataset: Dataset) -> None:
-        self._root = root
-        self._labels = dataset.labels
-        self._digests = digests_of(root, dataset)
-        self._state = ""  # of dataset.json when it was last compared
-        self._compared: dict[str, float] = {}  # when, by the path of a far file
+    root: str
+    digests: Mapping[str, str]  # of each shard, by its path
+    labels: Sequence[str]
+    _state: str = field(default="", compare=False)  # of dataset.json when it was last compared
+    # When a far file was compared, by its path.
+    _compared: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, root: str, dataset: Dataset) -> Generation:
+        """Return the generation of a dataset that is open now."""
+        return cls(root, digests_of(root, dataset), dataset.labels)
 
     def check(self, path: str) -> None:
         """Check that a shard that is open is of this generation.
@@ -42,17 +48,17 @@ class Generation:
         Raises: DataError: another dataset replaced it; StorageError: storage failed.
         """
         try:
-            state = state_of(storage.join(self._root, DATASET_FILE))
+            state = state_of(storage.join(self.root, DATASET_FILE))
             if state == self._state:
                 return
-            now = read_dataset(self._root)
+            now = read_dataset(self.root)
         except (OSError, SourceError) as exc:  # it is being replaced, or was removed
-            raise DataError(f"{self._root or '.'}: {REPLACED}") from exc
-        digests = digests_of(self._root, now)
-        is_same = digests.get(path) == self._digests[path]
-        if not is_same or now.labels[: len(self._labels)] != self._labels:
-            raise DataError(f"{self._root or '.'}: {REPLACED}")
-        if digests.items() >= self._digests.items():  # else each shard is compared
+            raise DataError(f"{self.root or '.'}: {REPLACED}") from exc
+        digests = digests_of(self.root, now)
+        is_same = digests.get(path) == self.digests[path]
+        if not is_same or now.labels[: len(self.labels)] != self.labels:
+            raise DataError(f"{self.root or '.'}: {REPLACED}")
+        if digests.items() >= self.digests.items():  # else each shard is compared
             self._state = state
 
     def check_far(self, path: str) -> None:
@@ -66,20 +72,3 @@ class Generation:
 def digests_of(root: str, dataset: Dataset) -> Mapping[str, str]:
     """Return the digest of each shard by its path."""
     return {storage.join(root, shard.file): shard.digest for shard in dataset.shards}
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What shows whether a local dataset was replaced by another one since it was opened.
-
-    Its files have the same names then, but their numbers may mean other classes. A dataset that was
-    appended to still has the old shards, and its labels begin with the old ones.
-
-    Attributes:
-        digests: the digest of each file, by path.
-        labels: the content of ``labels.txt``.
-    """
-
-    folder: str
-    digests: Mapping[str, str]
-    labels: bytes

@@ -183,7 +183,7 @@ class Records(BatchedSequence[Example]):
         generations = {
             path: generation
             for root, dataset in shards.parts
-            for generation in [Generation(root, dataset)]
+            for generation in [Generation.of(root, dataset)]
             for path in digests_of(root, dataset)
         }
         self._files = [

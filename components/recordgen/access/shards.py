@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
-from recordgen.access.generation import REPLACED, Written, digests_of
+from recordgen.access.generation import REPLACED, Generation, digests_of
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
@@ -27,7 +27,6 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     split_dir,
 )
-from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.messages import listed
@@ -165,15 +164,12 @@ class ShardSet:
         return replace(self, files=tuple(chain.from_iterable(files)), dataset=known)
 
     @property
-    def written(self) -> Written | None:
+    def generation(self) -> Generation | None:
         """What shows whether they were replaced; None if they are not one local dataset."""
-        digests = {file.path: file.digest for file in self.files}
-        if len(self.parts) != 1 or not all(digests.values()):
+        if len(self.parts) != 1:
             return None
         [(root, known)] = self.parts
-        if not storage.is_local(root):
-            return None
-        return Written(storage.join(root, ""), digests, labels_text(known.labels).encode())
+        return Generation.of(root, known) if storage.is_local(root) else None
 
     def _by_dataset(self) -> list[Sequence[ShardFile]]:
         """Return the files of each dataset."""

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.terminal import JsonFormatter, TextFormatter, progress_message
+from recordgen.console.terminal import JsonFormatter, TextFormatter
 from recordgen.core import progress
 from recordgen.errors import DataError, RemediedError
 from recordgen.messages import counted, megabytes
@@ -30,7 +30,7 @@ from recordgen.messages.masking import masked, masked_json
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.core.progress import Phase, Snapshot
+    from recordgen.core.progress import Snapshot
     from recordgen.rejects import Reject
 
 FORMATS = ("text", "json")
@@ -121,73 +121,51 @@ class ProgressLog:
     def __init__(self, seconds: float = _LINE_SECONDS) -> None:
         self._seconds = seconds
         self._next = 0.0
-        self._planned = False
+        self._is_planned = False
         self._unlogged: Snapshot | None = None
 
-    def planning(self) -> None:
-        """Log that rows are being read."""
-        self._wait()
-        zero = {progress.ROWS_READ: 0, progress.ROWS_PLANNED: 0, progress.ROWS_REJECTED: 0}
-        event("planning", "reading and planning rows", {**zero, "seconds": 0.0})
-
-    def planning_rows(self, snapshot: Snapshot) -> None:
-        """Log rows read and planned so far, every few seconds."""
+    def show(self, snapshot: Snapshot) -> None:
+        """Log the plan once, and all else every few seconds."""
+        if snapshot.phase == progress.SHARDS:
+            self._unlogged = snapshot
+            read = snapshot.count(progress.ROWS_READ)
+            if read and not self._is_planned:
+                self._is_planned = True
+                message = (
+                    f"planned {snapshot.count(progress.ROWS_PLANNED):,} of {read:,} rows "
+                    f"({megabytes(snapshot.planned_bytes)}), "
+                    f"{snapshot.count(progress.ROWS_REJECTED):,} rejects"
+                )
+                self._log("planned", snapshot, message)
         if time.monotonic() >= self._next:
-            self._wait()
-            message = f"planning: {snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
-            event("planning", message, _row_counts(snapshot))
-
-    def writing(self, snapshot: Snapshot) -> None:
-        """Log the plan once, then the progress every few seconds."""
-        if not self._planned and snapshot.rows_read:
-            self._planned = True
-            self._wait()
-            message = (
-                f"planned {snapshot.rows:,} of {snapshot.rows_read:,} rows "
-                f"({megabytes(snapshot.bytes)}), {snapshot.rows_rejected:,} rejects"
-            )
-            fields = {**_row_counts(snapshot), "planned_bytes": snapshot.bytes}
-            event("planned", message, fields)
-        self._unlogged = snapshot
-        if time.monotonic() >= self._next:
-            self._log_progress(snapshot)
-
-    def phase(self, phase: Phase) -> None:
-        """Log the phase at work, every few seconds."""
-        if time.monotonic() >= self._next:
-            self._wait()
-            event("phase", str(phase), phase._asdict())
+            self._log(_EVENTS.get(snapshot.phase, "phase"), snapshot, str(snapshot))
 
     def finished(self) -> None:
         """Log the last progress, unless it is logged already."""
-        if self._unlogged is not None and self._unlogged.done_bytes:
-            self._log_progress(self._unlogged)
+        if self._unlogged is not None and self._unlogged.count(progress.PAYLOAD_BYTES):
+            self._log("progress", self._unlogged, str(self._unlogged))
 
-    def _log_progress(self, snapshot: Snapshot) -> None:
-        self._unlogged = None
-        self._wait()
-        fields = {
-            **_row_counts(snapshot),
-            progress.EXAMPLES_WRITTEN: snapshot.examples,
-            progress.PAYLOADS_REJECTED: snapshot.payloads_rejected,
-            progress.PAYLOAD_BYTES: snapshot.done_bytes,
-            "planned_bytes": snapshot.bytes,
-            "examples_per_s": _rounded(snapshot.examples_per_s),
-            "seconds_left": _rounded(snapshot.seconds_left),
-        }
-        event("progress", progress_message(snapshot), fields)
-
-    def _wait(self) -> None:
+    def _log(self, name: str, snapshot: Snapshot, message: str) -> None:
         self._next = time.monotonic() + self._seconds
+        if name == "progress":
+            self._unlogged = None
+        numbers = {**vars(snapshot), **snapshot.counts, "name": snapshot.phase}
+        event(name, message, {each: _rounded(numbers.get(each, 0)) for each in _FIELDS[name]})
 
 
-def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        progress.ROWS_READ: snapshot.rows_read,
-        progress.ROWS_PLANNED: snapshot.rows,
-        progress.ROWS_REJECTED: snapshot.rows_rejected,
-        "seconds": _rounded(snapshot.seconds),
-    }
+_EVENTS = {progress.PLANNING: "planning", progress.SHARDS: "progress"}
+
+# The fields of each event.
+_ROWS = (progress.ROWS_READ, progress.ROWS_PLANNED, progress.ROWS_REJECTED, "seconds")
+_FIELDS = {
+    "planning": _ROWS,
+    "planned": (*_ROWS, "planned_bytes"),
+    "progress": (
+        *(*_ROWS, "planned_bytes", "examples_per_s", "seconds_left"),
+        *(progress.EXAMPLES_WRITTEN, progress.PAYLOADS_REJECTED, progress.PAYLOAD_BYTES),
+    ),
+    "phase": ("name", "seconds"),
+}
 
 
 def by_code(rejects: Sequence[Reject]) -> dict[str, int]:
@@ -195,8 +173,8 @@ def by_code(rejects: Sequence[Reject]) -> dict[str, int]:
     return dict(sorted(Counter(item.code for item in rejects).items()))
 
 
-def _rounded(number: float | None) -> float | None:
-    return None if number is None else round(number, 3)
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def _thread_died(args: threading.ExceptHookArgs) -> None:

@@ -14,18 +14,17 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from recordgen.core.progress import PAYLOAD_BYTES, SHARDS
 from recordgen.errors import StorageError, UsageError
-from recordgen.messages import INVISIBLE, megabytes
+from recordgen.messages import INVISIBLE
 from recordgen.messages.masking import masked, masked_values
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from recordgen.core.progress import Phase, Progress, Snapshot
+    from recordgen.core.progress import Progress, Snapshot
 
 
 # Control characters except line breaks, and lone surrogates.
@@ -142,73 +141,55 @@ class JsonFormatter(logging.Formatter):
 AUTO: Literal["auto"] = "auto"
 
 
-def progress_text(snapshot: Snapshot, more: str = "", unit: str = "") -> str:
-    """Return ``12 of 40, 1.2 MB, 6/s, 0:00:05 left, 0 rejects``, with words after its numbers."""
-    words = [f"{snapshot.examples:,} of {snapshot.rows:,}{more}", megabytes(snapshot.done_bytes)]
-    if snapshot.examples_per_s is not None:
-        words.append(f"{snapshot.examples_per_s:,.0f}{unit}/s")
-    if snapshot.seconds_left is not None:
-        words.append(f"{timedelta(seconds=round(snapshot.seconds_left))} left")
-    if snapshot.rows_read:
-        words.append(f"{snapshot.rejects:,} rejects")
-    return ", ".join(words)
+class _Written:
+    """A Progress that ends with what was written, also after the phases behind it."""
+
+    def __init__(self) -> None:
+        self._written: Snapshot | None = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show a moment, in place of the one before."""
+        if snapshot.phase == SHARDS:
+            self._written = snapshot
+        self.put(snapshot)
+
+    def finished(self) -> None:
+        """End with the number of examples."""
+        if self._written is not None:
+            self.put(self._written)
+
+    def put(self, snapshot: Snapshot) -> None:
+        """Draw a moment."""
+        raise NotImplementedError
 
 
-def progress_message(snapshot: Snapshot) -> str:
-    """Return the progress as a line, ``12 of 40 images (30%), 1.2 MB, …``."""
-    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
-    unit = f" {snapshot.noun}s"
-    return progress_text(snapshot, f"{unit} ({share:.0%})", unit)
-
-
-class ProgressBar:
+class ProgressBar(_Written):
     """A live bar of the bytes done, followed by examples, examples/s, time left and rejects."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+        super().__init__()
         self._bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[text]}", markup=False),
+            TextColumn("{task.description}", markup=False),
             console=Console(stderr=True),
             expand=True,
             refresh_per_second=4,  # rendering takes time from decoding
         )
-        self._task = self._bar.add_task("Planning", total=None, text="")
-        self._phase: TaskID | None = None
+        self._task = self._bar.add_task("", total=None)
 
-    def planning(self) -> None:
-        """Show a bar without an end."""
+    def put(self, snapshot: Snapshot) -> None:
+        """Move the bar; it has no end in a phase without bytes."""
         self._bar.start()
-
-    def planning_rows(self, snapshot: Snapshot) -> None:
-        """Show the number of rows."""
-        text = f"{snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
-        self._bar.update(self._task, text=text)
-
-    def writing(self, snapshot: Snapshot) -> None:
-        """Move the bar."""
-        self._bar.start()  # an export has no planning
-        self._bar.update(
-            self._task,
-            description=f"{snapshot.noun.title()}s" if snapshot.done_bytes else "Planned",
-            total=snapshot.bytes,
-            completed=snapshot.done_bytes,
-            text=progress_text(snapshot),
-        )
-
-    def phase(self, phase: Phase) -> None:
-        """Show a second bar, below the one of the shards."""
-        self._bar.start()
-        if self._phase is None:
-            self._phase = self._bar.add_task("", total=None, text="")
-        self._bar.update(self._phase, description=phase.name.title(), text=str(phase))
+        total, done = snapshot.planned_bytes or None, snapshot.count(PAYLOAD_BYTES)
+        self._bar.update(self._task, total=total, completed=done, description=str(snapshot))
 
     def finished(self) -> None:
         """Leave the bar where it is."""
+        super().finished()
         self._bar.stop()
 
 
@@ -221,7 +202,7 @@ def progress_for(wanted: Progress | Literal["auto"] | None) -> Progress | None:
     Raises: UsageError: it is none of these.
     """
     if not isinstance(wanted, str):
-        if not hasattr(wanted, "planning") and wanted is not None:
+        if not hasattr(wanted, "show") and wanted is not None:
             raise UsageError(f"progress must be 'auto', None or a Progress (got {wanted!r:.80})")
         return wanted
     if threading.current_thread() is not threading.main_thread():
@@ -238,38 +219,17 @@ def _is_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-class ProgressLine:
+class ProgressLine(_Written):
     """A line below the cell that changes while it runs; needs no ipywidgets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._display: Any = import_module("IPython.display").display
         self._handle: Any = None
-        self._written = ""
 
-    def planning(self) -> None:
-        """Show that rows are being read."""
-        self._show("Reading and planning rows")
-
-    def planning_rows(self, snapshot: Snapshot) -> None:
-        """Show the number of rows."""
-        self._show(f"Planning: {snapshot.rows_read:,} rows read, {snapshot.rows:,} planned")
-
-    def writing(self, snapshot: Snapshot) -> None:
-        """Show the number of examples."""
-        self._written = progress_message(snapshot)
-        self._show(self._written)
-
-    def phase(self, phase: Phase) -> None:
-        """Show the phase."""
-        self._show(str(phase).capitalize())
-
-    def finished(self) -> None:
-        """End with the number of examples, also after the last phase."""
-        if self._written:
-            self._show(self._written)
-
-    def _show(self, text: str) -> None:
-        shown = {"text/plain": text}
+    def put(self, snapshot: Snapshot) -> None:
+        """Replace the line."""
+        shown = {"text/plain": str(snapshot)}
         if self._handle is None:
             self._handle = self._display(shown, raw=True, display_id=True)
         else:

@@ -8,13 +8,15 @@ rows_existing``, and at the end ``rows_planned == examples_written + payloads_re
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from recordgen.core.ordered import beside
+from recordgen.messages import megabytes
 
 if TYPE_CHECKING:
     from threading import Event
@@ -45,9 +47,9 @@ PAYLOAD_BYTES = "payload_bytes"
 #: Bytes of the shards written.
 SHARD_BYTES = "shard_bytes"
 
-#: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
+#: Phases in their order. The results measure PLANNING as a part of SHARDS: one graph does both.
 # The checks of examples are steps of it, too: CHECKS is what the launcher does with their findings.
-SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
+PLANNING, SHARDS, CHECKS, COMMIT = "planning", "shards", "checks", "commit"
 
 #: A short export shows no progress, longer ones show it this often.
 FIRST_SECONDS = 2.0
@@ -62,70 +64,60 @@ _PACE_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The progress of a run at one moment."""
+    """The progress of a run or of an export at one moment."""
 
-    rows: int  # rows to write; during planning, rows planned so far; examples that an export copies
-    bytes: int = 0  # bytes of their payloads; 0 during planning
-    examples: int = 0  # examples written so far
-    rejects: int = 0  # rows rejected so far, in planning and in writing
-    done_bytes: int = 0  # payload bytes processed so far
-    rows_read: int = 0  # rows read from the import files so far; 0 for an export
-    rows_rejected: int = 0  # the part of `rejects` that planning rejected
-    seconds: float  # since the run began
+    phase: str = SHARDS  # PLANNING, SHARDS (also of an export), CHECKS or COMMIT
+    seconds: float  # since the run began; after the shards, since the phase began
+    noun: str = "example"  # the word for an example, such as `image`
+    counts: Mapping[str, int] = field(default_factory=dict)  # so far, by the names above
+    planned_bytes: int = 0  # of all payloads; 0 during planning
     examples_per_s: float | None = None  # examples written per second; None if not known yet
     seconds_left: float | None = None  # estimate by payload bytes; None if not known yet
-    noun: str  # the word for an example, such as `image`
 
-    @property
-    def payloads_rejected(self) -> int:
-        """The part of ``rejects`` whose payload was refused."""
-        return self.rejects - self.rows_rejected
+    def count(self, *names: str) -> int:
+        """Return the sum of some counts."""
+        return sum(self.counts.get(name, 0) for name in names)
+
+    def __str__(self) -> str:
+        """Return the progress as a line.
+
+        ``planning: 90 rows read, 80 planned``; ``checks, 12 s``;
+        ``12 of 40 images (30%), 1.2 MB, 6/s, 0:00:05 left, 0 rejects``
+        """
+        read = self.count(ROWS_READ)
+        if self.phase == PLANNING:
+            planned = f"planning: {read:,} rows read, {self.count(ROWS_PLANNED):,} planned"
+            return planned if read else "reading and planning rows"
+        if self.phase != SHARDS:
+            return f"{self.phase}, {self.seconds:.0f} s"
+        done, size = self.count(EXAMPLES_WRITTEN), self.count(PAYLOAD_BYTES)
+        of_all = f"{self.count(ROWS_PLANNED):,} {self.noun}s"
+        share = size / self.planned_bytes if self.planned_bytes else 1.0
+        words = [f"{done:,} of {of_all} ({share:.0%})", megabytes(size)]
+        if self.examples_per_s is not None:
+            words.append(f"{self.examples_per_s:,.0f}/s")
+        if self.seconds_left is not None:
+            words.append(f"{timedelta(seconds=round(self.seconds_left))} left")
+        if read:  # an export reads no rows
+            words.append(f"{self.count(ROWS_REJECTED, PAYLOADS_REJECTED):,} rejects")
+        return ", ".join(words)
 
 
 class Progress(Protocol):
-    """Receives the progress of a run, in a separate thread, about twice a second."""
+    """Receives the progress of a run or of an export, in a separate thread."""
 
-    def planning(self) -> None:
-        """Called when rows begin to be read and planned; not for an export."""
-
-    def writing(self, snapshot: Snapshot) -> None:
-        """Called after planning, while payloads are read, checked and written."""
+    def show(self, snapshot: Snapshot) -> None:
+        """Called when a run begins, and then about twice a second."""
 
     def finished(self) -> None:
         """Called when the shards are written, or the run failed; and after phases that follow."""
-
-
-@runtime_checkable
-class PlanningProgress(Progress, Protocol):
-    """A Progress that also receives the progress of planning: a million rows take a while."""
-
-    def planning_rows(self, snapshot: Snapshot) -> None:
-        """Called while rows are read and planned."""
-
-
-class Phase(NamedTuple):
-    """A phase at work."""
-
-    name: str  # such as CHECKS
-    seconds: float  # since the phase began
-
-    def __str__(self) -> str:
-        return f"{self.name}, {self.seconds:.0f} s"
-
-
-@runtime_checkable
-class PhaseProgress(Progress, Protocol):
-    """A Progress that also receives the launcher's own phases."""
-
-    def phase(self, phase: Phase) -> None:
-        """Called about twice a second in a phase after the shards; ``finished`` follows."""
 
 
 class Phases(ExitStack):
     """Measures phases, and reports them to a Progress from a thread of its own.
 
     Attributes:
-        progress: where phases are reported, if it has the method.
+        progress: where phases are reported.
         seconds: how long each finished phase took, in their order.
     """
 
@@ -144,7 +136,7 @@ class Phases(ExitStack):
         """Measure a phase, and report it."""
         started = time.monotonic()
         self._now = name, started
-        if name != SHARDS and not self._reports and isinstance(self.progress, PhaseProgress):
+        if name != SHARDS and not self._reports and self.progress is not None:
             self._reports = True
             self.enter_context(beside(partial(self._report, self.progress)))
         try:
@@ -153,12 +145,12 @@ class Phases(ExitStack):
             self._now = None
             self.seconds[name] = time.monotonic() - started
 
-    def _report(self, progress: PhaseProgress, done: Event) -> None:
+    def _report(self, progress: Progress, done: Event) -> None:
         is_shown = False
         while not done.wait(self._poll_seconds):
             if (now := self._now) is not None:
                 is_shown = True
-                progress.phase(Phase(now[0], time.monotonic() - now[1]))
+                progress.show(Snapshot(phase=now[0], seconds=time.monotonic() - now[1]))
         if is_shown:
             progress.finished()
 
@@ -169,17 +161,20 @@ class Pace:
     def __init__(self) -> None:
         self._first: tuple[float, int, int] | None = None
 
-    def at(
-        self, now: float, examples: int, done_bytes: int, all_bytes: int
-    ) -> tuple[float | None, float | None]:
-        """Return (examples per second, seconds left), each None if not known yet."""
+    def added_to(self, snapshot: Snapshot, now: float) -> Snapshot:
+        """Return a snapshot with its speed and the time left, if they are known yet."""
+        examples, size = snapshot.count(EXAMPLES_WRITTEN), snapshot.count(PAYLOAD_BYTES)
         if self._first is None:
-            self._first = now, examples, done_bytes
-        then, examples_then, bytes_then = self._first
-        seconds, fresh = now - then, done_bytes - bytes_then
+            self._first = now, examples, size
+        then, examples_then, size_then = self._first
+        seconds, fresh = now - then, size - size_then
         if seconds < _PACE_SECONDS or fresh <= 0:
-            return None, None
-        return (examples - examples_then) / seconds, (all_bytes - done_bytes) * seconds / fresh
+            return snapshot
+        return replace(
+            snapshot,
+            examples_per_s=(examples - examples_then) / seconds,
+            seconds_left=(snapshot.planned_bytes - size) * seconds / fresh,
+        )
 
 
 class Counter:
@@ -187,8 +182,8 @@ class Counter:
 
     def __init__(self, progress: Progress | None, examples: int, size: int) -> None:
         self._progress = progress
-        self._rows, self._bytes = examples, size
-        self._examples = self._done_bytes = 0
+        self._counts = {ROWS_PLANNED: examples, EXAMPLES_WRITTEN: 0, PAYLOAD_BYTES: 0}
+        self._bytes = size
         self._started = time.monotonic()
         self._next = self._started + FIRST_SECONDS
         self._pace = Pace()
@@ -196,8 +191,8 @@ class Counter:
 
     def count(self, examples: int, size: int) -> None:
         """Count examples and the bytes of their records."""
-        self._examples += examples
-        self._done_bytes += size
+        self._counts[EXAMPLES_WRITTEN] += examples
+        self._counts[PAYLOAD_BYTES] += size
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS
             self._show()
@@ -213,16 +208,7 @@ class Counter:
             return
         self._is_shown = True
         now = time.monotonic()
-        speed, left = self._pace.at(now, self._examples, self._done_bytes, self._bytes)
-        self._progress.writing(
-            Snapshot(
-                rows=self._rows,
-                bytes=self._bytes,
-                examples=self._examples,
-                done_bytes=self._done_bytes,
-                seconds=now - self._started,
-                examples_per_s=speed,
-                seconds_left=left,
-                noun="example",
-            )
+        snapshot = Snapshot(
+            seconds=now - self._started, counts={**self._counts}, planned_bytes=self._bytes
         )
+        self._progress.show(self._pace.added_to(snapshot, now))

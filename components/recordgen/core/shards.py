@@ -24,6 +24,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder, with_facts
 from recordgen.core.ordered import map_in_order, threads_here
+from recordgen.core.progress import EXAMPLES_WRITTEN, PAYLOAD_BYTES, PAYLOADS_REJECTED
 from recordgen.core.records import RECORDS, Record
 from recordgen.core.rows.columns import (
     Columns,
@@ -234,8 +235,8 @@ _SMALL_PAYLOAD_BYTES = 16_000
 #: Versions of the libraries that encode pixels and gzip: others may produce other bytes.
 ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 
-#: Called repeatedly with (examples, rejects, payload bytes) of the shard so far.
-OnProgress = Callable[[int, int, int], None]
+#: Called repeatedly with the counts of the shard so far, by the names of `core.progress`.
+OnProgress = Callable[[Mapping[str, int]], None]
 
 
 @dataclass(frozen=True)
@@ -367,6 +368,11 @@ def summed(results: Iterable[ShardResult]) -> dict[str, SplitSum]:
     return found
 
 
+def counts_of(examples: int, rejects: int, size: int) -> dict[str, int]:
+    """Return the counts of a shard so far; ``size`` is the bytes of its payloads."""
+    return {EXAMPLES_WRITTEN: examples, PAYLOADS_REJECTED: rejects, PAYLOAD_BYTES: size}
+
+
 class ShardStats:
     """Counts the examples of a shard on their way to the file, and collects its rejects."""
 
@@ -394,7 +400,7 @@ class ShardStats:
         for part in built.digested:
             self._digest.update(part)
         self._lengths += _lengths(built)
-        self._on_progress(found.examples, len(found.rejects), found.payload_bytes)
+        self._on_progress(counts_of(found.examples, len(found.rejects), found.payload_bytes))
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         """Return the counts as a ShardResult."""

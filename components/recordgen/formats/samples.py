@@ -12,7 +12,7 @@ from itertools import islice
 
 from recordgen.formats.import_file import Files, ImportFile, Lines
 from recordgen.formats.lines import bounded_lines, open_lines
-from recordgen.formats.listing import Listing
+from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.storage.access import Access
 
 # Enough to find rare forms, and little compared with the whole import files.
@@ -67,11 +67,13 @@ class Samples:
         root = file.folder or Listing.of(file.path).root
         return file._replace(lines=self._lines.get(file.path), listing=self._listings.get(root))
 
-    def parsed(self, file: ImportFile) -> ImportFile:
-        """Return an import file with its listing, if that has parsed documents to be read."""
+    def kept(self, file: ImportFile) -> ImportFile:
+        """Return an import file with its parsed documents, or with the lines of a small one."""
         known = self.begun(file)
-        is_parsed = known.listing is not None and known.listing.is_parsed
-        return file._replace(listing=known.listing) if is_parsed else file
+        if known.listing is None or not known.listing.is_parsed:
+            known = known._replace(listing=None)
+        is_small = file.path in self._whole and sum(map(len, known.lines or ())) < HEAD_BYTES
+        return known if is_small else known._replace(lines=None)
 
     def whole(self, file: ImportFile) -> ImportFile:
         """Return an import file with its lines, if all of them are known."""

@@ -121,7 +121,7 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
     shown = preview_files(with_all, detection.options, samples)
     detection = replace(detection, **shown._asdict())
     source = Source.of_files(map(samples.begun, with_all))
-    kept = tuple(map(samples.parsed, with_all))
+    kept = tuple(map(samples.kept, with_all))
     return replace(source, files=kept, detection=detection), detection.options
 
 

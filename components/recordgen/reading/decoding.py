@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -461,7 +461,7 @@ def decode_images(
     *,
     scale: str = AUTO,
     resize: str = "stretch",
-    decoder: str = "fast",
+    decoder: Literal["fast", "exact"] = "fast",
 ) -> tf.Tensor:
     """Decode and resize encoded images as training and evaluation do.
 

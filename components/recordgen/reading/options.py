@@ -6,8 +6,11 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from itertools import repeat
 from numbers import Real
-from typing import Any, Final, Literal
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.scales import parse_scale
@@ -17,27 +20,73 @@ from recordgen.errors import (
     check_at_least,
     check_names,
     check_one_of,
-    check_type,
     is_integer,
 )
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
 from recordgen.registry import TASK_CHOICES
 
 
-def check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Check that a number lies between two others. Raises: UsageError."""
-    if not is_number(value) or not low <= value <= high:  # NaN is not between any two numbers
-        raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")
+def check_fields(options: Any) -> None:
+    """Check that each field of a dataclass has its default, or a value of its type.
+
+    The type says all that is allowed: whole numbers are at least 1, or ``least`` in the metadata of
+    the field; numbers with fractions are shares from 0 to 1; texts are not empty.
+
+    Raises: UsageError.
+    """
+    kinds = _types(type(options))  # type: ignore[arg-type]  # types are hashable
+    for each in fields(options):
+        value, least = getattr(options, each.name), each.metadata.get("least", 1)
+        if value is not each.default and not _fits(value, kinds[each.name], least):
+            wanted = _described(kinds[each.name], least)
+            raise UsageError(f"{each.name} must be {wanted} (got {value!r})")
 
 
-def check_list_of_names(name: str, value: object) -> None:
-    """Check that a value is a collection of names. Raises: UsageError."""
-    if isinstance(value, str):
-        raise UsageError(
-            f"{name} must be several names, not one text (got {value!r}); write [{value!r}]"
-        )
-    if not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{name} must be a list of names, each a text (got {value!r})")
+_types = lru_cache(get_type_hints)
+
+
+def _fits(value: Any, kind: Any, least: float) -> bool:
+    origin, inside = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, each, least) for each in inside)
+    if origin is Literal:
+        return isinstance(value, str) and value in inside
+    if origin is int:
+        return is_integer(value) and least <= value < 1 << 63
+    if origin is float:
+        return is_number(value) and 0 <= value <= 1
+    if origin is tuple:
+        fits = isinstance(value, Sequence) and len(value) == len(inside)
+        return fits and all(map(_fits, value, inside, repeat(least)))
+    if origin in (Collection, Mapping, Sequence):
+        fits = isinstance(value, origin) and not isinstance(value, str)
+        return fits and all(_fits(item, inside[0], least) for item in value)
+    return isinstance(value, origin) and value != ""
+
+
+def _described(kind: Any, least: float) -> str:
+    """Return a type in words: ``'auto' or a whole number of 64 bits from 1``."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(_described(each, least) for each in inside)
+    if origin is Literal:
+        return ", ".join(map(repr, inside))
+    if origin in (Collection, Sequence, tuple):
+        return f"several, each {_described(inside[0], least)}"
+    if kind is int:
+        return f"a whole number of 64 bits{f' from {least}' if least > -math.inf else ''}"
+    return _WORDS.get(origin or kind) or f"a {kind.__name__}"
+
+
+_WORDS = {
+    bool: "True or False",
+    float: "from 0 to 1",
+    str: "a text",
+    NoneType: "None",
+    Mapping: "a dict",
+    Callable: "a function",
+    os.PathLike: "a path",
+}
 
 
 def is_number(value: object) -> bool:
@@ -50,8 +99,6 @@ AUTOTUNE = -1
 
 #: Let the plan choose: see :func:`recordgen.reading.plan.plan_reading`.
 AUTO: Final = "auto"
-
-DECODERS = ("fast", "exact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +124,7 @@ class Tuning:
             every pixel and resizes with antialiasing, in floats.
     """
 
-    shuffle_buffer: int | str = AUTO
+    shuffle_buffer: int | Literal["auto"] = AUTO
     cycle_length: int = AUTOTUNE
     num_parallel_calls: int = AUTOTUNE
     prefetch: int = AUTOTUNE
@@ -86,32 +133,14 @@ class Tuning:
     deterministic: bool | None = None
     drop_remainder: bool = False
     cache_bytes: int | None = None
-    decoder: str = "fast"
+    decoder: Literal["fast", "exact"] = "fast"
 
     def __post_init__(self) -> None:
-        if self.shuffle_buffer == 0:
-            raise UsageError("shuffle_buffer must be at least 1 (got 0); shuffle=False keeps order")
-        if self.shuffle_buffer != AUTO:
-            check_at_least(1, shuffle_buffer=self.shuffle_buffer)
-        for name in ("cycle_length", "num_parallel_calls", "prefetch"):
-            if getattr(self, name) != AUTOTUNE:
-                check_at_least(1, **{name: getattr(self, name)})
-        given = {"threads": self.threads, "cache_bytes": self.cache_bytes}
-        check_at_least(1, **{name: value for name, value in given.items() if value is not None})
-        check_type(
-            bool, "True or False", autotune=self.autotune, drop_remainder=self.drop_remainder
-        )
-        if self.deterministic is not None:
-            check_type(bool, "True, False or None", deterministic=self.deterministic)
-        check_one_of("decoder", self.decoder, DECODERS)
+        check_fields(self)
 
-
-#: Keras's words, and ``multi_hot`` for examples with any number of labels.
-LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
-RESIZES = ("stretch", "fit", "center_crop", "random_crop")
 
 # No random crops: the images of a row belong together, so they must not be cropped independently.
-_ROW_RESIZES = RESIZES[:3]
+_ROW_RESIZES = ("stretch", "fit", "center_crop")
 _ROW_PADDINGS = (AUTO, "ragged")
 
 #: ``padding``: to the longest list of a batch; or not at all.
@@ -146,9 +175,7 @@ class Augmentation:
     crop: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("brightness", "contrast", "saturation", "crop"):
-            check_range(name, getattr(self, name), 0, 1)
-        check_type(bool, "True or False", flip=self.flip)
+        check_fields(self)
         if self.crop == 1:
             raise UsageError("crop must be below 1: nothing would be left of the image")
 
@@ -175,9 +202,8 @@ class BoxForm:
     fields: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_one_of("boxes", self.format, BOX_FORMATS)
-        check_range("min_visible", self.min_visible, 0, 1)
-        check_list_of_names("fields", self.fields)
         for name in self.fields:
             check_one_of("fields", name, OBJECT_FIELDS)
 
@@ -206,37 +232,17 @@ class RecordOptions:
 
     batch_size: int = 32
     shuffle: bool = False
-    seed: int | None = None
+    seed: int | None = field(default=None, metadata={"least": -math.inf})
     epochs: int | Literal["endless"] = 1
     cache: str | os.PathLike[str] | None = None
     only: Callable[..., Any] | Collection[str] | None = None
-    shard: tuple[int, int] = (0, 1)
+    shard: tuple[int, int] = field(default=(0, 1), metadata={"least": 0})
     tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
-        check_at_least(1, batch_size=self.batch_size)
-        check_type(bool, "True or False", shuffle=self.shuffle)
-        if self.seed is not None and not is_integer(self.seed):
-            raise UsageError(f"seed must be a whole number or None (got {self.seed!r})")
-        if self.epochs is None or (isinstance(self.epochs, str) and self.epochs != ENDLESS):
-            raise UsageError(
-                f"epochs must be a whole number, or {ENDLESS!r} to repeat without end "
-                f"(got {self.epochs!r})"
-            )
-        if self.epochs != ENDLESS:
-            check_at_least(1, epochs=self.epochs)
-        is_path = isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
-        if self.cache is not None and not is_path:
-            raise UsageError(
-                f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
-            )
-        is_pair = isinstance(self.shard, Sequence) and len(self.shard) == 2
-        is_pair = is_pair and all(map(is_integer, self.shard))
-        if not is_pair or not 0 <= self.shard[0] < self.shard[1]:
-            raise UsageError(
-                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
-            )
-        check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
+        check_fields(self)
+        if self.shard[0] >= self.shard[1]:
+            raise UsageError(f"shard must be (index, count) with index < count (got {self.shard})")
         if self.tuning.cache_bytes is not None and self.cache is None:
             raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
         self._check_only()
@@ -311,31 +317,25 @@ class LabelOptions(TaskOptions):
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
-        check_one_of("label_mode", self.label_mode, LABEL_MODES)
-        if isinstance(self.weights, str):
-            check_one_of("weights", self.weights, (BALANCED,))
-        elif self.weights is not None:
-            check_type(Mapping, f"{BALANCED!r} or a dict by class", weights=self.weights)
+        if isinstance(self.weights, Mapping):
             for label, weight in self.weights.items():
                 if not is_number(weight) or not 0 <= weight < math.inf:
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
-        if self.columns is not None and not self.roles:
-            check_list_of_names("columns", self.columns)
-        if (names := self.vocabulary) is not None:
-            check_list_of_names("vocabulary", names)
-            if len(set(names)) < max(1, len(names)):
-                raise UsageError(f"vocabulary must name classes, each once (got {list(names)})")
+        if isinstance(self.columns, str) and not self.roles:
+            raise UsageError(f"columns must be several names: write [{self.columns!r}]")
+        names = self.vocabulary
+        if names is not None and len(set(names)) < max(1, len(names)):
+            raise UsageError(f"vocabulary must name classes, each once (got {list(names)})")
         if self.label_mode is None and self.weights is not None:
             raise UsageError("weights need labels: choose another label_mode than None")
 
     def _check_only(self) -> None:
         if self.only is None or callable(self.only):
             return
-        check_list_of_names("only", self.only)
-        if not self.only:
-            raise UsageError("only must name at least one class; None reads all classes")
+        if isinstance(self.only, str) or not self.only:
+            raise UsageError(f"only must name at least one class, in a list (got {self.only!r})")
 
     @property
     def labels(self) -> Collection[str] | None:
@@ -390,7 +390,6 @@ class ReadOptions(LabelOptions):
         LabelOptions.__post_init__(self)
         image_size_of(self.image_size)
         parse_scale(self.scale)
-        check_one_of("resize", self.resize, RESIZES)
         if isinstance(self.padding, str):
             check_one_of("padding", self.padding, (AUTO, RAGGED))
         else:
@@ -406,10 +405,7 @@ class ReadOptions(LabelOptions):
     def changes(self) -> Augmentation | None:
         """The random changes of images; None for none."""
         given: Any = _PHOTO if self.augment == PHOTO else self.augment
-        if given is None:
-            return None
-        check_type(Mapping, f"{PHOTO!r}, None, or a dict such as {{'flip': True}}", augment=given)
-        return _of_fields(Augmentation, "augment", given)
+        return None if given is None else _of_fields(Augmentation, "augment", given)
 
     @property
     def box_form(self) -> BoxForm:
@@ -446,18 +442,12 @@ class EntityOptions(TaskOptions):
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
-        if self.columns is not None:
-            check_list_of_names("columns", self.columns)
         for name in self.extras:
             check_one_of("columns", name, tuple(TEXT_ENTITIES))
         if isinstance(self.padding, str):
             check_one_of("padding", self.padding, (AUTO, LONGEST))
             return
         lengths: Any = (self.padding,) if is_integer(self.padding) else self.padding
-        expected = f"{AUTO!r}, {LONGEST!r}, a number or several numbers of tokens"
-        check_type(Sequence, expected, padding=lengths)
-        for length in lengths:
-            check_at_least(1, padding=length)
         if sorted(set(lengths)) != list(lengths) or not lengths:
             raise UsageError(f"padding must be increasing lengths (got {self.padding!r})")
 
@@ -505,10 +495,8 @@ class TableOptions(LabelOptions):
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
         ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
-        if self.columns is not None:
-            check_list_of_names("columns", self.columns)
-            if not self.columns:
-                raise UsageError(f"columns must name at least one (got {self.columns!r})")
+        if self.columns is not None and not self.columns:
+            raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _ROW_RESIZES)
         check_one_of("padding", self.padding, _ROW_PADDINGS)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from recordgen.access.generation import Written
+from recordgen.access.generation import Generation
 from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.errors import DataError, UsageError
 from recordgen.messages import listed
@@ -69,7 +69,7 @@ class ReadPlan:
         classes: the classes of labelled examples.
         is_checked: whether Recordgen wrote the records and decoded every payload.
         packed: the files that are compressed although their names do not end with ``.gz``.
-        written: shows whether the files were replaced; None if that cannot be known.
+        generation: shows whether the files were replaced; None if that cannot be known.
     """
 
     files: tuple[str, ...]
@@ -85,7 +85,7 @@ class ReadPlan:
     classes: ClassPlan | None
     is_checked: bool
     packed: tuple[str, ...] = ()
-    written: Written | None = None
+    generation: Generation | None = None
 
     def __str__(self) -> str:
         count = "an unknown number of" if self.examples is None else f"{self.examples:,}"
@@ -194,7 +194,7 @@ def _plan(
         classes=classes,
         is_checked=is_checked and shards.dataset is not None,
         packed=tuple(file.path for file in mine if file.is_gzip),
-        written=shards.written,
+        generation=shards.generation,
     )
 
 

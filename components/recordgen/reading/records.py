@@ -16,9 +16,10 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, remembered
-from recordgen.access.generation import REPLACED, Written
+from recordgen.access.generation import REPLACED, Generation
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.errors import UsageError
@@ -102,20 +103,20 @@ def slices_of(plan: ReadPlan) -> tuple[Any, ...]:
     return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
 
 
-def _unchanged(written: Written, path: tf.Tensor) -> tf.Tensor:
+def _unchanged(generation: Generation, path: tf.Tensor) -> tf.Tensor:
     """Return ``path`` (string []); fail if another dataset replaced its file.
 
     It is part of the function that opens a file: one more stage would cost each pass 20 ms.
     """
-    paths, digests = zip(*written.digests.items(), strict=True)
+    paths, digests = zip(*generation.digests.items(), strict=True)
     digest = tf.boolean_mask(tf.constant(digests), tf.constant(paths) == path)
-    manifest = tf.io.read_file(f"{written.folder}{DATASET_FILE}")
+    manifest = tf.io.read_file(storage.join(generation.root, DATASET_FILE))
     pattern = tf.strings.join(["(?s).*", tf.strings.reduce_join(digest), ".*"])
     is_same = tf.strings.regex_full_match(manifest, pattern)
-    if written.labels:
-        names = tf.io.read_file(f"{written.folder}{LABELS_FILE}")
-        is_same &= tf.strings.substr(names, 0, len(written.labels)) == written.labels
-    message = f"{written.folder.rstrip('/')}: {REPLACED}"
+    if labels := labels_text(generation.labels).encode():
+        names = tf.io.read_file(storage.join(generation.root, LABELS_FILE))
+        is_same &= tf.strings.substr(names, 0, len(labels)) == labels
+    message = f"{generation.root or '.'}: {REPLACED}"
     # The raw op: tf.debugging.Assert would build two more functions.
     checked = tf.raw_ops.Assert(condition=is_same, data=[message])
     with tf.control_dependencies([checked]):
@@ -125,7 +126,7 @@ def _unchanged(written: Written, path: tf.Tensor) -> tf.Tensor:
 @as_written
 def read_piece(
     read: Callable[[tf.Tensor], tf.data.Dataset],
-    written: Written | None,
+    generation: Generation | None,
     path: tf.Tensor,
     start: tf.Tensor | None = None,
     count: tf.Tensor | None = None,
@@ -135,7 +136,7 @@ def read_piece(
     With ``start`` and ``count`` (int64 []) only the records of a
     :class:`recordgen.reading.plan.Piece`.
     """
-    path = path if written is None else _unchanged(written, path)
+    path = path if generation is None else _unchanged(generation, path)
     records = read(path)
     return records if start is None else records.skip(start).take(count)
 
@@ -223,7 +224,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
         # Shuffle files before interleaving: the buffer mixes only records that are read together.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_shard = partial(read_piece, partial(read_file, plan), plan.written)
+    read_shard = partial(read_piece, partial(read_file, plan), plan.generation)
     if plan.cycle_length == 1:
         records = files.flat_map(read_shard)
     else:

@@ -191,10 +191,10 @@ def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
         """Let another run finish before the next one takes its lease."""
 
         @contextmanager
-        def held_late(path):
+        def held_late(path, **how):
             monkeypatch.setattr(lease, "held", held)
             convert(two, output, append=True, **OPTIONS)
-            with held(path):
+            with held(path, **how):
                 yield
 
         monkeypatch.setattr(lease, "held", held_late)

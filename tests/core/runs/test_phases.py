@@ -14,11 +14,8 @@ class Recorder:
     def __init__(self):
         self.told, self.is_told = [], threading.Event()
 
-    def planning(self): ...
-    def writing(self, snapshot): ...
-
-    def phase(self, phase):
-        self.told.append(phase.name)
+    def show(self, snapshot):
+        self.told.append(snapshot.phase)
         self.is_told.set()
 
     def finished(self):

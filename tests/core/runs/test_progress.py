@@ -28,9 +28,8 @@ from recordgen.core import progress as counters
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching
-from recordgen.core.progress import Pace
-from recordgen.core.runs.staging import ROWS as PLANNING
-from recordgen.core.runs.staging import Heartbeat, Staging
+from recordgen.core.progress import Pace, Snapshot
+from recordgen.core.runs.staging import ROW_FILES, Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from tests.conftest import encoded, interrupt_convert, noise, python_environment, run_python
@@ -268,8 +267,8 @@ def test_a_terminal_has_a_bar(mixed_source, tmp_path):
     os.close(ours)
     assert process.wait(timeout=60) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
-    assert "Planning" in text
-    assert re.search(r"Images .*5 of 6, .* 3 rejects", text)
+    assert "planning" in text
+    assert re.search(r"5 of 6 images .* 3 rejects", text)
     # The detection, printed before the work begins; everything else belongs to the bar.
     assert re.findall(r"recordgen: (\w+)", text) == ["reading"]
 
@@ -283,58 +282,61 @@ def test_heartbeats_are_rare(tmp_path):
         folder = Staging(root)
         heartbeat = folder.planning_heartbeat()
         for _ in range(1000):
-            heartbeat.add(10_000, 0, 1)
-        assert folder.read_heartbeats({}, PLANNING) == (0, 0, 0)
+            heartbeat.add({counters.ROWS_READ: 10_000})
+        assert not folder.read_heartbeats({}, ROW_FILES)
     assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
 
 
 def test_heartbeats_never_end_a_run(tmp_path):
     """A folder that cannot be written costs the heartbeat only."""
     (tmp_path / "progress").write_text("a file where a folder should be")
-    Staging(str(tmp_path), heartbeat_seconds=0).planning_heartbeat().add(10_000, 0, 0)
+    Staging(str(tmp_path), heartbeat_seconds=0).planning_heartbeat().add({counters.ROWS_READ: 1})
 
 
 class Recorder:
-    """Records the calls and snapshots that it gets."""
+    """Keeps the last snapshot of each phase."""
 
     def __init__(self, rows_read):
         self._rows_read = rows_read
-        self.planned = None
+        self.seen = {}
         self.all_read, self.is_writing = threading.Event(), threading.Event()
 
-    def planning(self): ...
-    def finished(self): ...
-
-    def planning_rows(self, snapshot):
-        self.planned = snapshot
-        if snapshot.rows_read == self._rows_read:
+    def show(self, snapshot):
+        self.seen[snapshot.phase] = snapshot
+        if snapshot.count(counters.ROWS_READ) == self._rows_read:
             self.all_read.set()
+        if snapshot.phase == counters.SHARDS:
+            self.is_writing.set()
 
-    def writing(self, snapshot):
-        self.written = snapshot
-        self.is_writing.set()
+    def finished(self): ...
 
 
 def test_rows_are_told_while_planning_and_images_after(tmp_path):
     """Snapshots count rows until there is a plan, then what is written."""
     folder = Staging(str(tmp_path / "staging"), heartbeat_seconds=0)
-    folder.planning_heartbeat().add(0, 7_000, 1)
+    folder.planning_heartbeat().add({"rows_planned": 7_000, "rows_rejected": 1})
     recorder = Recorder(rows_read=20_000)
     with watching(folder, recorder, "image"):
         for _ in range(2):
-            folder.planning_heartbeat().add(10_000, 0, 5)
+            folder.planning_heartbeat().add({"rows_read": 10_000, "rows_rejected": 5})
         assert recorder.all_read.wait(60)
         folder.write_plan(plan_of((), read=RowCounts(20_100), options=DECIDED), [])
         assert recorder.is_writing.wait(60)
-    assert recorder.planned is not None
-    assert (recorder.planned.rows, recorder.planned.rejects) == (7_000, 11)
-    assert (recorder.written.rows_read, recorder.written.rows) == (20_100, 0)
+    planned, written = (recorder.seen[each].counts for each in ("planning", "shards"))
+    assert planned == {"rows_read": 20_000, "rows_planned": 7_000, "rows_rejected": 11}
+    assert (written["rows_read"], written["rows_planned"]) == (20_100, 0)
 
 
 def test_speed_and_time_left_count_from_the_first_poll():
     """Work before the first poll, such as of an earlier run, is not counted."""
     pace = Pace()
-    assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
-    assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
-    assert pace.at(110.0, 600, 10_000, 20_000) == (10.0, 20.0)
-    assert pace.at(130.0, 800, 20_000, 20_000) == (10.0, 0.0)
+
+    def at(now, examples, size):
+        counts = {counters.EXAMPLES_WRITTEN: examples, counters.PAYLOAD_BYTES: size}
+        found = pace.added_to(Snapshot(seconds=now, counts=counts, planned_bytes=20_000), now)
+        return found.examples_per_s, found.seconds_left
+
+    assert at(100.0, 500, 5_000) == (None, None)
+    assert at(100.1, 600, 10_000) == (None, None)
+    assert at(110.0, 600, 10_000) == (10.0, 20.0)
+    assert at(130.0, 800, 20_000) == (10.0, 0.0)

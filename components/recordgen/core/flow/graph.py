@@ -30,8 +30,9 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,16 +49,17 @@ from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import Base, ReadSummary, SplitsNamed
 from recordgen.core.progress import (
     CHECKS,
+    EXAMPLES_WRITTEN,
+    PAYLOADS_REJECTED,
+    PLANNING,
+    SHARDS,
     Pace,
-    Phase,
-    PhaseProgress,
-    PlanningProgress,
     Progress,
     Snapshot,
 )
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
-from recordgen.core.runs.staging import ROWS, StagedPlan, Staging
+from recordgen.core.runs.staging import ROW_FILES, SHARD_FILES, StagedPlan, Staging
 from recordgen.core.shards import ShardResult, write_shard
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.storage.access import forget_failures
@@ -279,56 +281,29 @@ def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator
 
 def _watch(staging: Staging, progress: Progress, noun: str, done: threading.Event) -> None:
     plan: StagedPlan | None = None
-    finished: dict[str, tuple[int, ...]] = {}
+    finished: dict[str, Mapping[str, int]] = {}
     started = time.monotonic()
     began: float | None = None  # the checks
-    is_shown = False
     pace = Pace()
     poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
-    progress.planning()
-    last = False
+    progress.show(Snapshot(phase=PLANNING, seconds=0, noun=noun))
+    last = is_shown = False
     while not last:
         last = done.wait(poll_seconds)
         try:
             plan = plan or staging.read_plan()
-            if plan is None:
-                if isinstance(progress, PlanningProgress):
-                    read, planned, rejected = staging.read_heartbeats({}, ROWS)
-                    progress.planning_rows(
-                        Snapshot(
-                            rows=planned,
-                            rejects=rejected,
-                            rows_read=read,
-                            rows_rejected=rejected,
-                            seconds=time.monotonic() - started,
-                            noun=noun,
-                        )
-                    )
-                continue
-            examples, rejects, size = staging.read_heartbeats(finished)
+            counts = staging.read_heartbeats(finished, SHARD_FILES if plan else ROW_FILES)
         except (OSError, RecordgenError):
             continue  # try again at the next poll; the run itself is not affected
         now = time.monotonic()
-        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
-        rejected = len(plan.rejects)
-        is_written = examples + rejects >= plan.rows
-        if is_written and is_shown and not last and isinstance(progress, PhaseProgress):
-            began = began or now
-            progress.phase(Phase(CHECKS, now - began))
-            continue
-        is_shown = True
-        progress.writing(
-            Snapshot(
-                rows=plan.rows,
-                bytes=plan.bytes,
-                examples=examples,
-                rejects=rejected + rejects,
-                done_bytes=size,
-                rows_read=plan.read,
-                rows_rejected=rejected,
-                seconds=now - started,
-                examples_per_s=examples_per_s,
-                seconds_left=seconds_left,
-                noun=noun,
-            )
-        )
+        snapshot = Snapshot(phase=PLANNING, seconds=now - started, noun=noun, counts=counts)
+        if plan is not None:
+            together = {**plan.totals(), **counts}
+            snapshot = replace(snapshot, phase=SHARDS, counts=together, planned_bytes=plan.bytes)
+            snapshot = pace.added_to(snapshot, now)
+            is_written = snapshot.count(EXAMPLES_WRITTEN, PAYLOADS_REJECTED) >= plan.rows
+            if is_written and is_shown and not last:
+                began = began or now
+                snapshot = Snapshot(phase=CHECKS, seconds=now - began)
+            is_shown = True
+        progress.show(snapshot)

@@ -24,10 +24,10 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 from recordgen import storage
 from recordgen.core.dataset.lint import Found, LintFinding
 from recordgen.core.ordered import KILLED, has_python, map_in_order, share_threads, start_main
-from recordgen.core.planning.plan import FoundFile, FoundTexts
+from recordgen.core.planning.plan import CHANGES, FoundFile, FoundTexts
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RecordgenError, RunnerError
-from recordgen.rejects import OddLine
+from recordgen.rejects import Finding, OddLine, to_lines
 from recordgen.storage.local import Spool
 
 if TYPE_CHECKING:
@@ -137,6 +137,14 @@ def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> tuple[FoundFi
         found = LintFinding(it.code, it.level, *it[:3], "", it.message)
         by_code[it.code].append(((*it[:3], it.message), found.to_line()))
     return tuple(write_sorted(staging, code, found) for code, found in by_code.items())
+
+
+def write_changes(staging: Staging, changes: Sequence[Finding], number: int) -> FoundFile:
+    """Write changes in rows, in their order; ``number`` orders files of one import file."""
+    first = changes[0]
+    lines = enumerate(to_lines(changes))
+    placed = (((first.source, first.line, number, at), line) for at, line in lines)
+    return write_sorted(staging, CHANGES, placed)
 
 
 def merge_found(staging: Staging, files: Iterable[FoundFile]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, compress, count, islice
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from recordgen.core.conversion import Conversion, PayloadStore, RowReader, Split
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.flow.runner import Count, Step, merge_found, write_odd_lines
+from recordgen.core.flow.runner import Count, Step, merge_found, write_changes, write_odd_lines
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.decide import decide, facts_of, lost_by_bucket, with_doubt
 from recordgen.core.planning.plan import (
@@ -48,7 +48,7 @@ from recordgen.core.rows.row import (
     is_content_uri,
 )
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards import ShardResult, ShardTask
+from recordgen.core.shards import ShardResult, ShardTask, counts_of
 from recordgen.core.task.task import Task, placing_names
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import masked
@@ -74,8 +74,13 @@ class PlanningStep(Step):
     """A step that reports how many rows it has read or planned."""
 
     def begin(self, count: Count) -> None:
-        super().begin(count)
-        self._heartbeat = self.staging.planning_heartbeat()
+        heartbeat = self.staging.planning_heartbeat()
+
+        def count_and_report(amounts: Mapping[str, int]) -> None:
+            count(amounts)
+            heartbeat.add(amounts)
+
+        super().begin(count_and_report)
 
 
 def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
@@ -103,8 +108,7 @@ class ReadRows(PlanningStep):
         block_rows = _block_rows(self.buckets)
         batches: list[RowBatch] = []
         rejects: list[Reject] = []
-        findings: list[Finding] = []
-        odd_lines: list[OddLine] = []
+        found: list[Finding | OddLine] = []
         counted: Counter[str] = Counter()
         numbers = count()
         rows = size = 0
@@ -115,28 +119,22 @@ class ReadRows(PlanningStep):
                 size += sum(map(len, filter(None, item.annotations)))
             elif isinstance(item, Reject):
                 rejects.append(item)
-            elif isinstance(item, OddLine):
-                odd_lines.append(item)
             elif isinstance(item, Counted):
                 counted[item.code] += item.number
             else:
-                findings.append(item)
+                found.append(item)
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == self.findings_at_once:
-                yield self._left(findings, next(numbers))
-                findings = []
-            if len(odd_lines) == self.findings_at_once:
-                yield summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, odd_lines)))
-                odd_lines = []
+            if len(found) == self.findings_at_once:
+                yield self._left(found, next(numbers))
+                found = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
-        if findings:
-            yield self._left(findings, next(numbers))
-        if odd_lines or counted:
-            found = write_odd_lines(self.staging, odd_lines)
-            yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
+        if found:
+            yield self._left(found, next(numbers))
+        if counted:
+            yield summarised(ReadSummary(adjusted=counted))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = map(_storable, allowance.within(self.reader.read_part(source)))
@@ -170,13 +168,15 @@ class ReadRows(PlanningStep):
             for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(columns)
         self.count({progress.ROWS_READ: read, progress.ROWS_REJECTED: len(rejects)})
-        self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
-    def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
+    def _left(self, found: Sequence[Finding | OddLine], number: int) -> tuple[int, ReadSummary]:
         """Write findings to the staging folder, so that memory does not grow with them."""
-        files = (self.staging.write_findings(findings, number),)
-        return summarised(ReadSummary(adjusted=Counter(it.code for it in findings), findings=files))
+        changes = [item for item in found if isinstance(item, Finding)]
+        files = write_odd_lines(self.staging, [it for it in found if isinstance(it, OddLine)])
+        if changes:
+            files += (write_changes(self.staging, changes, number),)
+        return summarised(ReadSummary(adjusted=Counter(it.code for it in changes), found=files))
 
 
 def _storable(item: ReadItem) -> ReadItem:
@@ -285,7 +285,7 @@ class SettleBuckets(PlanningStep):
         file = self.staging.leave(packed(found.rows))
         left = replace(found, rows=found.rows.select([]), odd_lines=[])
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
+            yield ALL, ReadSummary(found=write_odd_lines(self.staging, found.odd_lines))
         yield ALL, SettledFile(bucket, file, left, facts=Block(facts))
         yield from summaries_in(parts)
 
@@ -365,7 +365,7 @@ class ResolveBuckets(PlanningStep):
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
+            yield ALL, ReadSummary(found=write_odd_lines(self.staging, found.odd_lines))
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
@@ -380,7 +380,6 @@ class ResolveBuckets(PlanningStep):
                 progress.ROWS_EXISTING: counts.existing,
             }
         )
-        self._heartbeat.add(0, planned, len(summary.rejects))
 
 
 @dataclass(eq=False)
@@ -418,13 +417,11 @@ class MakePlan(Step):
             base=self.base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
-        findings = sorted(file for summary in read for file in summary.findings)
-        odd_lines = chain.from_iterable(summary.odd_lines for summary in read)
-        line_files = merge_found(self.staging, odd_lines)
+        found = merge_found(self.staging, chain.from_iterable(each.found for each in read))
         shards = list(cut(plan, files))
         parts = [shards[at :: self.parts] for at in range(min(self.parts, len(shards)))]
         outlines = [self.staging.leave_json(list(map(asdict, part))) for part in parts]
-        self.staging.write_plan(plan, rejects, findings, line_files, outlines)
+        self.staging.write_plan(plan, rejects, found, outlines)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return
@@ -456,15 +453,8 @@ class WorkOnShards(Step):
         rows = self.staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
         result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
-        size = rows.payload_bytes
-        heartbeat.finish(result.shard.examples, len(result.rejects), size)
+        counts = counts_of(result.shard.examples, len(result.rejects), rows.payload_bytes)
+        heartbeat.finish(counts)
         self.staging.write_result(result, outline.index)
-        self.count(
-            {
-                progress.EXAMPLES_WRITTEN: result.shard.examples,
-                progress.PAYLOADS_REJECTED: len(result.rejects),
-                progress.PAYLOAD_BYTES: size,
-                progress.SHARD_BYTES: result.shard.bytes,
-            }
-        )
+        self.count({**counts, progress.SHARD_BYTES: result.shard.bytes})
         yield result.shard.file

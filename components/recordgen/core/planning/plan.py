@@ -263,17 +263,15 @@ class LostRows:
     rejects: tuple[Reject, ...]
 
 
-class FindingsFile(NamedTuple):
-    """A file of findings of one import file, in order; sorted, these files order all findings."""
-
-    source: str  # import file of the first finding
-    line: int  # line of the first finding
-    number: int  # number of this file among the files of its writer, from 0
-    file: str  # name of the file; each attempt at reading rows writes its own file
+#: See :class:`FoundFile`.
+CHANGES = "changes"
 
 
 class FoundFile(NamedTuple):
-    """A file of findings of one code, sorted, for ``lint.jsonl``, and its size in bytes."""
+    """A file of findings of one code, sorted, for ``lint.jsonl``, and its size in bytes.
+
+    The code :data:`CHANGES` is of changes in rows, for ``findings.jsonl``.
+    """
 
     code: str
     name: str
@@ -312,9 +310,9 @@ class ReadSummary:
     rejects: tuple[Reject, ...] = ()
     # Changes that made other rows usable, by kind.
     adjusted: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[FindingsFile, ...] = ()  # files that list these changes
-    # Findings of the checks in lines, whether or not their rows were rejected.
-    odd_lines: tuple[FoundFile, ...] = ()
+    # Files that list these changes, and what checks find in lines, whether or not their rows were
+    # rejected.
+    found: tuple[FoundFile, ...] = ()
 
 
 # A shard reads whole blocks. A shard of large images has about a thousand rows; a shard of small

@@ -69,15 +69,20 @@ class Holder:
 
 
 @contextmanager
-def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
-    """Hold the lease ``path`` with this process while the block runs."""
+def held(
+    path: str, beat_seconds: float = BEAT_SECONDS, *, is_shared: bool = False
+) -> Iterator[None]:
+    """Hold the lease ``path`` with this process while the block runs.
+
+    ``is_shared``: a process that takes the run over writes the same file; otherwise it removes it.
+    """
     write_holder(path, this_process())
     try:
         with beside(partial(_beat, path, beat_seconds)):
             yield
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
-            if _is_mine(read_holder(path)):
+            if not is_shared or _is_mine(read_holder(path)):
                 storage.remove(path)
 
 

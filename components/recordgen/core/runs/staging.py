@@ -30,7 +30,8 @@ import math
 import socket
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -46,8 +47,8 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.plan import (
+    CHANGES,
     BucketFile,
-    FindingsFile,
     Plan,
     ShardOutline,
     encode_bucket,
@@ -57,7 +58,7 @@ from recordgen.core.rows.columns import Columns, packed, read_streams
 from recordgen.core.rows.row import Group
 from recordgen.core.shards import PlannedRows, ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, RunnerError, StorageError
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Finding, Reject
 
 _T = TypeVar("_T")
 
@@ -75,7 +76,7 @@ _SIZE_BYTES = 8
 _RESULT = ".result"
 
 #: Kinds of heartbeats: of workers on shards, and of those that read or plan rows.
-SHARDS, ROWS = ".shard", ".rows"
+SHARD_FILES, ROW_FILES = ".shard", ".rows"
 
 # What a step leaves in at most so many bytes is its name, after this word: two requests less.
 _IN_NAME, _DATA = 8 << 10, "data:"
@@ -97,27 +98,27 @@ class Heartbeat:
         usual = LOCAL_HEARTBEAT_SECONDS if storage.is_local(path) else _REMOTE_HEARTBEAT_SECONDS
         self.seconds = usual if seconds is None else seconds
         self._next = time.monotonic() + self.seconds
-        self._total: tuple[int, ...] = (0, 0, 0)
+        self._total: Counter[str] = Counter()
 
-    def add(self, *counts: int) -> None:
+    def add(self, counts: Mapping[str, int]) -> None:
         """Add to the counts since the start, and report the sums like :meth:`beat`."""
-        self._total = tuple(map(sum, zip(self._total, counts, strict=True)))
-        self.beat(*self._total)
+        self._total.update(counts)
+        self.beat(self._total)
 
-    def beat(self, examples: int, rejects: int, size: int) -> None:
+    def beat(self, counts: Mapping[str, int]) -> None:
         """Report counts if the last report is old enough."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + self.seconds
-            self._write(examples, rejects, size, done=False)
+            self._write(counts, is_done=False)
 
-    def finish(self, examples: int, rejects: int, size: int) -> None:
+    def finish(self, counts: Mapping[str, int]) -> None:
         """Report the final counts, unless nobody reads any."""
         if self.seconds < math.inf:
-            self._write(examples, rejects, size, done=True)
+            self._write(counts, is_done=True)
 
-    def _write(self, *counts: Any, done: bool) -> None:
+    def _write(self, counts: Mapping[str, int], *, is_done: bool) -> None:
         with suppress(StorageError):  # heartbeats only inform: a run works without them
-            storage.write_text(self._path, json.dumps([*counts, done]))
+            storage.write_text(self._path, json.dumps([counts, is_done]))
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class StagedPlan:
     dropped: int  # rows without a split that `missing_split=drop` dropped
     existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
-    findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
+    changes: str = ""  # the file that lists the changes in rows; empty if there are none
     line_files: Mapping[str, str] = field(default_factory=dict)  # findings about lines, by code
     outlines: tuple[str, ...] = ()  # files with the shards of each part, in a run in parts
 
@@ -227,25 +228,17 @@ class Staging:
         """The path of the lease, see :mod:`recordgen.core.runs.lease`."""
         return self.path("run.json")
 
-    def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
-        """Write changes in rows, in order, as one of the files of these rows."""
-        name = self.leave("".join(to_lines(findings)).encode())
-        return FindingsFile(findings[0].source, findings[0].line, number, name)
-
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
-        """Yield the changes in rows, by import file and line; one file is in memory at a time."""
-        for name in plan.findings:
-            data = self.read_left(name)
-            with decoding(self.path("between", name)):
-                lines = [built(Finding, parsed_json(it)) for it in data.split(b"\n") if it]
-            yield from lines
+        """Yield the changes in rows, by import file and line."""
+        for line in self.read_lines(plan.changes) if plan.changes else ():
+            with decoding(self.path("between", plan.changes)):
+                yield built(Finding, parsed_json(line))
 
     def write_plan(
         self,
         plan: Plan,
         rejects: Sequence[Reject],
-        findings: Iterable[FindingsFile] = (),
-        line_files: Mapping[str, str] | None = None,
+        found: Mapping[str, str] | None = None,
         outlines: Sequence[str] = (),
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
@@ -257,8 +250,8 @@ class Staging:
             "vocabulary": asdict(plan.vocabulary),
             **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": self.leave_json(rejects) if rejects else "",
-            "findings": [item.file for item in findings],
-            "line_files": line_files or {},
+            "changes": (found or {}).get(CHANGES, ""),
+            "line_files": {code: name for code, name in (found or {}).items() if code != CHANGES},
             "outlines": outlines,
         }
         self._write(self.path(_PLAN), json.dumps(data, ensure_ascii=False).encode())
@@ -480,34 +473,33 @@ class Staging:
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
-        return self._heartbeat(f"{split}-{index:05d}{SHARDS}")
+        return self._heartbeat(f"{split}-{index:05d}{SHARD_FILES}")
 
     def planning_heartbeat(self) -> Heartbeat:
         """Return the heartbeat of another worker that reads or plans rows."""
-        return self._heartbeat(f"{uuid.uuid4().hex}{ROWS}")
+        return self._heartbeat(f"{uuid.uuid4().hex}{ROW_FILES}")
 
     def _heartbeat(self, name: str) -> Heartbeat:
         return Heartbeat(self.path("progress", name), self.heartbeat_seconds)
 
-    def read_heartbeats(
-        self, finished: dict[str, tuple[int, ...]], kind: str = SHARDS
-    ) -> tuple[int, ...]:
+    def read_heartbeats(self, finished: dict[str, Mapping[str, int]], kind: str) -> Counter[str]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
-        For `SHARDS`, they are examples, rejects and payload bytes; for `ROWS`, rows read, planned
-        and rejected, where work that a runner repeats counts twice.
+        For :data:`ROW_FILES`, work that a runner repeats counts twice.
         """
         listed = (name for name, _ in storage.list_dir(self.path("progress")))
         names = [name for name in listed if name not in finished and name.endswith(kind)]
         paths = [self.path("progress", name) for name in names]
-        latest = dict(finished)
+        sums: Counter[str] = Counter()
+        for counts in finished.values():
+            sums.update(counts)
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
         for name, text in zip(names, texts, strict=True):
-            *counts, is_done = json.loads(text)
-            latest[name] = tuple(counts)
+            counts, is_done = json.loads(text)
+            sums.update(counts)
             if is_done:
-                finished[name] = latest[name]
-        return tuple(map(sum, zip((0, 0, 0), *latest.values(), strict=True)))
+                finished[name] = counts
+        return sums
 
 
 def _result_name(split: str, index: int) -> str:
