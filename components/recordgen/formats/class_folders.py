@@ -457,20 +457,17 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     """
     images, others = listing.tree.images, listing.tree.others
     classes = layout_of_classes(images)
-    has_classes = files is None or len({item.label for item in files} - {None}) > 1
-    has_folders = has_classes and (files is not None or bool(classes))
+    labels = {item.label for item in files or ()} - {None}
+    has_classes = bool(classes) if files is None else len(labels) > 1
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
-    are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
-    paths = [
-        "/".join(it.split("/")[-2:]).encode("utf-8", "surrogateescape")
-        for it in images[:_LINES_READ]
-    ]
+    inner = ["/".join(it.split("/")[-2:]) for it in images[:_LINES_READ]]
+    paths = [it.encode("utf-8", "surrogateescape") for it in inner]
     found = [
         name
         for name, some in named.items()
@@ -478,18 +475,16 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         or (some and (are_several or sum(it in listing.head(name) for it in paths) > 1))
         or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
-    if not (are_twins or found):
-        return
     layout, problem, source = "", "", ("", "")
-    if are_twins:
+    if len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1):
         found = twins
         layout, problem = _layout_of_twins(listing, images, twins)
-    else:
+    elif found:
         labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_folders and "submission" not in words_of(name))
+            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
@@ -497,6 +492,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
             # Lists of splits and labels seldom contradict folders.
             layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
+    else:
+        return
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
     elif not (layout or problem or source[0]):
@@ -513,14 +510,15 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
 
     ``sources``: the images that each file names, as :func:`stems_in`.
     """
-    said = [name for name in sources if sources[name]] or [*sources]
-    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
+    ranks = {
+        it: (bool(sources[it]), split_in_path(it) == TRAIN, len(sources[it])) for it in sources
+    }
+    best = max(sources, key=ranks.__getitem__, default="")
     base = posixpath.basename(best)
     same = [each for each in sources if posixpath.basename(each) == base]
     if len(same) > 1 and all(each.count("/") == 1 for each in same):
         return storage.join(listing.root, "*", base), ""  # each names the images of its own folder
-    alike = [it for it in said if sources[it] == sources[best]]
-    alike = [it for it in alike if split_in_path(it) == split_in_path(best)]
+    alike = [it for it in sources if ranks[it] == ranks[best]]
     heads = {(posixpath.dirname(it), listing.head(it)) for it in alike}  # of copies, one
     # Files with the same columns, such as one for each class, describe the same images.
     are_several = len({head.partition(b"\n")[0] for _, head in heads}) < len(heads)
