@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
-from recordgen.formats.folder_layout import problem_with, row_of_file
+from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
     DEGRADED,
@@ -169,12 +170,13 @@ class TextFolder(_ClassFolders):
             raise refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
         _check_pairs(listing, labelled)
-        for at, item in enumerate(labelled):
-            if str(item.label).lower() in _UNLABELLED:
+        unlabelled = {it.label for it in labelled if str(it.label).lower() in _UNLABELLED}
+        for item in labelled:
+            if item.label in unlabelled:
                 roles[posixpath.dirname(item.name)] = "no label"
-                labelled[at] = item._replace(label=None)
-        taken = {item.name for item in labelled}
-        return ClassFiles(labelled, [name for name in listing.others if name not in taken], roles)
+        files = [it._replace(label=None) if it.label in unlabelled else it for it in labelled]
+        others = {*listing.others} - {item.name for item in files}
+        return ClassFiles(files, sorted(others), roles)
 
 
 class ImageFolder(_ClassFolders):
@@ -239,15 +241,11 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
         )
         raise refusal(listing, f"{reason}, such as train_sentences.txt and train_labels.txt")
     depth = max((name.count("/") for name in others), default=0)
-    deepest = [name for name in others if name.count("/") == depth]
-    layout = "" if has_table else layout_of_classes(deepest)
-    problem = problem_with(listing, layout) if layout else ""
-    shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    reason = f"there is no image in this folder, and texts or videos need a layout or a CSV{shown}"
-    if problem:
-        reason, layout = f"{reason}; {problem}", ""
+    deepest = [name for name in others if name.count("/") == depth and not has_table]
+    layout, problem = layout_that_reads(listing, layout_of_classes(deepest))
+    reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
     source = storage.join(listing.root, rows) if rows and not layout else ""
-    raise refusal(listing, reason, layout, source)
+    raise refusal(listing, f"{reason}{problem}", layout, source)
 
 
 def _check_labels(listing: Listing, images: Sequence[str]) -> None:
@@ -351,7 +349,7 @@ def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether folders with names number their files, as classes may: ``cats/7.jpg``."""
     stems = {*chain.from_iterable(folders.values())}
     suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
-    is_plain = all(stem.isdecimal() and not stem[:-1].startswith("0") for stem in stems)
+    is_plain = all(map(_is_counted, stems))
     are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
     return is_plain and are_named and len(suffixes) == 1
 
@@ -392,36 +390,33 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """
     if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
         return len(folders) > 1
-    shared = set.intersection(*map(set, folders.values()))
-    named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
+    forms = [{_DIGITS.sub("#", stem) for stem in stems} for stems in folders.values()]
+    common = set.intersection(*forms)
+    holders = Counter(chain.from_iterable(folders.values()))
+    named = [
+        stem
+        for stem, count in holders.items()
+        if count == len(folders) or (count > 1 and _DIGITS.sub("#", stem) not in common)
+        if not _is_counted(stem)
+    ]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
-        return True
-    if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
     numbers = [_numbers_in(stems) for stems in folders.values()]
     count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
     if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
         return count > 1
-    one, other, *_ = folders.values()
-    if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
-        steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
-        return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
-    if any(_repeats(folder, stems) for folder, stems in folders.items()):
+    if count < 3 or len(folders) > _MOST_PARTS:
         return False
-    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
+    if not all(map(str.isdecimal, holders)):
+        return not any(_repeats(folder, stems) for folder, stems in folders.items())
+    steps = {after - at for at, after in pairwise(sorted(map(int, holders)))}
+    suffixes = [{*stems.values()} for stems in folders.values()]
+    return len(folders) == 2 and (len(steps) > 1 or suffixes[0].isdisjoint(suffixes[1]))
 
 
-def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
-    """Return whether a folder has most names of all others, such as thumbnails.
-
-    Each of the others must have names of its own form, since classes are often numbered alike.
-    """
-    others = [each for each in folders if each is not folder]
-    copies = [stem for each in others for stem in each if stem in folder]
-    forms = [{_DIGITS.sub("#", stem) for stem in each} for each in others]
-    have_own = len(set().union(*forms)) == sum(map(len, forms))
-    return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
+def _is_counted(stem: str) -> bool:
+    """Return whether a name is a number without zeros before it, as files of classes often have."""
+    return stem.isdecimal() and not stem[:-1].startswith("0")
 
 
 def _numbers_in(stems: Collection[str]) -> Collection[str]:
@@ -536,9 +531,7 @@ def _layout_of_twins(
 ) -> tuple[str, str]:
     """Return the layout of images and their documents, or why these are not read."""
     described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
-    layout = layout_of_pairs(images, described) if described else ""
-    problem = problem_with(listing, layout) if layout else ""
-    return ("", f"; {problem}") if problem else (layout, "")
+    return layout_that_reads(listing, layout_of_pairs(images, described) if described else "")
 
 
 def _is_annotation(name: str) -> bool:

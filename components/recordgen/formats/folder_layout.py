@@ -280,18 +280,20 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), config.classes)
 
 
-def problem_with(listing: Listing, layout: str) -> str:
-    """Return why the files of a layout are not read, as the first ones show; empty if they are."""
+def layout_that_reads(listing: Listing, layout: str) -> tuple[str, str]:
+    """Return a layout; or "", and why it does not read its first files, as the end of a message."""
+    if not layout:
+        return "", ""
     try:
         matches = _matches(listing, layout)
         kind = _kind(listing, matches)
         pairs = ((1, it.others[0], it.path) for it in matches.files if it.others)
         item = None if kind.second is None else kind.second.read(*next(pairs))
     except NotUnderstoodError as exc:
-        return exc.reason.removeprefix(f"{listing.root}: ")
+        return "", f"; {exc.reason.removeprefix(f'{listing.root}: ')}"
     except SourceError as exc:
-        return str(exc)
-    return item.message if isinstance(item, pictures.Problem) else ""
+        return "", f"; {exc}"
+    return ("", f"; {item.message}") if isinstance(item, pictures.Problem) else (layout, "")
 
 
 def row_of_file(
