@@ -338,11 +338,12 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
         recordgen.check(source)
 
 
-def test_a_large_folder_is_listed_once(tmp_path):
+@pytest.mark.parametrize("options", [{}, {"layout": "{label}/{name}.jpg"}])
+def test_a_large_folder_is_listed_once(options, tmp_path):
     """Its files are known from its detection when all rows are read."""
     source = folder(tmp_path, *(f"{at % 2}s/{at}.jpg" for at in range(500)))
     with opened("os.scandir") as listed:
-        recordgen.plan(source, max_reject_fraction=1)
+        recordgen.plan(source, max_reject_fraction=1, **options)
     assert sum(path.startswith(source) for path in listed) == 3  # it, and the folder of each class
 
 

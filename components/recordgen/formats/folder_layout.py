@@ -129,7 +129,7 @@ class FolderLayout(Format):
         """
         if listing.only:
             raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
-        kind = _kind(listing, _matches(listing, options.layout))
+        kind = _kind(listing, listing.parsed(options.layout, _matches))
         if options.task not in (AUTO, *kind.tasks):
             tasks = " or ".join(kind.tasks)
             raise UsageError(f"{listing.root}: this layout is {tasks} (got {options.task})")
@@ -137,7 +137,7 @@ class FolderLayout(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
-        matches = _matches(listing, file.layout)
+        matches: Matches = listing.parsed(file.layout, _matches)
         kind = _kind(listing, matches)
         lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
         notes = [
@@ -169,7 +169,8 @@ class FolderLayout(Format):
 
 def _roles(file: ImportFile) -> Sequence[tuple[str, str]]:
     """Return how many files each pattern matches, and what is skipped."""
-    matches, layout = _matches(file.around, file.layout), PathLayout.of(file.layout)
+    layout = PathLayout.of(file.layout)
+    matches: Matches = file.around.parsed(file.layout, _matches)
     seconds = len({path for each in matches.files for path in each.others}) + len(matches.alone)
     roles = [(layout.first.text, f"{len(matches.files):,} files")]
     if layout.second is not None:
