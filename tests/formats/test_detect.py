@@ -11,9 +11,8 @@ from recordgen.cli import main
 from recordgen.conversion.summaries import detection_lines
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.row_reader import preview_files
-from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
 from tests.formats.sources import Reading, refusal, write_files
 from tests.rows import read_rows

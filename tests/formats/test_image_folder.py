@@ -121,11 +121,11 @@ STOPS = {
     "masks of some folders of images": ([f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)] + [f"train/good/{n}.png" for n in range(6)] + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)], "", False),
     "masks in a folder with a blank": (["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
-    "texts without a suffix": (["a/1", "b/2"], "a/1", True),
-    "documents of several kinds": (["docs/a.cfg", "docs/b.rst", "docs/c.txt", "utils/d.py"], "a.cfg", False),
-    "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
+    "texts without a suffix": (["a/1", "b/2"], "a/", True),
+    "documents of several kinds": (["docs/a.cfg", "docs/b.rst", "docs/c.txt", "utils/d.py"], ".cfg", False),
+    "videos": (["train/run/1.mp4", "test/walk/2.mp4"], ".mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
-    "texts side by side": (["a.good", "a.bad"], "a.bad", False),
+    "texts side by side": (["a.good", "a.bad"], ".bad", False),
     "only texts": (["pos/1.txt"], "pos/1.txt", False),
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
     "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
@@ -339,11 +339,12 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
         recordgen.check(source)
 
 
-def test_a_large_folder_is_listed_once(tmp_path):
+@pytest.mark.parametrize("options", [{}, {"layout": "{label}/{name}.jpg"}])
+def test_a_large_folder_is_listed_once(options, tmp_path):
     """Its files are known from its detection when all rows are read."""
     source = folder(tmp_path, *(f"{at % 2}s/{at}.jpg" for at in range(500)))
     with opened("os.scandir") as listed:
-        recordgen.plan(source, max_reject_fraction=1)
+        recordgen.plan(source, max_reject_fraction=1, **options)
     assert sum(path.startswith(source) for path in listed) == 3  # it, and the folder of each class
 
 

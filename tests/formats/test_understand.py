@@ -5,9 +5,8 @@ import pytest
 
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.detect import detect
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.row_reader import preview_files
-from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from tests.formats.sources import Reading, refusal, write_files

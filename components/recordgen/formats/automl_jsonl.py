@@ -31,8 +31,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.head import Candidate, Head
-from recordgen.formats.header import Given, keys_without_blanks
+from recordgen.formats.header import Candidate, Given, Head, keys_without_blanks
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import NamedRecords, Values, given_names, single

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
-from recordgen.formats.folder_layout import problem_with, row_of_file
+from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
     DEGRADED,
@@ -169,12 +170,13 @@ class TextFolder(_ClassFolders):
             raise refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
         _check_pairs(listing, labelled)
-        for at, item in enumerate(labelled):
-            if str(item.label).lower() in _UNLABELLED:
+        unlabelled = {it.label for it in labelled if str(it.label).lower() in _UNLABELLED}
+        for item in labelled:
+            if item.label in unlabelled:
                 roles[posixpath.dirname(item.name)] = "no label"
-                labelled[at] = item._replace(label=None)
-        taken = {item.name for item in labelled}
-        return ClassFiles(labelled, [name for name in listing.others if name not in taken], roles)
+        files = [it._replace(label=None) if it.label in unlabelled else it for it in labelled]
+        others = {*listing.others} - {item.name for item in files}
+        return ClassFiles(files, sorted(others), roles)
 
 
 class ImageFolder(_ClassFolders):
@@ -241,14 +243,11 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     are_texts = not has_table and len({posixpath.splitext(name)[1] for name in deepest}) < 2
-    layout = layout_of_classes(deepest) if are_texts else ""
-    problem = problem_with(listing, layout) if layout else ""
-    shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    reason = f"there is no image in this folder, and texts or videos need a layout or a CSV{shown}"
-    if problem:
-        reason, layout = f"{reason}; {problem}", ""
+    named = layout_of_classes(deepest) if are_texts else ""
+    layout, problem = layout_that_reads(listing, named)
+    reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
     source = storage.join(listing.root, rows) if rows and not layout else ""
-    raise refusal(listing, reason, layout, source)
+    raise refusal(listing, f"{reason}{problem}", layout, source)
 
 
 def _check_labels(listing: Listing, images: Sequence[str]) -> None:
@@ -352,7 +351,7 @@ def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether folders with names number their files, as classes may: ``cats/7.jpg``."""
     stems = {*chain.from_iterable(folders.values())}
     suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
-    is_plain = all(stem.isdecimal() and not stem[:-1].startswith("0") for stem in stems)
+    is_plain = all(map(_is_counted, stems))
     are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
     return is_plain and are_named and len(suffixes) == 1
 
@@ -393,36 +392,33 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """
     if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
         return len(folders) > 1
-    shared = set.intersection(*map(set, folders.values()))
-    named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
+    forms = [{_DIGITS.sub("#", stem) for stem in stems} for stems in folders.values()]
+    common = set.intersection(*forms)
+    holders = Counter(chain.from_iterable(folders.values()))
+    named = [
+        stem
+        for stem, count in holders.items()
+        if count == len(folders) or (count > 1 and _DIGITS.sub("#", stem) not in common)
+        if not _is_counted(stem)
+    ]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
-        return True
-    if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
     numbers = [_numbers_in(stems) for stems in folders.values()]
     count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
     if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
         return count > 1
-    one, other, *_ = folders.values()
-    if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
-        steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
-        return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
-    if any(_repeats(folder, stems) for folder, stems in folders.items()):
+    if count < 3 or len(folders) > _MOST_PARTS:
         return False
-    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
+    if not all(map(str.isdecimal, holders)):
+        return not any(_repeats(folder, stems) for folder, stems in folders.items())
+    steps = {after - at for at, after in pairwise(sorted(map(int, holders)))}
+    suffixes = [{*stems.values()} for stems in folders.values()]
+    return len(folders) == 2 and (len(steps) > 1 or suffixes[0].isdisjoint(suffixes[1]))
 
 
-def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
-    """Return whether a folder has most names of all others, such as thumbnails.
-
-    Each of the others must have names of its own form, since classes are often numbered alike.
-    """
-    others = [each for each in folders if each is not folder]
-    copies = [stem for each in others for stem in each if stem in folder]
-    forms = [{_DIGITS.sub("#", stem) for stem in each} for each in others]
-    have_own = len(set().union(*forms)) == sum(map(len, forms))
-    return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
+def _is_counted(stem: str) -> bool:
+    """Return whether a name is a number without zeros before it, as files of classes often have."""
+    return stem.isdecimal() and not stem[:-1].startswith("0")
 
 
 def _numbers_in(stems: Collection[str]) -> Collection[str]:
@@ -458,20 +454,17 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     """
     images, others = listing.tree.images, listing.tree.others
     classes = layout_of_classes(images)
-    has_classes = files is None or len({item.label for item in files} - {None}) > 1
-    has_folders = has_classes and (files is not None or bool(classes))
+    labels = {item.label for item in files or ()} - {None}
+    has_classes = bool(classes) if files is None else len(labels) > 1
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
-    are_twins = len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1)
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
-    paths = [
-        "/".join(it.split("/")[-2:]).encode("utf-8", "surrogateescape")
-        for it in images[:_LINES_READ]
-    ]
+    inner = ["/".join(it.split("/")[-2:]) for it in images[:_LINES_READ]]
+    paths = [it.encode("utf-8", "surrogateescape") for it in inner]
     found = [
         name
         for name, some in named.items()
@@ -479,18 +472,16 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         or (some and (are_several or sum(it in listing.head(name) for it in paths) > 1))
         or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
-    if not (are_twins or found):
-        return
     layout, problem, source = "", "", ("", "")
-    if are_twins:
+    if len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1):
         found = twins
         layout, problem = _layout_of_twins(listing, images, twins)
-    else:
+    elif found:
         labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_folders and "submission" not in words_of(name))
+            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
@@ -498,6 +489,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
             # Lists of splits and labels seldom contradict folders.
             layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
+    else:
+        return
     if classes:
         problem += f"; if folders are classes, --layout '{classes}' reads them alone"
     elif not (layout or problem or source[0]):
@@ -514,14 +507,15 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
 
     ``sources``: the images that each file names, as :func:`stems_in`.
     """
-    said = [name for name in sources if sources[name]] or [*sources]
-    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
+    ranks = {
+        it: (bool(sources[it]), split_in_path(it) == TRAIN, len(sources[it])) for it in sources
+    }
+    best = max(sources, key=ranks.__getitem__, default="")
     base = posixpath.basename(best)
     same = [each for each in sources if posixpath.basename(each) == base]
     if len(same) > 1 and all(each.count("/") == 1 for each in same):
         return storage.join(listing.root, "*", base), ""  # each names the images of its own folder
-    alike = [it for it in said if sources[it] == sources[best]]
-    alike = [it for it in alike if split_in_path(it) == split_in_path(best)]
+    alike = [it for it in sources if ranks[it] == ranks[best]]
     heads = {(posixpath.dirname(it), listing.head(it)) for it in alike}  # of copies, one
     # Files with the same columns, such as one for each class, describe the same images.
     are_several = len({head.partition(b"\n")[0] for _, head in heads}) < len(heads)
@@ -539,9 +533,7 @@ def _layout_of_twins(
 ) -> tuple[str, str]:
     """Return the layout of images and their documents, or why these are not read."""
     described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
-    layout = layout_of_pairs(images, described) if described else ""
-    problem = problem_with(listing, layout) if layout else ""
-    return ("", f"; {problem}") if problem else (layout, "")
+    return layout_that_reads(listing, layout_of_pairs(images, described) if described else "")
 
 
 def _is_annotation(name: str) -> bool:

@@ -40,12 +40,10 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.head import Head
-from recordgen.formats.header import Given
-from recordgen.formats.import_file import Files, ImportFile
+from recordgen.formats.header import Given, Head
+from recordgen.formats.import_file import Files, ImportFile, Samples, sampled
 from recordgen.formats.lines import bounded_lines, decode_line, decoded_head
 from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS

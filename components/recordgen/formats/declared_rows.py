@@ -17,8 +17,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given, names_without_blanks
-from recordgen.formats.import_file import Files
-from recordgen.formats.lines import open_file
+from recordgen.formats.import_file import Files, open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
 from recordgen.formats.objects import StoredFile
 from recordgen.formats.pictures import in_addresses

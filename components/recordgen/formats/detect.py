@@ -19,21 +19,22 @@ from recordgen.formats import understand
 from recordgen.formats.field_kinds import field_at
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
-from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.header import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
+    Candidate,
     Given,
+    Head,
+    Line,
     find_columns,
     find_path,
     find_split,
 )
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN
 from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
 from recordgen.formats.row_reader import PreviewRow
-from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
 from recordgen.formats.split_names import check_submission, check_train, names_split, with_names
 from recordgen.messages import listed

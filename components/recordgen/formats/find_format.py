@@ -24,10 +24,15 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images, stems_in
+from recordgen.formats.import_file import (
+    IMPORT_SUFFIXES,
+    ImportFile,
+    Samples,
+    names_images,
+    stems_in,
+)
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
-from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import split_in_name
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS

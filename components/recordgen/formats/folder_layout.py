@@ -129,7 +129,7 @@ class FolderLayout(Format):
         """
         if listing.only:
             raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
-        kind = _kind(listing, _matches(listing, options.layout))
+        kind = _kind(listing, listing.parsed(options.layout, _matches))
         if options.task not in (AUTO, *kind.tasks):
             tasks = " or ".join(kind.tasks)
             raise UsageError(f"{listing.root}: this layout is {tasks} (got {options.task})")
@@ -137,7 +137,7 @@ class FolderLayout(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
-        matches = _matches(listing, file.layout)
+        matches: Matches = listing.parsed(file.layout, _matches)
         kind = _kind(listing, matches)
         lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
         notes = [
@@ -169,7 +169,8 @@ class FolderLayout(Format):
 
 def _roles(file: ImportFile) -> Sequence[tuple[str, str]]:
     """Return how many files each pattern matches, and what is skipped."""
-    matches, layout = _matches(file.around, file.layout), PathLayout.of(file.layout)
+    layout = PathLayout.of(file.layout)
+    matches: Matches = file.around.parsed(file.layout, _matches)
     seconds = len({path for each in matches.files for path in each.others}) + len(matches.alone)
     roles = [(layout.first.text, f"{len(matches.files):,} files")]
     if layout.second is not None:
@@ -280,18 +281,20 @@ def _of_lines(listing: Listing, seconds: Sequence[str]) -> _Kind:
     return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), config.classes)
 
 
-def problem_with(listing: Listing, layout: str) -> str:
-    """Return why the files of a layout are not read, as the first ones show; empty if they are."""
+def layout_that_reads(listing: Listing, layout: str) -> tuple[str, str]:
+    """Return a layout; or "", and why it does not read its first files, as the end of a message."""
+    if not layout:
+        return "", ""
     try:
         matches = _matches(listing, layout)
         kind = _kind(listing, matches)
         pairs = ((1, it.others[0], it.path) for it in matches.files if it.others)
         item = None if kind.second is None else kind.second.read(*next(pairs))
     except NotUnderstoodError as exc:
-        return exc.reason.removeprefix(f"{listing.root}: ")
+        return "", f"; {exc.reason.removeprefix(f'{listing.root}: ')}"
     except SourceError as exc:
-        return str(exc)
-    return item.message if isinstance(item, pictures.Problem) else ""
+        return "", f"; {exc}"
+    return ("", f"; {item.message}") if isinstance(item, pictures.Problem) else (layout, "")
 
 
 def row_of_file(

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import groupby, product
-from string import ascii_lowercase
 from typing import NamedTuple
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
@@ -267,6 +266,9 @@ _NUMBERED = {
     re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
 }
 
+# A word of a name, a number, or what is between them.
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
+
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 # So few folders may have a file each by chance.
@@ -381,26 +383,19 @@ def _suffix(names: Sequence[str], is_same: bool) -> str:
 def _of_two(
     one: str, first: str, other: str, seconds: Sequence[str], suffixes: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield the layout of a file and of the file whose name has most in common with its name."""
+    """Yield the layout of a file and of each with whose name it has words in common."""
     stem, suffix = posixpath.splitext(posixpath.basename(first))
+    words = _WORD.findall(stem)
     for second in seconds[:3] if one != other else seconds[:8]:
         stem_2, suffix_2 = posixpath.splitext(posixpath.basename(second))
-        size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
-        shared = stem[size.a : size.a + size.size]
-        begins = stem[: size.a][-1:] + stem_2[: size.b][-1:]
-        ends = stem[size.a + size.size :][:1] + stem_2[size.b + size.size :][:1]
-        if re.search("[a-z]", begins):  # the shared part begins inside a word
-            shared = shared.lstrip(ascii_lowercase)
-        if re.search("[a-z]", ends):
-            shared = shared.rstrip(ascii_lowercase)
-        shared = shared.rstrip("_-. ")
-        if not shared:
-            continue
-        is_part = shared.isdigit() and one != other and stem != stem_2
-        name = "{name:digits}" if is_part else "{name}"
-        pattern = f"{one}{stem.replace(shared, name, 1)}{suffixes[0] or suffix}"
-        pattern_2 = f"{other}{stem_2.replace(shared, name, 1)}{suffixes[1] or suffix_2}"
-        yield f"{pattern.replace(' ', '*')} {pattern_2.replace(' ', '*')}"
+        alike = SequenceMatcher(None, words, _WORD.findall(stem_2), autojunk=False)
+        at, _, count = alike.find_longest_match()
+        if shared := "".join(words[at : at + count]).rstrip("_-. "):
+            is_part = shared.isdigit() and one != other and stem != stem_2
+            name = "{name:digits}" if is_part else "{name}"
+            pattern = f"{one}{stem.replace(shared, name, 1)}{suffixes[0] or suffix}"
+            pattern_2 = f"{other}{stem_2.replace(shared, name, 1)}{suffixes[1] or suffix_2}"
+            yield f"{pattern.replace(' ', '*')} {pattern_2.replace(' ', '*')}"
 
 
 def _pattern_of_folders(name: str, level: int | None) -> str:

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from recordgen.core.task.task import Task
-    from recordgen.formats.head import Head
-    from recordgen.formats.header import Given
-    from recordgen.formats.import_file import Files, ImportFile
+    from recordgen.formats.header import Given, Head
+    from recordgen.formats.import_file import Files, ImportFile, Samples
     from recordgen.formats.listing import Listing
-    from recordgen.formats.samples import Samples
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 

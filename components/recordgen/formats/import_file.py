@@ -1,19 +1,26 @@
-"""Import files, and the search for files that match a pattern."""
+"""Import files, the search for files that match a pattern, and what detection reads of them.
+
+Each file is opened once, and each folder listed once, before the conversion reads the rows.
+"""
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Sequence, Set
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.image_root import ImageRoot
-from recordgen.formats.listing import Listing
+from recordgen.formats.lines import bounded_lines, open_lines
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.storage.access import Access
 
 #: Physical lines without their line feeds.
 Lines: TypeAlias = tuple[bytes, ...]
@@ -46,7 +53,7 @@ class ImportFile(NamedTuple):
         folder: the root of the listing in which a format found this document; see
             :class:`recordgen.formats.listing.Listing`.
         lines: lines to read instead of the file, see
-            :class:`recordgen.formats.samples.Samples`; None if the file is to be read.
+            :class:`Samples`; None if the file is to be read.
         listing: the listing of its folder; None if the folder is to be listed.
         images: the folder where the paths of its rows start, if it is known; see
             :mod:`recordgen.formats.image_root`.
@@ -70,6 +77,16 @@ class ImportFile(NamedTuple):
         """The listing in which it was found."""
         found = self.listing or Listing.of(self.folder or self.path)
         return found.at(self.path.removeprefix(found.root))
+
+
+@contextmanager
+def open_file(file: ImportFile, encoding: str) -> Iterator[Iterator[bytes]]:
+    """Open an import file, or take the lines that are known. Raises: as :func:`open_lines`."""
+    if file.lines is not None:
+        yield iter(file.lines)
+        return
+    with open_lines(file.path, encoding) as lines:
+        yield lines
 
 
 #: Import files that are read together.
@@ -134,3 +151,84 @@ def stems_in(head: bytes, stems: Set[str]) -> Set[str]:
     tokens = {*_TOKEN.findall(text), *_QUOTED.findall(text)}
     names = {posixpath.basename(it) for it in tokens if IMAGE_SUFFIX.search(it) or len(it) > 2}
     return stems & {posixpath.splitext(name)[0] for name in names}
+
+
+# --- what detection has read, for the preview and for tables --------------------------------------
+
+# Enough to find rare forms, and little compared with the whole import files.
+_MAX_FILES = 16
+_MAX_LINES = 10_000
+_MAX_BYTES = 4_000_000
+
+
+class Samples:
+    """The first lines of import files, and the listings of folders.
+
+    ``encoding`` is that of the files; empty if their byte order marks decide.
+    """
+
+    def __init__(self, encoding: str = "") -> None:
+        self._encoding = encoding
+        self._lines: dict[str, Lines] = {}
+        self._whole: set[str] = set()
+        self._listings: dict[str, Listing] = {}
+
+    def lines(self, path: str) -> Lines:
+        """Return the first lines of a file. Raises: as :func:`open_lines`."""
+        if path not in self._lines:
+            with self._open(path) as lines:
+                self._lines[path] = tuple(_first(lines))
+                if next(lines, None) is None:
+                    self._whole.add(path)
+        return self._lines[path]
+
+    @contextmanager
+    def _open(self, path: str) -> Iterator[Iterator[bytes]]:
+        """Open a file as :func:`open_lines`, unless a format has read all of it."""
+        listing = self._listings.get(Listing.of(path).root)
+        known = None if listing is None else listing.known(path.removeprefix(listing.root))
+        if known is None:
+            with open_lines(path, self._encoding) as lines:
+                yield lines
+        else:
+            yield bounded_lines(io.BytesIO(known), path, self._encoding)
+
+    def listing(self, path: str, access: Access | None = None, image_root: str = "") -> Listing:
+        """Return the listing of a folder, or of a file and its folder; see :class:`Listing`.
+
+        ``image_root``: another folder that the listing of a file must hold.
+        """
+        found = Listing.of(path, access).with_folder(image_root)
+        known = self._listings.setdefault(found.root, found)
+        return known.at(found.only)
+
+    def begun(self, file: ImportFile) -> ImportFile:
+        """Return an import file with its first lines, or with its listing, if they are known."""
+        root = file.folder or Listing.of(file.path).root
+        return file._replace(lines=self._lines.get(file.path), listing=self._listings.get(root))
+
+    def kept(self, file: ImportFile) -> ImportFile:
+        """Return an import file with its parsed documents, or with the lines of a small one."""
+        known = self.begun(file)
+        if known.listing is None or not known.listing.is_parsed:
+            known = known._replace(listing=None)
+        is_small = file.path in self._whole and sum(map(len, known.lines or ())) < HEAD_BYTES
+        return known if is_small else known._replace(lines=None)
+
+    def whole(self, file: ImportFile) -> ImportFile:
+        """Return an import file with its lines, if all of them are known."""
+        return self.begun(file) if file.path in self._whole else file
+
+
+def sampled(files: Files) -> Files:
+    """Return the files whose first lines are read."""
+    return files[:_MAX_FILES]
+
+
+def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
+    size = 0
+    for line in islice(lines, _MAX_LINES):
+        yield line
+        size += len(line)
+        if size > _MAX_BYTES:
+            return

@@ -18,13 +18,19 @@ from recordgen.errors import SourceError
 from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.head import Head, Line
-from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads, no_column
-from recordgen.formats.import_file import Files, ImportFile
-from recordgen.formats.lines import decoded_head, open_file
+from recordgen.formats.header import (
+    Given,
+    Head,
+    Line,
+    begins_with_header,
+    kinds_in,
+    names_payloads,
+    no_column,
+)
+from recordgen.formats.import_file import Files, ImportFile, Samples, open_file, sampled
+from recordgen.formats.lines import decoded_head
 from recordgen.formats.listing import Listing
 from recordgen.formats.row_parser import has_row_parser, with_made_columns
-from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.separators import read_separator
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode

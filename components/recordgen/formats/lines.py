@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -17,10 +17,6 @@ from recordgen.formats import foreign_formats
 from recordgen.formats.listing import open_path
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-
-if TYPE_CHECKING:
-    from recordgen.formats.import_file import ImportFile
-
 
 # --- encodings -----------------------------------------------------------------------------------
 
@@ -147,16 +143,6 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
     except UnicodeDecodeError as exc:
         message = not_utf8(exc, f"the {what}")
         raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-
-
-@contextmanager
-def open_file(file: ImportFile, encoding: str) -> Iterator[Iterator[bytes]]:
-    """Open an import file, or take the lines that are known. Raises: as :func:`open_lines`."""
-    if file.lines is not None:
-        yield iter(file.lines)
-        return
-    with open_lines(file.path, encoding) as lines:
-        yield lines
 
 
 @contextmanager

@@ -157,15 +157,15 @@ def _have_rivals(
     pairs: Sequence[tuple[str, Sequence[str]]],
 ) -> bool:
     """Return whether images in folders without a mask look like masks of those that have one."""
-    paired = [name for _, some in pairs for name in some]
+    paired = {some[0]: posixpath.basename(_key(some[0])) for _, some in pairs}
     folders = {*map(posixpath.dirname, paired)}
-    stems = {(_splits(name), posixpath.basename(_key(name))) for name in paired}
+    stems = {(_splits(name), stem) for name, stem in paired.items()}
     rivals = [
-        some[0]
-        for key, some in images.items()
-        if (_splits(some[0]), posixpath.basename(key)) in stems
-        and posixpath.dirname(some[0]) not in folders
-        and ANNOTATIONS.isdisjoint(some[0].lower().split("/"))
+        name
+        for key, [name, *_] in images.items()
+        if (_splits(name), posixpath.basename(key)) in stems
+        if posixpath.dirname(name) not in folders
+        if ANNOTATIONS.isdisjoint(name.lower().split("/"))
     ]
     levels = _levels_in(listing, rivals)
     return -1 not in levels and 0 < len(levels) <= _MOST_LEVELS

@@ -27,8 +27,7 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
-from recordgen.formats.head import Head, Line
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given, Head, Line
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.proposal import propose
 from recordgen.formats.row_parser import (

@@ -32,16 +32,20 @@ from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
-from recordgen.formats.head import Head
-from recordgen.formats.header import NOTHING_GIVEN, Given, keys_without_blanks, names_without_blanks
-from recordgen.formats.import_file import Files, ImportFile
+from recordgen.formats.header import (
+    NOTHING_GIVEN,
+    Given,
+    Head,
+    keys_without_blanks,
+    names_without_blanks,
+)
+from recordgen.formats.import_file import Files, ImportFile, Samples, sampled
 from recordgen.formats.json_values import is_document, json_rows, text
 from recordgen.formats.label_fields import label_columns
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.named_records import NamedRecords, Values, given_names, named_head, single
 from recordgen.formats.pictures import Numbered, Problem
 from recordgen.formats.row_parser import columns_of_table, has_row_parser
-from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import check_header, lines_of, named, table_items, table_of
 from recordgen.formats.table_roles import schema_types
 from recordgen.formats.tfrecord import first_records, names_of, plain_value, record_files

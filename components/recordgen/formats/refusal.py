@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
-from recordgen.formats.head import Head
+from recordgen.formats.header import Head
 from recordgen.formats.proposal import CONSIDERED, propose, what_misleads
 
 _ROWS_SHOWN = 3

@@ -28,8 +28,7 @@ from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import NeedsSizes, with_image_sizes
-from recordgen.formats.import_file import Files, ImportFile
-from recordgen.formats.samples import Samples
+from recordgen.formats.import_file import Files, ImportFile, Samples
 from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS

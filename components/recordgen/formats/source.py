@@ -17,10 +17,9 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.image_sizes import NeedsSizes, with_image_sizes
-from recordgen.formats.import_file import Files, ImportFile, find_import_files
+from recordgen.formats.import_file import Files, ImportFile, Samples, find_import_files
 from recordgen.formats.row_parser import own_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows, without_url_secrets
-from recordgen.formats.samples import Samples
 from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for

@@ -32,7 +32,7 @@ from recordgen.formats.import_file import Files, ImportFile
 from recordgen.options import AUTO, ConvertOptions
 
 if TYPE_CHECKING:
-    from recordgen.formats.head import Head
+    from recordgen.formats.header import Head
 
 _NUMBER = re.compile(r"\d(\.0)?")
 

@@ -39,7 +39,7 @@ from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, R
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import Given, names_without_blanks, too_many_fields
-from recordgen.formats.lines import open_file
+from recordgen.formats.import_file import open_file
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.formats.table_roles import (
     INDEX,

@@ -44,13 +44,15 @@ from recordgen.formats.field_kinds import (
     words_of,
 )
 from recordgen.formats.format import Format
-from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.header import (
     NOWHERE,
     PATH_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
+    Candidate,
     Given,
+    Head,
+    Line,
     check_twice,
     find_columns,
     find_path,
