@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
+from fnmatch import fnmatchcase
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -514,7 +515,9 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     ``sources``: the images that each file names, as :func:`stems_in`.
     """
     said = [name for name in sources if sources[name]] or [*sources]
-    best = max(said, key=lambda it: (split_in_path(it) == TRAIN, len(sources[it])), default="")
+    every = frozenset[str]().union(*sources.values())
+    order = {it: (split_in_path(it) == TRAIN, len(sources[it])) for it in said}
+    best = max(said, key=lambda it: (sources[it] == every, order[it]), default="")
     base = posixpath.basename(best)
     same = [each for each in sources if posixpath.basename(each) == base]
     if len(same) > 1 and all(each.count("/") == 1 for each in same):
@@ -529,8 +532,14 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
     tokens = [it for row in rows for it in _SIGNS.split(row) if _stem(it) in sources[best]]
-    beside = folder_of_images(tokens, source)
-    return source, beside or folder_of_images(tokens, storage.join(listing.root, base))
+    root = folder_of_images(tokens, source)
+    root = root or folder_of_images(tokens, storage.join(listing.root, base))
+    pattern = files_of_rows(listing.others)
+    is_whole = said == [name for name in listing.others if fnmatchcase(name, pattern)]
+    firsts = {listing.head(name).partition(b"\n")[0] for name in said}
+    if is_whole and len(firsts) == 1 and sources[best] != every:
+        source = storage.join(listing.root, pattern)  # a file for each split
+    return source, root
 
 
 def _layout_of_twins(
