@@ -559,7 +559,8 @@ def _named_labels(columns: _Columns) -> list[int]:
 
 def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    others = {*columns.those(is_sentence), *columns.those(_is_nested), *columns.those(_DATE.match)}
+    tests = is_sentence, is_media, _is_nested, _DATE.match
+    others = {at for test in tests for at in columns.those(test)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [*filter(columns.repeats, some)]
