@@ -209,7 +209,7 @@ STOPS = [
     ('a.csv', 'a,b,kind,part\n{i},long,k{d},PreTest{d}', {}, ''),
     ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
     ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
-    ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
+    ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options
 GIVEN = [
