@@ -286,14 +286,16 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _labels_folders(head: bytes, folders: Set[str]) -> bool:
     """Return whether a table names folders, and has labels for them that recur.
 
-    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside ids is their label.
     """
     lines = head.decode("utf-8", "replace").splitlines()
     names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
     columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
-    labels = [values for name, values in columns.items() if column_name(name) in LABEL_COLUMNS]
-    are_named = any(folders <= values for values in columns.values() if values not in labels)
-    return are_named and any(len(values) < len(folders) for values in labels)
+    named = [name for name, values in columns.items() if folders <= values]
+    are_ids = any(words_of(name)[-1:] == ["id"] for name in named)
+    labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
+    named = [name for name in named if are_ids or name not in labels]
+    return bool(named) and any(len(columns[name]) < len(folders) for name in labels)
 
 
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
