@@ -215,6 +215,7 @@ PAIRS = [
     [f"{s}/{n}_{end}" for n, s in enumerate(("train", "valid")) for end in ("sat.jpg", "mask.png")],
     ["a/b/images/1.jpg", "trimaps/1.png"],
     [f"D-{s}/D-{s}-{at}" for s in "RE" for at in ("Image/a1.jpg", "Mask/a1.png")],
+    [f"{at}/{s}2017/{n}{end}" for n, s in enumerate(("train", "val")) for at, end in (("images", ".jpg"), ("annotations", "_labelIds.png"))],
     [f"{at}/val/ulm/{n}_{end}" for n in "12" for at, end in (("leftImg8bit", "leftImg8bit.jpg"), ("gtFine", "gtFine_labelIds.png"), ("gtFine", "gtFine_polygons.json"))],
 ]  # fmt: skip
 
@@ -227,6 +228,7 @@ def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
     found = Reading(source, split="names=yes", **refusal(recordgen.plan, source).options)
     assert found.options.task == "image_segmentation"
     assert len(found.rows) == sum(name.endswith(".png") for name in names)
+    assert all((row.split is None) == ("val" not in "".join(names)) for row in found.rows)
 
 
 XML = document("x.jpg", ("dog", "1 1 3 2"), size="16 12").strip()
@@ -280,6 +282,9 @@ LABELLED = [
     (["img/a10.jpg", "img/b20.jpg"], {"a.txt": "a10\tred\nb20\tblue\n"}, "", {}, None),
     (["x/a.jpg"], {"x/t.csv": "kind,key,time_start,time_end\na,1,0,2\n"}, "", {}, None),
     (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"}, "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),
+    (["i/a10.jpg", "i/b20.jpg"], {"train_0.csv": "image,label\na10.jpg,red\n", "all.csv": "Image,Label,kind\na10.jpg,1,red\nb20.jpg,2,blue\n"}, "all.csv", {"columns": "path=Image,label=Label", "image_root": "i/"}, {"1", "2"}),
+    (["i/a10.jpg", "i/b20.jpg"], {"train.csv": "image,label\na10.jpg,red\n", "val.csv": "image,label\nb20.jpg,blue\n"}, "*.csv", {"image_root": "i/"}, {"red", "blue"}),
+    (["train/a10.jpg", "train/b20.jpg"], {"train.csv": "id,url,mark_id\na10,http://u.org/1.jpg,7\nb20,http://u.org/2.jpg,7\n"}, "train.csv", {"columns": "path=id,label=mark_id", "image_root": "train/"}, {"7"}),
     (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"}, {"red", "blue"}),
     (COLOURS, {"boxes.csv": "id,x\nred000,1\nblue100,2\n"}, "", {"layout": "{label}/{name}.jpg"}, {"red", "blue"}),
     (COLOURS, {"gt/all.csv": "id,x\nred000,1\nblue100,2\n"}, "", {}, None),

@@ -67,8 +67,14 @@ FILES = [
     ("a.txt", b"__label__praise __label__price Good.\n" * 2, "several labels"),
     ("a9a", b"-1 3:1 11:0.5\n+1 7:1\n", "LIBSVM"),
     ("movies.dat", b"1::Toy Story, The (1995)::Animation|Comedy\n" * 2, "MovieLens"),
+    ("a.txt", "6551_!_101_!_文化_!_京城博物馆,马\n6552_!_102_!_体育_!_比赛\n".encode(), "several signs"),
     ("a.csv", b"size;price;kind\n1,5;2,25;a\n2,5;3,25;b\n", "a decimal comma"),
     ("a.csv", b"id,word,pos,tag\n0,York,NNP,B-geo\n0,is,VB,O\n", "tokens and their tags"),
+    ("a.lst", b"1\tAnna\tB-PER\tO\n2\tflew\tO\tO\n", "tokens and their tags"),
+    ("a.csv", b"NAME,R,G,B\nsky,0,0,255\nroad,9,9,9\n", "a list of classes"),
+    ("a.dta", b"<stata_dta><header><release>118</release>", "a program for statistics"),
+    ("a.orc", b"ORC\n\x12\n\x04\x08\x05P\0\x1f", "an ORC file"),
+    ("a.avro", b"Obj\x01\x04\x14avro.codec\x08null", "an Avro file"),
     ("a.csv", b"id,tokens,tags\n0,\"['Anna', 'flew']\",\"['B-PER', 'O']\"\n", "their tags"),
     ("a.jsonl", as_json({"text": "Anna flew", "label": [[0, 4, "PER"]]}), "doccano"),
     ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
@@ -203,6 +209,9 @@ FOLDERS = [
     ({"test/bad/0.png": b"", "test/good/0.png": b"", "ground_truth/bad/0_mask.png": b"", "readme.txt": b"The MVTec AD"}, "MVTec AD", "readme"),
     ({"Image_01L.jpg": b"", "Image_01L_1stHO.png": b"", "Image_01L_2ndHO.png": b""}, "CHASE_DB1", "_1stHO"),
     ({**IMAGES, "train/digitStruct.mat": b"MATLAB 7.3 MAT-file"}, "SVHN", "train/digitStruct.mat"),
+    ({**IMAGES, "joints.mat": b"MATLAB 5.0 MAT-file"}, "Leeds Sports Pose", "joints.mat"),
+    ({"train/XR/p1/s1_positive/1.png": b"", "train_labeled_studies.csv": b"train/XR/p1/s1_positive/,1\n"}, "MURA", "train_labeled"),
+    ({"x_train.txt": b"It is cold.\n", "y_train.txt": b"en\n", "train-text.txt": b""}, "texts and their labels", "x_train.txt"),
 ]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ STOPS = [
     ('a.csv', 'TRAIN,5.{i},3.5,1.4,iris-{d}', {'columns': 'split=1,target=5,header=no'}, 'tabular: train | TRAIN,5.0,3.5,1.4,iris-0 | None'),
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
     ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dress{d}', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dress0 | None'),
-    ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {}, ''),
+    ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | 0,0,255,7,0,0,0,0,0,0 | None'),
     ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
     ('a.tsv', 'cats{i}#N\tare#V\t.#P', {}, ''),
     ('a.csv', 'entry_id,split_1,split_2\ng{i}x,fold{d},fold1', {}, ''),
@@ -150,7 +150,9 @@ STOPS = [
     ('a.csv', 'image,breed,split\n{i}.jpg,cat,train', {'columns': 'path=image,split=split,label=breed'}, "image_classification: train | 0.jpg | 'cat'"),
     ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {}, ''),
     ('a.csv', 'v1,v2,,,\nham,Go until {i} now,,,', {'columns': 'text=v2,label=v1'}, "text_classification: (assigned) | Go until 0 now | 'ham'"),
-    ('a.csv', 'datei,typ\nim_{i},c{i}', {'columns': 'target=typ'}, 'tabular: (assigned) | im_0,c0 | None'),
+    ('a.csv', 'datei,typ\nim_{i},c{i}', {}, ''),
+    ('a.csv', '0,cat\n1,dog\n2,owl', {}, ''),
+    ('a.data', '{d},14.{i},.3{i},10{i}', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | 0,14.0,.30,100 | None'),
     ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {'columns': 'path=fname,label=class'}, "image_classification: (assigned) | 0.jpg | 'c'"),
     ('a.csv', '{i}.jpg,x,.1,.2,.5,.6', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["x",0.1,0.2,0.5,0.6]]'),
     ('a.csv', 'x.jpg,cat,cat,.1,.5,.5\n{i}.jpg,cat,.1,.1,.5,.5', {'columns': 'path=1,label=2,xmin=3,ymin=4,xmax=5,ymax=6,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.1,0.5,0.5]]'),
@@ -206,7 +208,7 @@ STOPS = [
     ('a.csv', 'a,b,kind,part\n{i},long,k{d},PreTest{d}', {}, ''),
     ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
     ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
-    ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
+    ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options
 GIVEN = [
@@ -220,7 +222,7 @@ KIND = {"columns": "text=2,label=1,header=no"}
 FOLDERS = [
     ({"in/train.tsv": "a\tIt is cold.\nb\tGood, dear.\n" * 9, "in/dev.tsv": "a\tIt is late.\n"}, KIND, "in/*.tsv"),
     ({"a-train.txt": "x;It is cold.;a\ny;It is late.;b\n" * 9, "a-test.txt": "1;It is warm.\n"}, KIND, "a-train.txt"),
-    ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "readme.txt": "No, x\n"}, {"columns": "target=3,header=no"}, "a.data"),
+    ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "readme.txt": "No, x\n", "mapping.txt": "0, x\n"}, {"columns": "target=3,header=no"}, "a.data"),
     ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
     ({"a_submission.csv": "id,y\n1,0\n", "test.csv": "id,x\n1,5\n", "train.csv": "id,x,y\n1,5,a\n2,7,b\n3,9,a\n"}, {"columns": "target=y"}, "train.csv"),
     ({"a/1": b"\x89PNG\r\n\x1a\n\0", "b/2": b"\x89PNG\r\n\x1a\n\0"}, {}, ""),

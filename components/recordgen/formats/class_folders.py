@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
+from fnmatch import fnmatchcase
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -285,14 +286,16 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _labels_folders(head: bytes, folders: Set[str]) -> bool:
     """Return whether a table names folders, and has labels for them that recur.
 
-    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside ids is their label.
     """
     lines = head.decode("utf-8", "replace").splitlines()
     names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
     columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
-    labels = [values for name, values in columns.items() if column_name(name) in LABEL_COLUMNS]
-    are_named = any(folders <= values for values in columns.values() if values not in labels)
-    return are_named and any(len(values) < len(folders) for values in labels)
+    named = [name for name, values in columns.items() if folders <= values]
+    are_ids = any(words_of(name)[-1:] == ["id"] for name in named)
+    labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
+    named = [name for name in named if are_ids or name not in labels]
+    return bool(named) and any(len(columns[name]) < len(folders) for name in labels)
 
 
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
@@ -507,8 +510,10 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
 
     ``sources``: the images that each file names, as :func:`stems_in`.
     """
+    every = frozenset[str]().union(*sources.values())
     ranks = {
-        it: (bool(sources[it]), split_in_path(it) == TRAIN, len(sources[it])) for it in sources
+        it: (bool(some), some == every, split_in_path(it) == TRAIN, len(some))
+        for it, some in sources.items()
     }
     best = max(sources, key=ranks.__getitem__, default="")
     base = posixpath.basename(best)
@@ -524,8 +529,14 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     source = storage.join(listing.root, best)
     rows = listing.head(best).decode("utf-8", "replace").splitlines()[:_LINES_READ]
     tokens = [it for row in rows for it in _SIGNS.split(row) if _stem(it) in sources[best]]
-    beside = folder_of_images(tokens, source)
-    return source, beside or folder_of_images(tokens, storage.join(listing.root, base))
+    root = folder_of_images(tokens, source)
+    root = root or folder_of_images(tokens, storage.join(listing.root, base))
+    pattern = files_of_rows(listing.others)
+    is_whole = said == [name for name in listing.others if fnmatchcase(name, pattern)]
+    firsts = {listing.head(name).partition(b"\n")[0] for name in said}
+    if is_whole and len(firsts) == 1 and sources[best] != every:
+        source = storage.join(listing.root, pattern)  # a file for each split
+    return source, root
 
 
 def _layout_of_twins(

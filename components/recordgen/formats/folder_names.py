@@ -75,6 +75,8 @@ _OTHER_SPLITS = frozenset(
     | {"entrenamiento", "validación", "validacion", "prueba", "pruebas", "обучение", "тест"}
     | {"entraînement", "entrainement", "apprentissage", "treino", "validação", "validacao", "teste"}
 )
+# The name of a numbered part of a dataset.
+_PART = re.compile(r"(part|fold|batch|chunk|subset)[\W_]?\d+", re.IGNORECASE)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
 _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
@@ -83,11 +85,11 @@ _PERSON = re.compile("[1-9][0-9]{4,}")
 
 
 def may_be_class(folder: str) -> bool:
-    """Return whether the name of a folder may be that of a class, and no split, mask or size.
+    """Return whether the name of a folder may be that of a class, and no split, mask, part or size.
 
     Long numbers are those of persons, if they do not begin with zeros.
     """
-    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder):
+    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder) or _PART.fullmatch(folder):
         return False
     is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder}) or _SIZE.fullmatch(folder)
     return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
@@ -290,7 +292,7 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
         layouts = filter(_is_told, layouts)
     found = {layout: _pairs_in(layout, tried) for layout in dict.fromkeys(layouts)}
     words = {layout: len(_MASKS.findall(layout)) for layout in found}
-    best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
+    best = max(found, key=lambda it: (found[it], words[it], "{split}" in it, -len(it)), default="")
     alike = [it for it in found if (found[it], words[it]) == (found.get(best), words.get(best))]
     is_one = len({it for it in alike if it.split()[0] == best.split()[0]}) == 1
     return best if is_one and found[best] * 5 > len(tried) else ""

@@ -256,8 +256,15 @@ class Given:
         return columns if name else ()
 
     def box_places(self, header: Sequence[str], where: str) -> Sequence[int]:
-        """Return the columns of :attr:`boxes`. Raises: UsageError: one is missing."""
-        return [_place(it, header, self.boxes[0], where) for it in self.box_columns(header)]
+        """Return the columns of :attr:`boxes`, not those of the corners that are made of them.
+
+        Raises: UsageError: one is missing.
+        """
+        sides = self.box_columns(header)
+        made_at = len(header) - len(BOX_ROLES)
+        if tuple(header[made_at:]) == BOX_ROLES and {*sides} <= {*header[:made_at]}:
+            header = header[:made_at]
+        return [_place(it, header, self.boxes[0], where) for it in sides]
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.

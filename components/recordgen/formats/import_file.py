@@ -31,7 +31,8 @@ IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 # What other names of files of rows end with, and words of names of files that are none.
 _ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
 _NO_ROWS = frozenset(
-    {"readme", "license", "licence", "requirements", "classes", "vocab", "categories", "submission"}
+    {"readme", "license", "licence", "requirements", "submission"}
+    | {"classes", "vocab", "categories", "mapping"}
 )
 
 # What may be a path in a line of such a file.

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import chain
 from typing import Any
 
 from recordgen import tasks
@@ -243,7 +242,9 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
-    paths = [*files, *roots] or ([] if texts else addresses)
+    # An image that is there is nearer than its address.
+    paths = sorted([*files, *roots], key=lambda at: mostly(_is_web, columns.filled[at]))
+    paths = paths or ([] if texts else addresses)
     if columns.take("path", paths):
         root = roots.get(paths[0]) or folder_of_images(columns.all[paths[0]], source)
         return files, root
@@ -253,6 +254,10 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
         named = [at for at in named if count < _MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
+
+
+def _is_web(value: str) -> bool:
+    return "://" in value
 
 
 def _is_address(value: str) -> bool:
@@ -385,8 +390,8 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     if len(words) > 1 and not repeat and {*last} <= {*amounts}:
         words, last = [], []  # the target is one of the words, or the amount at the end
     target = [*columns.named(_words()["labels"]), *repeat, *words, *last]
-    if _are_levels(columns):
-        target = [at for at in target if at == columns.rest[0]]
+    if header == "no" and _is_numbered_first(columns):
+        target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
@@ -396,10 +401,18 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
 
 
 def _may_be_target(columns: _Columns, at: int) -> bool:
-    """Return whether most rows have a value in a column, and not all the same or their own."""
+    """Return whether most rows have a value in a column, and not all the same or their own.
+
+    Only amounts may all differ, or the words of a few rows; ``0,cat`` and ``1,dog`` list classes.
+    """
     values, filled = columns.all[at], columns.filled[at]
     is_varied = len({*filled}) > 1 or len(values) == 1
-    return is_varied and len(filled) * 2 > len(values) and not _is_key(columns.names[at])
+    are_names = not columns.repeats(at) and not mostly(NUMBER.fullmatch, filled)
+    counts = [[str(number) for number, _ in enumerate(values, start)] for start in (0, 1)]
+    is_list = len(columns.names) == len(counts) and columns.all[0] in counts
+    are_own = are_names and (is_list or len(values) >= _MANY)
+    is_filled = len(filled) * 2 > len(values)
+    return is_varied and is_filled and not are_own and not _is_key(columns.names[at])
 
 
 def _are_listed(names: Sequence[str]) -> bool:
@@ -410,15 +423,22 @@ def _are_listed(names: Sequence[str]) -> bool:
     return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
-def _are_levels(columns: _Columns) -> bool:
-    """Return whether all columns but the first hold 0 to 255, as MNIST's pixels beside a label."""
-    values = set(chain.from_iterable(columns.filled[at] for at in columns.rest[1:]))
-    are_labelled = columns.repeats(columns.rest[0]) if columns.rest else False
-    return (
-        are_labelled
-        and len(columns.rest) > _MANY
-        and all(it.isdecimal() and int(it) < 256 for it in values)
-    )
+def _is_numbered_first(columns: _Columns) -> bool:
+    """Return whether the first column numbers classes, and the last holds other numbers.
+
+    ``5,0,0,12`` as MNIST's pixels, ``1,14.23,1065``
+    """
+    ends = [columns.filled[at] for at in (*columns.rest[:1], *columns.rest[1:][-1:])]
+    are_numbers = all(all(map(NUMBER.fullmatch, values)) for values in ends)
+    return len(ends) > 1 and are_numbers and [*map(_number_classes, ends)] == [True, False]
+
+
+def _number_classes(values: Sequence[str]) -> bool:
+    """Return whether numbers count from 0 or 1 on, and recur."""
+    numbers = {*map(float, values)}
+    are_all = max(numbers) - min(numbers) + 1 == len(numbers) and min(numbers) in (0, 1)
+    are_few = 1 < len(numbers) <= len(values) // 2
+    return are_all and are_few and all(map(float.is_integer, numbers))
 
 
 def _splits(columns: _Columns) -> list[int]:
@@ -542,7 +562,8 @@ def _named_labels(columns: _Columns) -> list[int]:
 
 def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    others = {*columns.those(is_sentence), *columns.those(_is_nested), *columns.those(_DATE.match)}
+    tests = is_sentence, is_media, _is_nested, _DATE.match
+    others = {at for test in tests for at in columns.those(test)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [*filter(columns.repeats, some)]

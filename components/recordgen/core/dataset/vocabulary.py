@@ -213,6 +213,7 @@ LIST = re.compile(r"""\[.*\]|\{\s*(['"].*)?\}|\(\s*['"].*\)""", re.DOTALL)
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _INTEGER = re.compile(r"[-+]?\d+")
+_HAS_OBJECTS = re.compile(r"(?<!^)\{|[\[(]\s*[\[(]")
 _HAS_NUMBERS = re.compile(rf"[\[({{]\s*{_NUMBER}\s*[\])}},\s]")
 
 
@@ -327,7 +328,7 @@ def _list_found(
             lists,
             counts,
         )
-    if any("{" in label[1:] for label in lists):
+    if any(map(_HAS_OBJECTS.search, lists)):
         return _odd(f"{what}: objects, whose parts are no labels", lists, counts)
     way = "; --label-separator ',' reads the labels of such a list" if forms.several else ""
     return _odd(f"{what}{way}", lists, counts, options=_separate(",", forms))
