@@ -58,12 +58,12 @@ CASES = {
         partial(write_coloured, count=200), fast(10, 8), 0.8, ("red", "amber")
     ),
     "object_detection": Case(
-        partial(write_boxed, count=150), fast(6, 32, batch_size=8), 0.5, ("red", "amber")
+        partial(write_boxed, count=150), {"epochs": 6, "batch_size": 8}, 0.9, ("red", "amber")
     ),
     "image_segmentation": Case(
         partial(write_masked, count=60),
-        fast(12, 16, batch_size=8),
-        0.8,
+        {"epochs": 6, "batch_size": 8, "image_size": [32, 32]},
+        0.85,
         ("red", "amber"),
         {"vocabulary": "names.txt"},
     ),

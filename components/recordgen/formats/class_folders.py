@@ -532,6 +532,7 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     root = folder_of_images(tokens, source)
     root = root or folder_of_images(tokens, storage.join(listing.root, base))
     pattern = files_of_rows(listing.others)
+    said = [name for name, some in sources.items() if some]
     is_whole = said == [name for name in listing.others if fnmatchcase(name, pattern)]
     firsts = {listing.head(name).partition(b"\n")[0] for name in said}
     if is_whole and len(firsts) == 1 and sources[best] != every:

@@ -106,7 +106,7 @@ class TrainingConfig:
         None,
         "rate of Adam after `warmup_epochs`",
         metavar="RATE",
-        unset="0.001; for tables 0.003",
+        unset="0.001; for tables, boxes and masks 0.003",
     )
     fine_tune_rate: float = option(
         1e-4, "rate of Adam for pretrained weights, after `frozen_epochs`", metavar="RATE"
@@ -145,7 +145,7 @@ class TrainingConfig:
         choices=(FLOAT32, "mixed_float16", "mixed_bfloat16"),
     )
     dropout: float = option(
-        0.2, "share of features dropped before the last layer, from 0 to below 1", metavar="F"
+        0.2, "share of features dropped in training, from 0 to below 1", metavar="F"
     )
     augment: str = option(
         AUTO,

@@ -17,14 +17,7 @@ from recordgen.errors import DataError
 from recordgen.reading.class_masks import whole_masks
 from recordgen.subjects.masks import IGNORED
 from recordgen.tasks.images.training import ImageTrainer
-from recordgen.training.config import (
-    FLOAT32,
-    LABEL,
-    MEAN_IOU,
-    UNKNOWN,
-    WEIGHT,
-    TrainingConfig,
-)
+from recordgen.training.config import FLOAT32, LABEL, MEAN_IOU, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.measures import UNKNOWN_CLASS
 from recordgen.training.model import Models, convolved, doubled
 
@@ -38,6 +31,8 @@ _LEVELS = 256
 
 class ImageSegmenter(ImageTrainer):
     """A class for each pixel."""
+
+    learning_rate = 3e-3
 
     def check(self) -> None:
         super().check()

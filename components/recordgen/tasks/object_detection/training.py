@@ -51,6 +51,8 @@ _LEAST_DEVIATION = 0.5
 class ObjectDetector(ImageTrainer):
     """Any number of labelled boxes per image."""
 
+    learning_rate = 3e-3
+
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
         return in_order(data, self._targets)
 
@@ -139,11 +141,11 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     while side >= 8:
         passed.append(outputs)
         outputs, side = convolved(_halved(outputs), _MORE_FILTERS), side // 2
+    outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     for seen in reversed(passed):
         filters = seen.shape[-1]
         outputs = doubled(keras.layers.Conv2D(filters, 1)(outputs), seen)
         outputs = convolved(keras.layers.Add()([outputs, seen]), filters)
-    outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     rare = keras.initializers.Constant(float(np.log(_FIRST_SCORE / (1 - _FIRST_SCORE))))
     parts = (
         keras.layers.Conv2D(1, 1, bias_initializer=rare, dtype=FLOAT32, name="score")(outputs),
