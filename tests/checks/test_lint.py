@@ -90,7 +90,7 @@ def test_what_is_found(source, output):
     assert list(dataset.lint)[:3] == ["LEAK", "CONFLICT", "DUPLICATE"]
     about_all = [item["message"] for item in lint_of(output) if not item["source"]]
     assert list(dataset.warnings) == about_all
-    assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
+    assert about_all[0] == "2 labels with fewer than 10 images: 'cat', 'dog'"
 
 
 def test_command(source, stdout_of, json_of, capsys):

@@ -10,7 +10,7 @@ from typing import TypeVar
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
-from recordgen.messages import listed
+from recordgen.messages import counted, listed
 
 #: What is counted.
 _Key = TypeVar("_Key")
@@ -46,12 +46,12 @@ class MissingClass(LabelCheck):
         noun, counts = examined.task.noun, examined.shared(_counts)
         train, evaluated = examined.splits.get(TRAIN), examined.splits.get(EVAL)
         if train is not None:
-            untrained = f"no {noun} in split train, so no model learns them"
+            untrained = f"no {noun} in split train, which no model learns"
             yield from _missing(sorted(counts), train.labels, untrained)
             if evaluated is not None:
                 enough = examined.thresholds[FewExamples.code]
                 frequent = [label for label in sorted(counts) if counts[label] >= enough]
-                unmeasured = f"no {noun} in split eval, so no measure counts them"
+                unmeasured = f"no {noun} in split eval, which no measure counts"
                 yield from _missing(frequent, evaluated.labels, unmeasured)
         if examined.vocabulary.kind == "text":
             yield from _missing(examined.vocabulary.names, counts, f"no {noun}s")
@@ -62,7 +62,7 @@ class MissingClass(LabelCheck):
 def _missing(labels: Sequence[str], counts: Mapping[str, int], what: str) -> Iterator[str]:
     missing = [label for label in labels if not counts.get(label)]
     if missing:
-        yield f"{len(missing)} labels have {what}: {listed(missing)}"
+        yield f"{counted(len(missing), 'label')} with {what}: {listed(missing)}"
 
 
 def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
@@ -89,9 +89,8 @@ class FewExamples(LabelCheck):
         counts, enough = examined.shared(_counts), examined.thresholds[self.code]
         few = [label for label in sorted(counts) if counts[label] < enough]
         if few:
-            yield (
-                f"{len(few)} labels have fewer than {enough:g} {examined.task.noun}s: {listed(few)}"
-            )
+            what = f"fewer than {enough:g} {examined.task.noun}s"
+            yield f"{counted(len(few), 'label')} with {what}: {listed(few)}"
 
 
 class Imbalance(LabelCheck):
