@@ -12,7 +12,6 @@ import recordgen
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow, content_uri
-from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
@@ -58,9 +57,9 @@ def test_lines(task, line, labels):
 
 
 def test_rows_of_one_text():
-    """Labels of one text are merged, or contradict each other; a row without labels adds none."""
+    """Several labels of one text are merged; with one label, each row is a part of its own."""
     bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
-    assert ONE.merge([bare, first, first]) == (first, 2)
+    assert len({*map(ONE.part, (bare, first, second))}) == 3
     assert MANY.merge([bare, first, second, first]) == (inline("x", ["a", "b"]).annotation, 1)
     assert first is not None
     assert bare is not None
@@ -68,8 +67,6 @@ def test_rows_of_one_text():
         assert task.contradicts(first, second)
         assert not task.contradicts(bare, second)
     assert not MANY.contradicts(first, MANY.merge([first, second]).annotation)
-    with pytest.raises(AnnotationError, match="'a', 'b'"):
-        ONE.merge([first, second])
 
 
 LABELS = st.lists(st.sampled_from(["a", "b", "ä,b"]), max_size=3, unique=True)
@@ -145,10 +142,10 @@ EQUAL_TEXTS = [
     ("text_classification", ["hello,a", "hello,a", "bye,b", "so,a"], {}, [1, 2, 3, 4]),
     ("text_multi_label", ["hello,a,b", "hello,b,a"], {}, [1, 2]),
     ("text_classification", ["I love it,a", "I love it,a", "no,b"], {"duplicates": "drop"}, [1, 3]),
-    # What differs is merged, and contradictions are rejected.
-    ("text_classification", ["hello", "hello,a", "bye,b"], {}, [1, 3]),
+    ("text_classification", ["hello", "hello,a", "bye,b"], {}, [1, 2, 3]),
+    ("text_classification", ["hello,a", "hello,b", "bye,b"], {}, [1, 2, 3]),
+    # Several labels are added up.
     ("text_multi_label", ["hello,a", "hello,b", "bye,b"], {}, [1, 3]),
-    ("text_classification", ["hello,a", "hello,b", "bye,b"], {}, [3]),
 ]
 
 

@@ -252,7 +252,7 @@ SAME_PLACE = {
     ),
     "parts of several groups": (VIDEO, "1 =ONE, 2 =TWO early", "1 test*, 2 test*"),
     "equal texts": (TEXT, "1 =SAID @X, 2 eval =SAID @X", "1 eval, 2 eval"),
-    "texts, one without a label": (TEXT, "1 =UNSAID @X, 2 =SAID @X", "1 test*; duplicates=1"),
+    "texts, one without a label": (TEXT, "1 =UNSAID @X, 2 =SAID @X", "1 test*, 2 test*"),
     "one part twice": (VIDEO, "1 train =ONE, 2 eval =ONE", "1 train; 2 conflicting_splits"),
     "parts of two videos": (
         VIDEO,

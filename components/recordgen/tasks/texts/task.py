@@ -314,14 +314,12 @@ class OneLabel(LabelledText):
     trainer = "recordgen.tasks.texts.training:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
 
+    def part(self, annotation: str | None) -> str:
+        """Return what a row says of its text: no other row adds to it, or contradicts it."""
+        return listed(_labels(annotation))
+
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        labels = sorted(set().union(*map(_labels, annotations)))
-        if len(labels) > 1:
-            raise AnnotationError(
-                RejectCode.CONFLICTING_LABELS,
-                f"one text, several labels: {listed(labels)}",
-            )
-        return super().merge(annotations)._replace(duplicates=len(annotations) - 1)
+        return Merged(annotations[0], len(annotations) - 1)
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = list(labels)
