@@ -296,10 +296,11 @@ def _labels_folders(head: bytes, folders: Set[str]) -> bool:
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
     """Return the files of a few classes by number, if each class has the same; none otherwise."""
     names = {item.name: str(item.label) for item in files}
+    if not 1 < len({*names.values()}) <= 2 * _MOST_PARTS:
+        return {}
     folders = grouped(sorted(names, key=_last_number), names.__getitem__)
     numbers = [[*map(_last_number, some)] for some in folders.values()]
-    are_alike = all(each == numbers[0] and "" not in each for each in numbers)
-    return folders if are_alike and 1 < len(folders) <= 2 * _MOST_PARTS else {}
+    return folders if all(each == numbers[0] and "" not in each for each in numbers) else {}
 
 
 def _last_number(name: str) -> str:
@@ -451,6 +452,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     Raises: NotUnderstoodError, StorageError.
     """
     images, others = listing.tree.images, listing.tree.others
+    if not others:
+        return
     classes = layout_of_classes(images)
     labels = {item.label for item in files or ()} - {None}
     has_classes = bool(classes) if files is None else len(labels) > 1
