@@ -55,6 +55,8 @@ UNDERSTOOD = [
     (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg", "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"], [(None, label) for label in "aabbbbcccc"], {}),
     # So have those under several words.
     ([f"{at}/{word}{n}.jpg" for at in ("a12", "b1", "c2") for n in at[1:] for word in ("in", "up")], [(None, at) for at in ("a12",) * 4 + ("b1",) * 2 + ("c2",) * 2], {}),
+    # Two of several classes may be numbered alike.
+    ([f"{at}/{at[-1]}{n}.jpg" for at in ("wp", "xq", "yr", "zr") for n in "123"], [(None, at) for at in ("wp", "xq", "yr", "zr") for n in "123"], {}),
     # These name classes.
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),

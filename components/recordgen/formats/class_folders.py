@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import chain, pairwise
@@ -301,10 +300,11 @@ def _labels_folders(head: bytes, folders: Set[str]) -> bool:
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
     """Return the files of a few classes by number, if each class has the same; none otherwise."""
     names = {item.name: str(item.label) for item in files}
+    if not 1 < len({*names.values()}) <= 2 * _MOST_PARTS:
+        return {}
     folders = grouped(sorted(names, key=_last_number), names.__getitem__)
     numbers = [[*map(_last_number, some)] for some in folders.values()]
-    are_alike = all(each == numbers[0] and "" not in each for each in numbers)
-    return folders if are_alike and 1 < len(folders) <= 2 * _MOST_PARTS else {}
+    return folders if all(each == numbers[0] and "" not in each for each in numbers) else {}
 
 
 def _last_number(name: str) -> str:
@@ -395,28 +395,36 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     """
     if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
         return len(folders) > 1
-    forms = [{_DIGITS.sub("#", stem) for stem in stems} for stems in folders.values()]
-    common = set.intersection(*forms)
-    holders = Counter(chain.from_iterable(folders.values()))
-    named = [
-        stem
-        for stem, count in holders.items()
-        if count == len(folders) or (count > 1 and _DIGITS.sub("#", stem) not in common)
-        if not _is_counted(stem)
-    ]
+    shared = set.intersection(*map(set, folders.values()))
+    named = [stem for stem in shared if not _is_counted(stem)]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
+        return True
+    if any(_has_copies(each, folders.values()) for each in folders.values()):
         return True
     numbers = [_numbers_in(stems) for stems in folders.values()]
     count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
     if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
         return count > 1
-    if count < 3 or len(folders) > _MOST_PARTS:
+    one, other, *_ = folders.values()
+    if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
+        steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
+        return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
+    if any(_repeats(folder, stems) for folder, stems in folders.items()):
         return False
-    if not all(map(str.isdecimal, holders)):
-        return not any(_repeats(folder, stems) for folder, stems in folders.items())
-    steps = {after - at for at, after in pairwise(sorted(map(int, holders)))}
-    suffixes = [{*stems.values()} for stems in folders.values()]
-    return len(folders) == 2 and (len(steps) > 1 or suffixes[0].isdisjoint(suffixes[1]))
+    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
+    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
+
+
+def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
+    """Return whether a folder has most names of all others, such as thumbnails.
+
+    Each of the others must have names of its own form, since classes are often numbered alike.
+    """
+    others = [each for each in folders if each is not folder]
+    copies = [stem for each in others for stem in each if stem in folder]
+    forms = [{_DIGITS.sub("#", stem) for stem in each} for each in others]
+    have_own = len(set().union(*forms)) == sum(map(len, forms))
+    return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
 
 
 def _is_counted(stem: str) -> bool:
@@ -456,6 +464,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     Raises: NotUnderstoodError, StorageError.
     """
     images, others = listing.tree.images, listing.tree.others
+    if not others:
+        return
     classes = layout_of_classes(images)
     labels = {item.label for item in files or ()} - {None}
     has_classes = bool(classes) if files is None else len(labels) > 1

@@ -290,12 +290,10 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
     layouts = _pair_layouts(firsts, seconds or firsts)
     if not documents:
         layouts = filter(_is_told, layouts)
-    found = {layout: _pairs_in(layout, tried) for layout in dict.fromkeys(layouts)}
-    words = {layout: len(_MASKS.findall(layout)) for layout in found}
-    best = max(found, key=lambda it: (found[it], words[it], "{split}" in it, -len(it)), default="")
-    alike = [it for it in found if (found[it], words[it]) == (found.get(best), words.get(best))]
-    is_one = len({it for it in alike if it.split()[0] == best.split()[0]}) == 1
-    return best if is_one and found[best] * 5 > len(tried) else ""
+    ranks = {it: (_pairs_in(it, tried), len(_MASKS.findall(it))) for it in dict.fromkeys(layouts)}
+    best = max(ranks, key=lambda it: (*ranks[it], "{split}" in it, -len(it)), default="")
+    rivals = [it for it in ranks if ranks[it] == ranks[best] and it.split()[0] == best.split()[0]]
+    return best if len(rivals) == 1 and ranks[best][0] * 5 > len(tried) else ""
 
 
 def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
