@@ -136,6 +136,7 @@ PROPOSED = {
     "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
     "what does RLE mean here,a\nand what is its size,b\n": "text=1,label=2,header=no",
     "rle,width,y\n1,30,a\n0,31,b\n": "target=y",
+    "aa1\t1\t\tThe bell rang.\nb2\t0\t*\tHim rang.\nc3\t1\t\tIt rang.\naa1\t1\t\tWe rang.\n": "text=4,label=2,header=no",
     "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
     f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
     f"id,{MANY},label\n" + f"1,{MANY},M\n1,{MANY},B\n".replace("x", "."): "target=label",

@@ -574,4 +574,6 @@ def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     only = [at for at in some if len(some) == 1 and (are_few or at in [*words, *several])]
     if are_words:
         return [at for at in words if columns.is_varied(at)]
-    return [*only, *sorted([*words, *whole], key=lambda at: counts[at] == 1)]
+    is_nameless = columns.names[0] == "1"  # of several columns, labels are the fewest names
+    ranks = {at: (counts[at] == 1, is_nameless and counts[at]) for at in some}
+    return [*only, *sorted([*words, *whole], key=ranks.__getitem__)]
