@@ -216,6 +216,9 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+    ('image,Id\n1.jpg,a\n2.jpg,b\n3.jpg,a', 'image_classification', {'columns': 'path=image,label=Id'}),
+    ('joy,"It is cold, and late"\nfear,Nobody knows that\njoy,Who is it\nfear,So it goes on', 'text_multi_label', {'columns': 'text=2,label=1,header=no'}),
+    ('{"headline": "It is cold here", "is_odd": 1}', 'text_classification', {'columns': 'text=headline,label=is_odd'}),
     ('img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,test,dog', 'image_multi_label', {'columns': 'path=1,split=2,label=3,header=no'}),
 ]
 KIND = {"columns": "text=2,label=1,header=no"}
@@ -288,7 +291,8 @@ def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tm
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
 def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
     """The proposal for a first row keeps to the task that is named."""
-    assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
+    path = written(tmp_path, "a.jsonl" if lines[0] == "{" else "a.csv", lines)
+    assert refusal(first_row, path, task=task).options == options
 
 
 def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):
