@@ -131,7 +131,7 @@ STOPS = [
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
     ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dress{d}', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dress0 | None'),
     ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | 0,0,255,7,0,0,0,0,0,0 | None'),
-    ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
+    ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,{d}', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
     ('a.tsv', 'cats{i}#N\tare#V\t.#P', {}, ''),
     ('a.csv', 'entry_id,split_1,split_2\ng{i}x,fold{d},fold1', {}, ''),
     ('a.csv', 'word{i}\na{i},b{d},c{d}', {}, ''),
