@@ -103,6 +103,7 @@ STOPS = {
     "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], "'cat'", False),
     "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
     "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "a and b", False),
+    "two parts and a third of the same names": ([f"{at}/{n}.jpg" for at in ("HR", "LR", "scaled") for n in "12"], "pairs", False),
     "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
     "same names in splits": ([f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False),
     "pairs of names with numbers": ([f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False),
