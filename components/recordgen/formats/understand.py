@@ -238,7 +238,7 @@ def check_columns(
             from recordgen.formats import named_records  # a CSV has no keys
 
             named_records.check_roles(task, given)
-        elif is_given:
+        elif is_given and len(head.objects) >= _LINES_ALIKE:
             from recordgen.formats.automl_jsonl import of_objects
 
             with _alone(head, heads):
