@@ -39,7 +39,6 @@ JSONL = [
     ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification"),
     ('{"textContent": "a", "classificationAnnotations": [{}]}', "text_multi_label"),
     ('{"textContent": "a", "sentimentAnnotation": 0}', "text_sentiment"),
-    ('{"textContent": "a", "textSegmentAnnotations": []}', "text_entities"),
     ('{"imageGcsUri": "a", "textContent": "b", "classificationAnnotation": {"a": "c"}}', "image_classification"),
     ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities"),
     ('{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}', "text_entities"),

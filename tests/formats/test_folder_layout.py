@@ -225,7 +225,9 @@ def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
     """The options of the refusal read each image with its mask."""
     files = {name: MASK if name.endswith(".png") else PHOTO for name in names}
     source = write_files(tmp_path / "in", files)
-    found = Reading(source, split="names=yes", **refusal(recordgen.plan, source).options)
+    options = refusal(recordgen.plan, source).options
+    assert refusal(recordgen.plan, source, task="image_segmentation").options == options
+    found = Reading(source, split="names=yes", **options)
     assert found.options.task == "image_segmentation"
     assert len(found.rows) == sum(name.endswith(".png") for name in names)
     assert all((row.split is None) == ("val" not in "".join(names)) for row in found.rows)

@@ -148,8 +148,8 @@ def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path):
 
 def test_files_of_two_formats_stop(tmp_path):
     """So does a folder of images if the task is none of it; the message says what is there."""
-    files = {"a.csv": "a.jpg,x", "b.jsonl": json.dumps(record()), "f/cat/1.jpg": ""}
-    root = write_files(tmp_path, files)
+    images = {"f/cat/1.jpg": "", "f/dog/2.jpg": ""}
+    root = write_files(tmp_path, {"a.csv": "a.jpg,x", "b.jsonl": json.dumps(record()), **images})
     with pytest.raises(UsageError, match=r"a\.csv .* csv .*b\.jsonl .* jsonl"):
         recordgen.check([f"{root}/a.csv", f"{root}/b.jsonl"])
     with pytest.raises(UsageError, match="image_classification"):

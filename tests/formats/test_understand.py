@@ -130,7 +130,7 @@ STOPS = [
     ('a.csv', '{i}.jpg,1,0,0', {}, ''),
     ('a.csv', ',Clothing ID,Number of votes,Class Name\n{i},7{i},{d},Dress{d}', {'columns': 'target=Class Name'}, 'tabular: (assigned) | 0,70,0,Dress0 | None'),
     ('a.csv', '{d},0,255,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | 0,0,255,7,0,0,0,0,0,0 | None'),
-    ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,0', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
+    ('a.csv', 'letter{d},0,15,7,0,0,{i},0,0,{d}', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | letter0,0,15,7,0,0,0,0,0,0 | None'),
     ('a.tsv', 'cats{i}#N\tare#V\t.#P', {}, ''),
     ('a.csv', 'entry_id,split_1,split_2\ng{i}x,fold{d},fold1', {}, ''),
     ('a.csv', 'word{i}\na{i},b{d},c{d}', {}, ''),
@@ -151,6 +151,8 @@ STOPS = [
     ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {}, ''),
     ('a.csv', 'v1,v2,,,\nham,Go until {i} now,,,', {'columns': 'text=v2,label=v1'}, "text_classification: (assigned) | Go until 0 now | 'ham'"),
     ('a.csv', 'datei,typ\nim_{i},c{i}', {}, ''),
+    ('a.csv', 'a.jpg,cat\n"Good, and cheap"', {'task': 'image_classification'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', '<b>So good and cheap</b>,praise', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | <b>So good and cheap</b> | 'praise'"),
     ('a.csv', '0,cat\n1,dog\n2,owl', {}, ''),
     ('a.data', '{d},14.{i},.3{i},10{i}', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | 0,14.0,.30,100 | None'),
     ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {'columns': 'path=fname,label=class'}, "image_classification: (assigned) | 0.jpg | 'c'"),
@@ -215,6 +217,10 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+    ('1,The river is long\n2,It is cold here', 'text_classification', {'columns': 'text=2,label=1,header=no'}),
+    ('image,Id\n1.jpg,a\n2.jpg,b\n3.jpg,a', 'image_classification', {'columns': 'path=image,label=Id'}),
+    ('joy,"It is cold, and late"\nfear,Nobody knows that\njoy,Who is it\nfear,So it goes on', 'text_multi_label', {'columns': 'text=2,label=1,header=no'}),
+    ('{{"headline": "It is cold here {i}", "is_odd": {d}}}', 'text_classification', {'columns': 'text=headline,label=is_odd'}),
     ('img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,test,dog', 'image_multi_label', {'columns': 'path=1,split=2,label=3,header=no'}),
 ]
 KIND = {"columns": "text=2,label=1,header=no"}
@@ -287,7 +293,8 @@ def test_files_of_rows_are_proposed_where_no_image_is(files, options, source, tm
 @pytest.mark.parametrize(("lines", "task", "options"), GIVEN)
 def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, options, tmp_path):
     """The proposal for a first row keeps to the task that is named."""
-    assert refusal(first_row, written(tmp_path, "a.csv", lines), task=task).options == options
+    path = written(tmp_path, "a.jsonl" if lines[0] == "{" else "a.csv", lines)
+    assert refusal(first_row, path, task=task).options == options
 
 
 def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):

@@ -393,7 +393,10 @@ def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.
     """
-    if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
+    names = {*map(str.lower, folders)}
+    are_same = len({*map(frozenset, folders.values())}) == 1
+    has_halves = len(names & PAIRED - {"left", "right"}) > 1  # up, down, left and right are classes
+    if len(folders) < 2 or names <= PAIRED or (are_same and has_halves):
         return len(folders) > 1
     shared = set.intersection(*map(set, folders.values()))
     named = [stem for stem in shared if not _is_counted(stem)]

@@ -131,6 +131,8 @@ def detect(
         known = Candidate(source.evidence.task, source.evidence.reason)
         reading = known if known.task else understand.decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
+    if source.evidence.is_weak and not source.format.accepts(TASKS[options.task]):
+        source.format.roles([*map(samples.begun, files)])  # how a folder is read, if it is
     _check_format(source.format, options)
     _check_offsets(heads, options)
     format_, own = source.format, own_columns(TASKS[options.task])

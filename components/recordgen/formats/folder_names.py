@@ -85,11 +85,11 @@ _PERSON = re.compile("[1-9][0-9]{4,}")
 
 
 def may_be_class(folder: str) -> bool:
-    """Return whether the name of a folder may be that of a class, and no split, mask, part or size.
+    """Return whether the name of a folder may be that of a class, and no split, mask or size.
 
     Long numbers are those of persons, if they do not begin with zeros.
     """
-    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder) or _PART.fullmatch(folder):
+    if folder.lower() in _OTHER_SPLITS or _PERSON.fullmatch(folder):
         return False
     is_general = _SURELY_NO_CLASS.issuperset(_words(folder) or {folder}) or _SIZE.fullmatch(folder)
     return PAIRED.isdisjoint(words_of(folder)) and not is_general and _split_name(folder) is None
@@ -445,6 +445,8 @@ def layout_of_classes(names: Sequence[str]) -> str:
         others, last = [last], others[0]
     elif len({one for _, one in pairs}) < len(pairs) and any(one[-1].isdigit() for _, one in pairs):
         return ""  # Greek/letter01, Latin/letter01; or run/person01, walk/person01
+    if all(map(_PART.fullmatch, levels[last])):
+        return ""
     whole = (name for name in names if name.count("/") == depth)
     inside = grouped(whole, lambda name: name.split("/")[last])
     alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}

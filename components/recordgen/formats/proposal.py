@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 from recordgen import tasks
@@ -390,7 +391,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     if len(words) > 1 and not repeat and {*last} <= {*amounts}:
         words, last = [], []  # the target is one of the words, or the amount at the end
     target = [*columns.named(_words()["labels"]), *repeat, *words, *last]
-    if header == "no" and _is_numbered_first(columns):
+    if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
@@ -423,14 +424,17 @@ def _are_listed(names: Sequence[str]) -> bool:
     return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
-def _is_numbered_first(columns: _Columns) -> bool:
-    """Return whether the first column numbers classes, and the last holds other numbers.
+def _is_class_first(columns: _Columns) -> bool:
+    """Return whether the first column holds classes: words before whole numbers, or their numbers.
 
-    ``5,0,0,12`` as MNIST's pixels, ``1,14.23,1065``
+    ``A,2,8,3``; ``5,0,0,12`` as MNIST's pixels, ``1,14.23,1065``: the last holds other numbers
     """
-    ends = [columns.filled[at] for at in (*columns.rest[:1], *columns.rest[1:][-1:])]
-    are_numbers = all(all(map(NUMBER.fullmatch, values)) for values in ends)
-    return len(ends) > 1 and are_numbers and [*map(_number_classes, ends)] == [True, False]
+    first, *others = [columns.filled[at] for at in columns.rest] or [[]]
+    if not all(map(NUMBER.fullmatch, first)):
+        are_whole = all(map(str.isdecimal, chain.from_iterable(others)))
+        return are_whole and len({*first}) * 2 <= len(first)
+    are_numbers = bool(others) and all(map(NUMBER.fullmatch, others[-1]))
+    return are_numbers and _number_classes(first) and not _number_classes(others[-1])
 
 
 def _number_classes(values: Sequence[str]) -> bool:

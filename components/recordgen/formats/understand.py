@@ -28,7 +28,7 @@ from itertools import chain
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, near_ml_use
-from recordgen.core.dataset.vocabulary import AUTO_LABELS
+from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -38,6 +38,7 @@ from recordgen.formats.field_kinds import (
     field_at,
     is_file,
     is_media,
+    is_sentence,
     kind_of,
     likely_kind,
     mostly,
@@ -222,9 +223,12 @@ def check_columns(
         SourceError: a file has a header and no rows.
     """
     given, task = Given.of(options), task_for(options)
+    is_open = is_given and not given.roles and options.labels != NO_LABELS
     for head in _widest_first(heads):
         with _alone(head, heads):
             _check_first_line(head, task.kind if is_given else "")
+            if is_open and not any(_has_columns_of(each, task) for each in heads):
+                _check_known(head, task)
             if head.header is None and format_.has_headers:
                 check_lines(head, task, is_given=is_given)
             elif head.lines:
@@ -236,11 +240,30 @@ def check_columns(
             from recordgen.formats import named_records  # a CSV has no keys
 
             named_records.check_roles(task, given)
+        elif is_given and len(head.objects) >= _LINES_ALIKE:
+            from recordgen.formats.automl_jsonl import of_objects
+
+            with _alone(head, heads):
+                list(of_objects(head, task.kind))
     if options.labels == AUTO_LABELS:
         _check_mixture(heads)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(f"{head.where}: a header ({','.join(head.rows[0]):.200}) without rows")
+
+
+def _has_columns_of(head: Head, task: Task) -> bool:
+    """Return whether a header names a column of a task, such as labels; or there is no header."""
+    if head.header is None or head.classes:
+        return True
+    columns = row_parser(task, Adjustments()).columns_of(head.header)
+    return any(columns[role] for role in task.columns)
+
+
+def _check_known(head: Head, task: Task) -> None:
+    """Check that no unknown column may hold what a given task needs. Raises: NotUnderstoodError."""
+    if head.columns is not None and row_parser(task, Adjustments()).unused(head.columns, Given()):
+        stop(head, f"no column is known to hold {' or '.join(task.columns)}", kind=task.kind)
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
@@ -446,6 +469,10 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     first = [line for line in first if not near_ml_use(line.fields[0])]
     if len(first) * 2 > len(head.lines):
         stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
+    labels = {line.subject for line in head.lines}
+    are_behind = all(not it.kind and any(map(is_sentence, it.annotation[:1])) for it in head.lines)
+    if task.kind == "text" and are_behind and 0 < len(labels) * 2 <= len(head.lines):
+        stop(head, f"{some_of(labels)} are before texts, and recur", header="no", kind="text")
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]
     if is_by_place and labelled and sum(map(_is_other_box, labelled)) * 2 > len(labelled):
