@@ -272,7 +272,7 @@ def _verify(args: argparse.Namespace) -> int:
             f"{args.source} is a finished output, whose files check compares with its "
             f"dataset.json; omit the options, which are for import files"
         )
-    result = verify(args.source, None if args.quiet else logs.said)
+    result = verify(args.source, _progress(args))
     _show(args, result.to_json(), summaries.verification_summary(*result))
     return 1 if result.differences else 0
 

@@ -45,17 +45,21 @@ def sample_of(task: str) -> Sample:
     if task not in samples:  # another package's
         return TASKS[task].declared("sample")
     listed = {"options": {}, **samples[task]}
-    file = listed.pop("file", "")
-    write = partial(copy_lines, file) if file else imported(f"pipelines.samples.{listed['write']}")
+    file, header = listed.pop("file", ""), listed.pop("header", 0)
+    if file:
+        write = partial(copy_lines, file, header=header)
+    else:
+        write = imported(f"pipelines.samples.{listed['write']}")
     training = TrainingConfig.from_custom_config(listed["training"])
     return Sample(**{**listed, "write": write, "training": training})
 
 
-def copy_lines(name: str, folder: str, examples: int | None = None) -> str:
-    """Write the first lines of a file of this package; return the path of the copy."""
+def copy_lines(name: str, folder: str, examples: int | None = None, *, header: int = 0) -> str:
+    """Write the first lines of a file, whose path starts here; return the path of the copy."""
     file = Path(__file__).parent / name
     lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    return write_lines(os.path.join(folder, file.name), lines[:examples])
+    end = None if examples is None else examples + header
+    return write_lines(os.path.join(folder, file.name), lines[:end])
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ def write_meters(folder: str, readings: int | None = None) -> str:
     A row is ``TRAIN,images/0877.png,images/1201.png,9,Guests all week.,less``.
     """
     scans = load_digits().images
-    path = copy_lines("declared/meters.csv", folder, None if readings is None else readings + 1)
+    path = copy_lines("declared/meters.csv", folder, readings, header=1)
     with open(path, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             for name in (row["day"], row["night"]):

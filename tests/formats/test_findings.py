@@ -78,11 +78,11 @@ def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path):
         names.append(make_csv([lines[2], *rows], name))
     recordgen.convert(names, tmp_path / "whole")
     whole = (tmp_path / "whole/findings.jsonl").read_bytes()
-    found = findings_in(tmp_path / "whole")
-    assert [(item["source"], item["line"]) for item in found] == [
-        (name, line) for name in names for line in range(2, 32)
-    ]
+    expected = [(name, line) for name in names for line in range(2, 32)]
+    assert [(it["source"], it["line"]) for it in findings_in(tmp_path / "whole")] == expected
     recordgen.convert(names[::-1], tmp_path / "parts", beam_args=["--direct_num_workers=2"])
+    assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
+    recordgen.convert(names[1], tmp_path / "parts", append=True)  # its findings are found again
     assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
 
 

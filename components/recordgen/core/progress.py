@@ -197,7 +197,10 @@ class Counter:
             self._next = time.monotonic() + SECONDS
             self._show()
 
-    def finish(self) -> None:
+    def __enter__(self) -> Counter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Report the last state, if any was reported."""
         if self._is_shown and self._progress is not None:
             self._show()

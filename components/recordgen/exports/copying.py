@@ -116,7 +116,7 @@ class Copy:
     def __post_init__(self) -> None:
         splits = self.splits.values()
         counts = sum(it.examples for it in splits), sum(it.bytes for it in splits)
-        self._counter = Counter(self.progress, *counts)
+        self.counter = Counter(self.progress, *counts)
 
     @property
     def dataset(self) -> Dataset:
@@ -155,7 +155,7 @@ class Copy:
 
     def skip(self, shard: Shard) -> None:
         """Count a shard that an earlier run copied."""
-        self._counter.count(shard.examples, shard.bytes)
+        self.counter.count(shard.examples, shard.bytes)
 
     def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
@@ -164,7 +164,7 @@ class Copy:
         for at, record in enumerate(self.output.records(shard.file)):
             yield Stored(first + at, f"{path}: record {at}", record, specs)
             size = shard.bytes * (at + 1) // shard.examples
-            self._counter.count(1, size - before)
+            self.counter.count(1, size - before)
             before = size
 
     def split_examples(self, split: str) -> Iterator[Stored]:
@@ -172,14 +172,6 @@ class Copy:
         for name, _, first, shard in self.shards():
             if name == split:
                 yield from self.examples(first, shard)
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Report the progress of the block, also of one that fails."""
-        try:
-            yield
-        finally:
-            self._counter.finish()
 
 
 class CopyExport(Export):
@@ -252,7 +244,7 @@ class CopyExport(Export):
         if found is None or not found["finished"]:
             copy.is_resumed = found is not None
             storage.write_text(copy.path(COPY_FILE), _text(mark))
-            with copy.counting():
+            with copy.counter:
                 self.write(copy)
             if copy.is_resumed:
                 _remove_unfinished(to)

@@ -214,18 +214,11 @@ class Output:
         """Return whether there is an ``examples.parquet``: conversions write it."""
         return storage.exists(self.path_of(EXAMPLES_FILE))
 
-    def examples(self, columns: Collection[str]) -> Any:
-        """Return columns of ``examples.parquet`` (pa.Table), or None if there is no such file.
-
-        Raises: SourceError: the file is damaged.
-        """
-        import pyarrow as pa
-
-        parts = list(self.example_parts(columns))
-        return pa.concat_tables(parts).unify_dictionaries() if parts else None
-
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
-        """Yield the same in parts, which are never in memory together; none without the file."""
+        """Yield columns of ``examples.parquet`` (pa.Table) in parts, which need not fit memory.
+
+        Without the file, there are none. Raises: SourceError: the file is damaged.
+        """
         from recordgen.core.facts.columns import read_examples
         from recordgen.core.rows.columns import count_groups
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset import manifest
+from recordgen.core.progress import Counter, Progress
 from recordgen.core.runs.commit import shard_difference
 from recordgen.core.task.annotation import label_files
 from recordgen.errors import StorageError
 from recordgen.registry import TASKS
-
-_SAY_SECONDS = 5
 
 
 class Difference(NamedTuple):
@@ -57,7 +56,7 @@ def is_finished(place: str) -> bool:
     return False
 
 
-def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
+def verify(root: str, progress: Progress | None = None) -> Verified:
     """Compare each record, and the files beside the shards, with ``dataset.json``.
 
     Compared are: sizes, the checksum of each record, the sha256 of each image, the digest of each
@@ -67,7 +66,7 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
 
     Args:
         root: folder or URL of a finished output.
-        say: called every few seconds with the progress.
+        progress: receives the progress of a comparison that takes longer.
 
     Raises:
         SourceError: there is no finished output.
@@ -83,13 +82,12 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
     if dataset.index:
         digests[dataset.index["file"]] = dataset.index["sha256"]
     digested = bytes if dataset.task == manifest.EXAMPLES else TASKS[dataset.task].digested
-    found, said = list[Difference](), started
-    for done, shard in enumerate(dataset.shards, start=1):
-        if difference := shard_difference(storage.join(root, shard.file), shard, digested):
-            found.append(Difference(shard.file, difference))
-        if say is not None and time.monotonic() - said > _SAY_SECONDS:
-            said = time.monotonic()
-            say(f"compared {done:,} of {len(dataset.shards):,} shards")
+    found = list[Difference]()
+    with Counter(progress, dataset.examples, dataset.bytes) as counter:
+        for shard in dataset.shards:
+            if difference := shard_difference(storage.join(root, shard.file), shard, digested):
+                found.append(Difference(shard.file, difference))
+            counter.count(shard.examples, shard.bytes)
     found += [*_other_shards(root, dataset), *_changed_files(root, digests)]
     return Verified(dataset, found, time.monotonic() - started)
 

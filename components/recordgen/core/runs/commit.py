@@ -122,7 +122,7 @@ def open_run(
     over = [staging]
     try:
         # If the output cannot be written, fail now and not after an hour.
-        with lease.held(staging.lease, is_shared=in_parts):
+        with lease.held(staging.lease, is_own=not in_parts):
             # Check after taking the lease: if two runs begin together, at least one sees the other.
             dead = _dead_runs(output, staging, resume=resume)
             with _naming_removal(output, staging):
@@ -155,7 +155,7 @@ def open_planned(output: str) -> Iterator[Staging]:
     staging = find_planned(output)
     if (holder := lease.living_holder(staging.lease)) is not None:
         raise OutputBusyError(f"{output}: is being committed already ({holder})")
-    with lease.held(staging.lease, is_shared=True):
+    with lease.held(staging.lease):
         others = _dead_runs(output, staging, resume=True)
         with _naming_removal(output, staging):
             yield staging

@@ -70,11 +70,11 @@ class Holder:
 
 @contextmanager
 def held(
-    path: str, beat_seconds: float = BEAT_SECONDS, *, is_shared: bool = False
+    path: str, beat_seconds: float = BEAT_SECONDS, *, is_own: bool = False
 ) -> Iterator[None]:
     """Hold the lease ``path`` with this process while the block runs.
 
-    ``is_shared``: a process that takes the run over writes the same file; otherwise it removes it.
+    ``is_own``: no other process writes this file: one that takes the run over removes it.
     """
     write_holder(path, this_process())
     try:
@@ -82,7 +82,7 @@ def held(
             yield
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
-            if not is_shared or _is_mine(read_holder(path)):
+            if is_own or _is_mine(read_holder(path)):
                 storage.remove(path)
 
 
