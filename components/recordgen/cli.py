@@ -314,7 +314,7 @@ def _export(args: argparse.Namespace) -> int:
     done = export.export(place, ExportOptions(**given, progress=_progress(args)))
     values = {"written": list(done.files)} if done.values is None else done.values
     _show(args, values, done.text, done.files)
-    return 0
+    return int(done.is_bad)
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -483,6 +483,10 @@ def _add_export(commands: _Commands) -> None:
     add("--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …")
     add("--split", metavar="NAME", help="copy only this split (default: all)")
     add("--lossy", action="store_true", help="leave out the images that the copy cannot hold")
+    text = "lineage: open the dataset also there, if lineage.json names it; as in convert"
+    add("--allow", metavar=OPTIONS["allow"].metavar, action=_Joined, default=(), help=text)
+    text = "lineage: read the shards, too; exit 1 unless the same records are there"
+    add("--verify", action="store_true", help=text)
 
 
 def _address() -> str:

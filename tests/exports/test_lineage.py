@@ -1,5 +1,6 @@
 """Lineage from a model to its import files, without a metadata store."""
 
+import json
 import os
 import platform
 import shutil
@@ -7,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from aiohttp import web
 
 from recordgen import convert, lineage, write
+from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.models import copy_model
 from tests.golden import ROOT, SAMPLES
+from tests.servers import serving
 
 SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
@@ -55,9 +59,25 @@ def test_a_model_leads_to_its_import_files(model, output, stdout_of, json_of):
     assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
     found = json_of("export", "lineage", model)
-    assert found["model"]["split"] == "train"
+    assert (found["model"]["split"], found["dataset_state"]) == ("train", "same")
     assert found["dataset"]["digest"] == dataset.digest
     assert found["dataset"]["options"]["seed"] == found["dataset"]["seed"] == 3
+
+
+def test_verified_files(model, output, json_of):
+    """Without --verify only digests in dataset.json count; a flipped bit is damage, and exit 1."""
+    [shard] = (output / "Split-train").iterdir()
+    content = bytearray(shard.read_bytes())
+    for place in (model, output):
+        found = json_of("export", "lineage", place, "--verify")
+        assert (found["dataset_state"], found["differences"]) == ("same", [])
+    content[100] ^= 1
+    shard.write_bytes(content)
+    for place in (model, output):
+        assert json_of("export", "lineage", place)["dataset_state"] == "same"
+        found = json_of("export", "lineage", place, "--verify", code=1)
+        assert found["dataset_state"] == "damaged"
+        assert [item["file"] for item in found["differences"]] == [f"Split-train/{shard.name}"]
 
 
 def test_software_is_what_runs_here():
@@ -85,6 +105,17 @@ def test_a_pushed_model_keeps_it(model, tmp_path):
     assert find_lineage(tmp_path / "artifact").dataset == find_lineage(model).dataset
 
 
+def test_the_dataset_may_have_changed_or_gone(model, output):
+    """A dataset is compared by its digest; with --verify, only the same one is exit 0."""
+    convert(SOURCE, output, seed=4, overwrite=True)
+    assert find_lineage(model).state == "changed"
+    assert main(["export", "lineage", str(model)]) == 0
+    assert main(["export", "lineage", str(model), "--verify"]) == 1
+    (output / "dataset.json").unlink()
+    assert find_lineage(model).state == "missing"
+    assert main(["export", "lineage", str(model), "--verify"]) == 1
+
+
 def test_an_output_leads_to_its_import_files(output, tmp_path):
     """A dataset from Python has none."""
     found = find_lineage(output)
@@ -108,3 +139,30 @@ def test_a_damaged_lineage_names_its_file(model, text):
         find_lineage(model)
     with pytest.raises(SourceError, match=r"dataset\.json.* assets\.extra/lineage"):
         find_lineage(model.parent)
+
+
+def test_a_foreign_model_causes_no_requests(model, output, stdout_of, json_of):
+    """The server that lineage.json names is asked only if an option allows it."""
+    asked = []
+
+    async def answer(request):
+        asked.append(request.path)
+        return web.Response(body=(output / "dataset.json").read_bytes())
+
+    with serving(answer) as server:
+        for place in (f"{server}/out", server.replace("http", "HTTP") + "/out"):
+            values = json.loads((model / lineage.LINEAGE_FILE).read_text())
+            values["dataset"]["uri"] = place
+            (model / lineage.LINEAGE_FILE).write_text(json.dumps(values))
+            found = find_lineage(model)
+            assert (found.state, asked) == ("unchecked", [])
+            assert "--allow http " in found.refusal
+            assert main(["export", "lineage", str(model), "--verify"]) == 1
+            assert f"{found.refusal})" in stdout_of("export", "lineage", model)
+            assert find_lineage(model, allow=f"{server}/other").state == "unchecked"
+            assert asked == []
+        for allow in ("http", ["http", f"{server}/out"]):
+            assert find_lineage(model, allow=allow).state == "same"
+        found = json_of("export", "lineage", model, "--allow", "http")
+        assert found["dataset_state"] == "same"
+        assert len(asked) >= 3

@@ -142,7 +142,7 @@ def test_lineage_leads_back_to_the_import_file(demo):
     workdir, done = demo
     found = find_lineage(workdir / "serving")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
-    assert found.dataset.uri == examples.uri
+    assert (found.dataset.uri, found.state) == (examples.uri, "same")
     lines = list(lineage_lines(found))
     assert lines[-1].strip() == f"{workdir}/data/digits.csv"
     assert "\n".join(f"  {line}" for line in lines) in done.stdout

@@ -35,7 +35,7 @@ convert photos out --append
 check out
 inspect out --to shown
 report out
-export lineage out
+export lineage out --verify
 export parquet out --to rows
 export webdataset out --to tars
 export folder out --to folder

@@ -55,6 +55,9 @@ class ExportOptions:
         output: path or URL of the file to write; None: the export's own name, beside the dataset.
         to: folder or URL prefix of the copy, for exports that copy the examples.
         split: the split to copy; None: all of them.
+        allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
+            URL prefixes, then no others.
+        verify: compare the shards with ``dataset.json``, instead of their digests there only.
         lossy: leave out the images that the format of a copy cannot hold.
         progress: receives the progress of long work.
     """
@@ -62,6 +65,8 @@ class ExportOptions:
     output: str | None = None
     to: str | None = None
     split: str | None = None
+    allow: Sequence[str] = ()
+    verify: bool = False
     lossy: bool = False
     progress: Progress | None = None
 
@@ -74,11 +79,13 @@ class Exported:
         files: paths of the files that it wrote.
         text: the text to print; empty: the paths.
         values: the result as JSON; None: the paths.
+        is_bad: the exit code is 1.
     """
 
     files: Sequence[str] = ()
     text: str = ""
     values: Any = None
+    is_bad: bool = False
 
 
 class Export(ABC):

@@ -386,8 +386,12 @@ def dataset_text(dataset: Dataset) -> str:
     return json.dumps(dataset.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def read_dataset(root: str | os.PathLike[str]) -> Dataset:
+def read_dataset(
+    root: str | os.PathLike[str], context: storage.RequestContext = storage.ANY_REQUEST
+) -> Dataset:
     """Read the dataset in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    ``context`` limits the requests if a file from elsewhere names ``root``.
 
     Raises: SourceError: there is no ``dataset.json``, or Recordgen did not write it.
     """
@@ -395,7 +399,7 @@ def read_dataset(root: str | os.PathLike[str]) -> Dataset:
     path = storage.join(output_of(root), DATASET_FILE)
     data = None
     try:
-        data = parsed_json(storage.read_bytes(path))
+        data = parsed_json(storage.read_bytes(path, context=context))
         return Dataset.from_json(data)
     except FileNotFoundError as exc:
         raise SourceError(
