@@ -44,7 +44,7 @@ from recordgen.formats.folder_names import (
     refusal,
 )
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.header import column_name
+from recordgen.formats.header import labels_folders
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import are_versions, header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
@@ -52,7 +52,6 @@ from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import masks_of_others
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
-from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ _DESCRIBING = (
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
-_BETWEEN_FIELDS = re.compile(r"[,;\t]")
 _LINES_READ = 100
 # A path, a label and a box.
 _MOST_FIELDS = 6
@@ -274,27 +272,12 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
-        if _labels_folders(listing.head(name), classes):
+        if labels_folders(listing.head(name), classes):
             reason = f"{name} has a label for each folder, so these are no classes; "
             raise refusal(listing, f"{reason}write a line for each image there, with its label")
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({item.name for item in files}))
-
-
-def _labels_folders(head: bytes, folders: Set[str]) -> bool:
-    """Return whether a table names folders, and has labels for them that recur.
-
-    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside ids is their label.
-    """
-    lines = head.decode("utf-8", "replace").splitlines()
-    names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
-    columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
-    named = [name for name, values in columns.items() if folders <= values]
-    are_ids = any(words_of(name)[-1:] == ["id"] for name in named)
-    labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
-    named = [name for name in named if are_ids or name not in labels]
-    return bool(named) and any(len(columns[name]) < len(folders) for name in labels)
 
 
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:

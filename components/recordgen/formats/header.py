@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError, UsageError, did_you_mean
-from recordgen.formats.field_kinds import filled_at, kind_of
+from recordgen.formats.field_kinds import filled_at, kind_of, words_of
 from recordgen.formats.label_fields import BETWEEN, Classes, label_columns, separated
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
@@ -68,6 +68,8 @@ KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"
 
 #: The index of a missing column, beyond every field.
 NOWHERE = 1 << 30
+
+_BETWEEN_FIELDS = re.compile(r"[,;\t]")
 
 
 def column_name(header_field: str) -> str:
@@ -554,3 +556,18 @@ class Candidate(NamedTuple):
     task: str
     reason: str
     lines: int = 1
+
+
+def labels_folders(head: bytes, folders: Set[str]) -> bool:
+    """Return whether a table names folders, and has labels for them that recur.
+
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside ids is their label.
+    """
+    lines = head.decode("utf-8", "replace").splitlines()
+    names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
+    columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
+    named = [name for name, values in columns.items() if folders <= values]
+    are_ids = any(words_of(name)[-1:] == ["id"] for name in named)
+    labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
+    named = [name for name in named if are_ids or name not in labels]
+    return bool(named) and any(len(columns[name]) < len(folders) for name in labels)

@@ -357,25 +357,6 @@ def _flags(columns: _Columns) -> Sequence[int]:
     return flags if len(flags) > 1 and are_varied else ()
 
 
-def what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return what must change in rows before any options read them; "" if nothing must.
-
-    A column holds words of ML_USE in others, such as ``PublicTest``; or a second line has names.
-    """
-    for name, values in zip(names, zip(*rows, strict=False), strict=False):
-        words = [[*map(str.lower, words_of(value))] for value in {*values}]
-        hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
-        is_split = all(map(is_ml_use, values))
-        are_few = 1 < len(words) < len(values)
-        if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
-            return f"{name!r} names splits: write TRAIN, VALIDATION or TEST in it"
-    first, *others = rows or [()]
-    are_numbers = [all(map(NUMBER.fullmatch, values)) for values in zip(*others, strict=False)]
-    if sum(are_numbers) * 2 > len(names) and all(first) and not any(map(NUMBER.fullmatch, first)):
-        return f"below {','.join(names)!s:.80} is a second line of names: remove one of them"
-    return ""
-
-
 def _spelled(roles: Mapping[str, str], header: str) -> str:
     is_shown = header == "yes" and not all(name.isdecimal() for name in roles.values())
     return str(Columns.of({**roles, **({"header": header} if header and not is_shown else {})}))

@@ -15,12 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
+from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
 from recordgen.formats.header import Head
-from recordgen.formats.proposal import CONSIDERED, propose, what_misleads
+from recordgen.formats.proposal import CONSIDERED, propose
 
 _ROWS_SHOWN = 3
+# Words in the name of a split, such as ``PublicTest``.
+_WORDS_OF_A_SPLIT = 3
 _ROW_CHARACTERS = 160
 
 
@@ -50,7 +54,7 @@ def stop(
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     form = None if options else foreign_formats.of_rows(first)
-    misleading = what_misleads(names, rows)
+    misleading = _what_misleads(names, rows)
     if misleading:
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
@@ -82,3 +86,22 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
         return head.rows[0], head.rows[1:]
     width = max(map(len, head.rows))
     return [str(number) for number in range(1, width + 1)], head.rows
+
+
+def _what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return what must change in rows before any options read them; "" if nothing must.
+
+    A column holds words of ML_USE in others, such as ``PublicTest``; or a second line has names.
+    """
+    for name, values in zip(names, zip(*rows, strict=False), strict=False):
+        words = [[*map(str.lower, words_of(value))] for value in {*values}]
+        hold = [any(map(is_ml_use, each)) and len(each) <= _WORDS_OF_A_SPLIT for each in words]
+        is_split = all(map(is_ml_use, values))
+        are_few = 1 < len(words) < len(values)
+        if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
+            return f"{name!r} names splits: write TRAIN, VALIDATION or TEST in it"
+    first, *others = rows or [()]
+    are_numbers = [all(map(NUMBER.fullmatch, values)) for values in zip(*others, strict=False)]
+    if sum(are_numbers) * 2 > len(names) and all(first) and not any(map(NUMBER.fullmatch, first)):
+        return f"below {','.join(names)!s:.80} is a second line of names: remove one of them"
+    return ""

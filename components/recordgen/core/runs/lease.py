@@ -69,9 +69,7 @@ class Holder:
 
 
 @contextmanager
-def held(
-    path: str, beat_seconds: float = BEAT_SECONDS, *, is_own: bool = False
-) -> Iterator[None]:
+def held(path: str, beat_seconds: float = BEAT_SECONDS, *, is_own: bool = False) -> Iterator[None]:
     """Hold the lease ``path`` with this process while the block runs.
 
     ``is_own``: no other process writes this file: one that takes the run over removes it.
