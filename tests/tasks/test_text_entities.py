@@ -192,14 +192,17 @@ def written(out):
 
 
 def test_records(tmp_path):
-    """Tokens, tags and spans of a record agree; other readings of a text in a row are examples."""
+    """Tokens, tags and spans agree; rows with their text are examples, whatever others say."""
     (tmp_path / "file.txt").write_text("Zoë met Mr. York", encoding="utf-8-sig")
+    (tmp_path / "two.txt").write_text("Ben left")
     lines = [
         vertex("Anna flew to New York.", (13, 21, "city"), (0, 4, "person")),
         vertex("Paris", (0, 5, "city")),
         vertex("Paris", (0, 5, "person")),
         vertex("Nothing here"),
         vertex("file.txt", (8, 16, "person"), key="textGcsUri"),
+        vertex("two.txt", (0, 3, "person"), key="textGcsUri"),
+        vertex("two.txt", (0, 3, "city"), key="textGcsUri"),
         vertex(str(tmp_path / "file.txt"), (8, 17, "person"), key="textGcsUri"),
     ]
     (tmp_path / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -209,7 +212,7 @@ def test_records(tmp_path):
     assert dataset.labels == ("city", "person")
     assert (out / "tags.txt").read_text() == "O\nB-city\nI-city\nB-person\nI-person\n"
     assert (rows.examples, rows.merged, rows.duplicates) == (5, 0, 0)
-    assert rows.rejected == {"bad_annotation": 1}
+    assert rows.rejected == {"bad_annotation": 1, "conflicting_labels": 2}
     assert dataset.lint["CONFLICT"] == 1
     found = written(out)
     anna = found[b"Anna flew to New York."]

@@ -12,6 +12,7 @@ import recordgen
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import PlannedRow, content_uri
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, UsageError
 from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
@@ -57,9 +58,11 @@ def test_lines(task, line, labels):
 
 
 def test_rows_of_one_text():
-    """Several labels of one text are merged; with one label, each row is a part of its own."""
+    """Labels of one file are merged, or contradict each other; a row with its text is whole."""
     bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
-    assert len({*map(ONE.part, (bare, first, second))}) == 3
+    assert ONE.part("x.txt", first) == ONE.part("x.txt", second)
+    assert ONE.part(content_uri("x"), first) != ONE.part(content_uri("x"), second)
+    assert ONE.merge([bare, first, first]) == (first, 2)
     assert MANY.merge([bare, first, second, first]) == (inline("x", ["a", "b"]).annotation, 1)
     assert first is not None
     assert bare is not None
@@ -67,6 +70,8 @@ def test_rows_of_one_text():
         assert task.contradicts(first, second)
         assert not task.contradicts(bare, second)
     assert not MANY.contradicts(first, MANY.merge([first, second]).annotation)
+    with pytest.raises(AnnotationError, match="'a', 'b'"):
+        ONE.merge([first, second])
 
 
 LABELS = st.lists(st.sampled_from(["a", "b", "ä,b"]), max_size=3, unique=True)
@@ -168,15 +173,16 @@ def sizes(dataset):
 
 
 def test_a_copy_of_a_text_without_a_split_joins_one_that_names_it(tmp_path):
-    """A copy of a text without a split joins the first split that another copy names."""
-    path = tmp_path / "a.csv"
-    path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
-    found = recordgen.check(path, task="text_classification", split="100")
-    assert sizes(found.dataset) == {"train": 2, "test": 2}
-    assert not found.rejects
+    """A copy of a text without a split joins the first split that others name; append agrees."""
+    path, out, options = tmp_path / "a.csv", tmp_path / "out", {"task": "text_classification"}
+    path.write_text("TRAIN,hello,a\nTEST,hello,a\nhello,b\nbye,b\n")
+    for append in (False, True):
+        found = recordgen.convert(path, out, split="100", append=append, **options).dataset
+        assert sizes(found) == {"train": 3, "test": 1}
+        assert not found.rows.rejects
     path.write_text("hello,a\nhello,a\n")
     with pytest.raises(DataError, match=r"a\.csv:2 .*a\.csv:1"):
-        recordgen.plan(path, task="text_classification", duplicates="fail")
+        recordgen.plan(path, duplicates="fail", **options)
 
 
 def test_equal_texts_stay_in_the_splits_that_rows_name(tmp_path):

@@ -56,11 +56,7 @@ BAD_ROWS = [
         ["text,label_1,label_2", "hello,x,", "hello,y,nan", "hi,x,y"],
         {2: "incomplete", 3: "bad_annotation"},
     ),
-    (
-        "text_entities",
-        [span(0, 4), span(5, "nine"), span(0, 4, "Bert ran")],
-        {1: "incomplete", 2: "bad_annotation"},
-    ),
+    ("text_entities", [span(0, 4), span(5, "nine")], {2: "bad_annotation"}),
     (
         "object_detection",
         [

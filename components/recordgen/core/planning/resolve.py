@@ -402,7 +402,7 @@ class _Settling:
                 kept.append(row)
                 continue
             agrees = self._agrees(row.split, first.split)
-            is_whole = len(there) == 1 and self._part(row) in there
+            is_whole = self._part(row) in there and (len(there) == 1 or is_content_uri(row.uri))
             if is_whole and (row.split is None or not agrees):
                 kept.append(row)  # it is known already, or contradicts a known row
             elif agrees:
@@ -447,7 +447,7 @@ class _Settling:
         return storage.resolve(row.uri, self.address(row.source))
 
     def _part(self, row: PlacedRow | KnownRow) -> str:
-        return self.task.part(row.annotation)
+        return self.task.part(row.uri, row.annotation)
 
     def _agrees(self, named: str | None, stored: str) -> bool:
         """Return whether a row that names a split may have its example in the split ``stored``."""

@@ -99,8 +99,8 @@ Texts: TypeAlias = Any  # pa.StringArray
 Lists: TypeAlias = Any  # pa.ListArray of texts
 
 #: Values of :attr:`Annotations.labelling`: an example has at most one label, or any number; or its
-#: parts (boxes, spans) have labels.
-ONE, SEVERAL, PARTS = "one", "several", "parts"
+#: parts (boxes, spans) have labels, which several rows say, or one row (own parts).
+ONE, SEVERAL, PARTS, OWN_PARTS = "one", "several", "parts", "own parts"
 
 #: Those with which several rows add up to one example.
 ADDING = (SEVERAL, PARTS)
@@ -110,7 +110,8 @@ class Annotations(Declaration):
     """Reads annotations: texts that only the task understands.
 
     Class attributes:
-        labelling: how examples are labelled: :data:`ONE`, :data:`SEVERAL`, :data:`PARTS` or None.
+        labelling: how examples are labelled: :data:`ONE`, :data:`SEVERAL`, :data:`PARTS`,
+            :data:`OWN_PARTS` or None.
             With ``several`` and ``parts``, the rows of one payload add up to one example, which is
             incomplete if one of them is rejected. Training skips examples without a label, unless
             labels are of parts.
@@ -382,7 +383,7 @@ class Payloads(Declaration):
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
 
-    def part(self, annotation: str | None) -> str:
+    def part(self, uri: str, annotation: str | None) -> str:
         """Return the part of its payload that a row is about; "" is the whole payload.
 
         Rows of one part make one example.

@@ -31,7 +31,7 @@ from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotation import is_image, stored_features
-from recordgen.core.task.task import ADDING
+from recordgen.core.task.task import ONE
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import (
     ChangedRow,
@@ -294,7 +294,7 @@ class Rows:
 
     def refs(self, places: Places) -> Iterator[RowRef]:
         """Yield rows for display."""
-        has_objects = self.task is not None and self.task.labelling in ADDING
+        has_objects = self.task is not None and self.task.labelling not in (None, ONE)
         for block in _blocks(places):
             texts = (self.texts_at(name, self.columns[name][block]) for name in _TEXTS)
             numbers = (self.columns[name][block].tolist() for name in ("record", "line"))

@@ -256,7 +256,7 @@ class Declared(TableTask):
         values = self._values(annotation)
         return [value for name, value in values.items() if name != self.table.label]
 
-    def part(self, annotation: str | None) -> str:
+    def part(self, uri: str, annotation: str | None) -> str:
         return annotation or ""
 
     def stored_uris(

@@ -21,9 +21,16 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.core.records.example import serialize_example
-from recordgen.core.rows.row import Adjustments
-from recordgen.core.task.annotation import Merged, RowContent, bad_annotation
-from recordgen.core.task.task import PARTS, BuiltExample, FetchedRow, Task, TaskSettings, each_row
+from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
+from recordgen.core.task.task import (
+    OWN_PARTS,
+    BuiltExample,
+    FetchedRow,
+    Task,
+    TaskSettings,
+    each_row,
+)
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
@@ -78,7 +85,7 @@ class TextEntities(TextTask):
     name = "text_entities"
     kind = "entities"
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
-    labelling = PARTS
+    labelling = OWN_PARTS
     details_noun = "entities"
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
@@ -116,15 +123,18 @@ class TextEntities(TextTask):
             )
         return [row if by_characters == spans else inline(text, _encode(by_characters))]
 
-    def part(self, annotation: str | None) -> str:
-        """Return the whole reading of a text: no other row adds to it, or contradicts it."""
-        return repr(_spans(annotation))
+    def part(self, uri: str, annotation: str | None) -> str:
+        """Return all that a row with its text says: no other row adds to it, or contradicts it."""
+        return repr(_spans(annotation)) if is_content_uri(uri) else ""
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        return Merged(annotations[0], len(annotations) - 1)
+        first, *others = annotations
+        if any(_spans(other) != _spans(first) for other in others):
+            raise AnnotationError(RejectCode.CONFLICTING_LABELS, "one file, several readings")
+        return Merged(first, len(others))
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return self.part(annotation) != self.part(stored)
+        return _spans(annotation) != _spans(stored)
 
     def details(self, annotation: str) -> Sequence[Span]:
         return _spans(annotation)

@@ -314,12 +314,16 @@ class OneLabel(LabelledText):
     trainer = "recordgen.tasks.texts.training:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
 
-    def part(self, annotation: str | None) -> str:
-        """Return what a row says of its text: no other row adds to it, or contradicts it."""
-        return listed(_labels(annotation))
+    def part(self, uri: str, annotation: str | None) -> str:
+        """Return all that a row with its text says: no other row adds to it, or contradicts it."""
+        return listed(_labels(annotation)) if is_content_uri(uri) else ""
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        return Merged(annotations[0], len(annotations) - 1)
+        labels = sorted(set().union(*map(_labels, annotations)))
+        if len(labels) > 1:
+            message = f"one text, several labels: {listed(labels)}"
+            raise AnnotationError(RejectCode.CONFLICTING_LABELS, message)
+        return super().merge(annotations)._replace(duplicates=len(annotations) - 1)
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = list(labels)

@@ -165,7 +165,7 @@ class VideoClassification(Task):
     def shown(self, annotation: str) -> str:
         return repr(Segment.decode(annotation).label)
 
-    def part(self, annotation: str | None) -> str:
+    def part(self, uri: str, annotation: str | None) -> str:
         return annotation or ""
 
     def stored_uris(
