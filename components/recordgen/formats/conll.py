@@ -9,8 +9,9 @@ In CoNLL's files, a token and its tag are on each line, and a blank line is afte
 
 Tabs separate the columns of a line that has any; otherwise blanks do. ``--columns text=2,label=3``
 gives the numbers of the columns of tokens and tags if they are others; a first column of numbers,
-or tags before their tokens, stop the run without it. Before a sentence, lines of ``-DOCSTART-`` are
-skipped, and those that begin with ``#`` and end with no tag.
+or tags before their tokens, stop the run without it. A file of more than 5,000 lines that is one
+sentence stops it, too. Before a sentence, lines of ``-DOCSTART-`` are skipped, and those that begin
+with ``#`` and end with no tag.
 
 Or sentences are in one file and their tags in another, whose name has ``labels`` instead of
 ``sentences``, with a line for each sentence and blanks between tokens and tags::
