@@ -136,9 +136,8 @@ def test_each_box_of_a_list_is_a_row(kind, tmp_path):
     boxes = ['[["cat",0.25,0.5,0.75,0.75]]', '[["dog",0.0,0.0,0.5,1.0]]', None]
     assert [row.annotation for row in found.rows] == boxes
     short = lines.replace(', ""dog""', "")
-    assert Reading(write(tmp_path, kind, short), columns="image=f,xywh=b,label=k").codes == [
-        "bad_annotation"
-    ]
+    found = Reading(write(tmp_path, kind, short), columns="image=f,xywh=b,label=k")
+    assert found.codes == ["bad_annotation"]
 
 
 @pytest.mark.parametrize("kind", ["csv", *KINDS])

@@ -48,9 +48,10 @@ def test_a_byte_order_mark_shows_the_encoding(data, tmp_path):
     assert decoded(data, chunk_bytes=7) == decoded(data)
 
 
-@pytest.mark.parametrize(
-    "name", ["cp1252", "latin-1", "Windows-1252", "utf-16-le", "utf-16", "utf_8"]
-)
+NAMES = ["cp1252", "latin-1", "Windows-1252", "utf-16-le", "utf-16", "utf_8"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_option_decodes_the_whole_file(name, tmp_path):
     """Every name that Python knows is an encoding."""
     (tmp_path / "a.csv").write_bytes(CSV.encode(name))

@@ -68,6 +68,7 @@ FILES = [
     ("a9a", b"-1 3:1 11:0.5\n+1 7:1\n", "LIBSVM"),
     ("movies.dat", b"1::Toy Story, The (1995)::Animation|Comedy\n" * 2, "MovieLens"),
     ("a.txt", "6551_!_101_!_文化_!_京城博物馆,马\n6552_!_102_!_体育_!_比赛\n".encode(), "several signs"),
+    ("a.txt", b"1 +++$+++ It is cold.\n2 +++$+++ It is late.\n", "several signs"),
     ("a.csv", b"size;price;kind\n1,5;2,25;a\n2,5;3,25;b\n", "a decimal comma"),
     ("a.csv", b"id,word,pos,tag\n0,York,NNP,B-geo\n0,is,VB,O\n", "tokens and their tags"),
     ("a.lst", b"1\tAnna\tB-PER\tO\n2\tflew\tO\tO\n", "tokens and their tags"),
@@ -129,17 +130,20 @@ def test_files_are_named(name, data, format_, tmp_path):
 
 
 TIMES = "start_time,end_time,time_of_day,delay,outcome"
-MANY = ",".join(f"x{number}" for number in range(40))
+MANY = ",".join(f"x{number}" for number in range(3_000))
+TURNS = f"1,{MANY},M\n1,{MANY},B\n1,{MANY},B\n".replace("x", ".")
 # Files that no table names: what reads them.
 PROPOSED = {
     'photo,tags\na0.jpg,"0,3"\na1.jpg,"2,3"\n': "path=photo,label=tags",
     "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
     "what does RLE mean here,a\nand what is its size,b\n": "text=1,label=2,header=no",
     "rle,width,y\n1,30,a\n0,31,b\n": "target=y",
+    "name,R,G,B,Dist\nx,3,4,5,.1\ny,4,5,6,.2\nz,4,5,7,.1\n": "target=Dist",
+    "Artist_-_Title 1,pop,2\nArtist_-_Title 2,folk,3\nArtist_-_Title 3,pop,2\n": "text=1,label=2,header=no",
     "aa1\t1\t\tThe bell rang.\nb2\t0\t*\tHim rang.\nc3\t1\t\tIt rang.\naa1\t1\t\tWe rang.\n": "text=4,label=2,header=no",
     "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
     f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
-    f"id,{MANY},label\n" + f"1,{MANY},M\n1,{MANY},B\n".replace("x", "."): "target=label",
+    f"id,{MANY},label\n{TURNS * 13}": "target=label",
 }
 
 

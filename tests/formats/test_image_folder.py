@@ -124,7 +124,7 @@ STOPS = {
     "masks of some folders of images": ([f"test/{at}/{n}.png" for at in ("good", "bad", "old") for n in range(4)] + [f"train/good/{n}.png" for n in range(6)] + [f"ground_truth/{at}/{n}_mask.png" for at in ("bad", "old") for n in range(4)], "", False),
     "masks in a folder with a blank": (["Original/1.png", "Original/2.png", "Ground Truth/1.png", "Ground Truth/2.png"], "", True),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more ", False),
-    "texts without a suffix": (["a/1", "b/2"], "a/", True),
+    "texts of several kinds": (["a/1", "a/2.md", "b/2", "b/3.rst"], ".md", True),
     "documents of several kinds": (["docs/a.cfg", "docs/b.rst", "docs/c.txt", "utils/d.py"], ".cfg", False),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], ".mp4", True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
@@ -420,7 +420,7 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
 
 # files, labels
 TEXT_FOLDERS = [
-    ({"sport/1.txt": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
+    ({"sport/x_jones.txt": "Goal!", "tech/y_smith.txt": "A chip."}, {"sport", "tech"}),
     ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
     ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
 ]
@@ -437,8 +437,6 @@ def test_folders_without_splits(files, labels, tmp_path):
 # files of a folder that is none of texts by label
 OTHERS = {
     "YOLO's labels": {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
-    "one class": {"pos/1.txt": "Good."},
-    "sentences and tags in capitals": {"Sentences.txt": "Ben left\n", "Labels.txt": "B-P O\n"},
     "an import file": {"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"},
     "captions of images": dict.fromkeys(("a/1.jpg", "a/1.txt", "b/1.jpg", "b/1.txt"), "x"),
     "a folder in a class": {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},

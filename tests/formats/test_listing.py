@@ -117,25 +117,27 @@ def test_links_to_each_other(tmp_path, make_pictures):
 
 # --- what is read once ----------------------------------------------------------------------------
 
-# name, text
+# name, text, and how often it is opened: a large file keeps no lines for its rows
 IMPORT_FILES = [
-    ("a.csv", "TRAIN,a.jpg,cat\n"),
-    ("a.csv", "image_uri,label\na.jpg,cat\n"),
-    ("a.csv", "a.mp4,run,0,1\n"),
-    ("a.jsonl", '{"imageGcsUri": "a.jpg"}\n'),
+    ("a.csv", "TRAIN,a.jpg,cat\n", 1),
+    ("a.csv", "image_uri,label\na.jpg,cat\n", 1),
+    ("a.csv", "a.mp4,run,0,1\n", 1),
+    ("a.csv", "a.jpg\n" * 12_000, 2),  # a few bytes, of which detection reads the first lines
+    ("a.csv", "TRAIN,a.jpg,cat\n" * 6_000, 2),
+    ("a.jsonl", '{"imageGcsUri": "a.jpg"}\n', 1),
 ]
 
 
-@pytest.mark.parametrize(("name", "text"), IMPORT_FILES)
-def test_an_import_file_is_opened_once_before_the_conversion(name, text, tmp_path):
+@pytest.mark.parametrize(("name", "text", "opens"), IMPORT_FILES)
+def test_an_import_file_is_opened_once_before_the_conversion(name, text, opens, tmp_path):
     """Finding format and task opens a file once; a small one keeps its lines for its rows."""
     (tmp_path / name).write_text(text)
     with opened() as paths:
         source, _ = open_source(tmp_path / name, ConvertOptions())
     assert source.detection is not None
     assert source.detection.rows
-    assert paths.count(str(tmp_path / name)) == 1
-    assert [(file.lines is None, file.listing) for file in source.files] == [(False, None)]
+    assert paths.count(str(tmp_path / name)) == opens
+    assert [(file.lines is None, file.listing) for file in source.files] == [(opens > 1, None)]
 
 
 def test_a_coco_document_is_parsed_once_before_the_conversion(tmp_path):

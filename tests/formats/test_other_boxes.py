@@ -257,9 +257,10 @@ def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
     assert found.keypoints == keypoints
 
 
-@pytest.mark.parametrize(
-    "config", [{"flip_idx": [0, 0]}, {"flip_idx": "x"}, {"kpt_shape": [2, 4]}, {"kpt_shape": 2}]
-)
+WRONG = [{"flip_idx": [0, 0]}, {"flip_idx": "x"}, {"kpt_shape": [2, 4]}, {"kpt_shape": 2}]
+
+
+@pytest.mark.parametrize("config", WRONG)
 def test_keypoints_that_cannot_be(config, outcome):
     """A wrong entry about keypoints is named."""
     with pytest.raises(SourceError, match=next(iter(config))):

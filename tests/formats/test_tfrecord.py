@@ -74,9 +74,8 @@ def test_object_detection_api(text, folder):
     said |= {"image/object/class/label": [2], "image/filename": b"x/rex.jpg", "other": 1}
     write(folder, "train.record-00000-of-00001", {"image/encoded": image(1), **BOX, **said})
     write(folder, "eval.record-00000-of-00001", {"image/encoded": image(2)})
-    (folder / "in/label_map.pbtxt").write_text(
-        'item {\n id: 2\n name: \'dog\'\n}\nitem { name: "c" id: 1 display_name: "cat" }'
-    )
+    items = 'item {\n id: 2\n name: \'dog\'\n}\nitem { name: "c" id: 1 display_name: "cat" }'
+    (folder / "in/label_map.pbtxt").write_text(items)
     dataset, rejects, examples = converted(folder)
     assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
     uri = "train.record-00000-of-00001/0/rex.jpg"

@@ -210,6 +210,7 @@ STOPS = [
     ('a.csv', 'a,b,kind,part\n{i},long,k{d},PreTest{d}', {}, ''),
     ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
     ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
+    ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
     ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options
@@ -230,6 +231,7 @@ FOLDERS = [
     ({"a-train.txt": "x;It is cold.;a\ny;It is late.;b\n" * 9, "a-test.txt": "1;It is warm.\n"}, KIND, "a-train.txt"),
     ({"a.data": "5.1,3,x\n4.9,3.1,y\n5.0,3.2,x\n", "readme.txt": "No, x\n", "mapping.txt": "0, x\n"}, {"columns": "target=3,header=no"}, "a.data"),
     ({"train.txt": "__label__a It is cold.\n", "dev.txt": "__label__b It is late.\n"}, {}, ""),
+    ({"mapping.csv": "text,label\nIt is cold.,a\nIt is late.,b\n", "notes.md": "x\n"}, {}, "mapping.csv"),
     ({"a_submission.csv": "id,y\n1,0\n", "test.csv": "id,x\n1,5\n", "train.csv": "id,x,y\n1,5,a\n2,7,b\n3,9,a\n"}, {"columns": "target=y"}, "train.csv"),
     ({"a/1": b"\x89PNG\r\n\x1a\n\0", "b/2": b"\x89PNG\r\n\x1a\n\0"}, {}, ""),
     ({"a-labels.json": '{"a": "0"}\n', "a-train.json": '[{"id": "1", "label": "a"}]'}, {}, ""),

@@ -247,9 +247,10 @@ def test_keywords_and_empty_headers_take_linear_time(tmp_path):
     assert time.process_time() - start < 5
 
 
-@pytest.mark.parametrize(
-    "text", [b"a dog that runs over a green field", b'{"caption": "x", "label": 1.5}']
-)
+CAPTIONS = [b"a dog that runs over a green field", b'{"caption": "x", "label": 1.5}']
+
+
+@pytest.mark.parametrize("text", CAPTIONS)
 def test_captions_are_no_labels(text, folder):
     """Captions beside images are refused as labels."""
     suffix = "json" if text.startswith(b"{") else "txt"

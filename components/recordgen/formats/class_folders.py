@@ -78,6 +78,7 @@ _SHOWN = 4
 _MOST_PARTS = 3
 
 _TEXT = ".txt"
+_TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
 # Folders of texts without labels, beside those of classes.
 _UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
 # Beside folders of texts, such a file may hold their labels.
@@ -234,14 +235,13 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
         what = f"there is no image, only a converted dataset in {datasets[0] or 'this folder'}"
         raise SourceError(f"{listing.root}: {what}; pass import files, or images by label")
     if not has_table and (sentences := [it for it in others if names_sentences(it.lower())]):
-        reason = (
-            f"{sentences[0]} has no tags; name the files sentences.txt and labels.txt, or alike"
-        )
-        raise refusal(listing, f"{reason}, such as train_sentences.txt and train_labels.txt")
+        reason = f"{sentences[0]} has no tags; name both, such as sentences.txt and labels.txt"
+        raise refusal(listing, f"{reason}, or train_sentences.txt and train_labels.txt")
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
-    are_texts = not has_table and len({posixpath.splitext(name)[1] for name in deepest}) < 2
-    named = layout_of_classes(deepest) if are_texts else ""
+    suffixes = {posixpath.splitext(name)[1].lower() for name in deepest}
+    are_alike = not has_table and (len(suffixes) < 2 or suffixes <= _TEXTS)
+    named = layout_of_classes(deepest) if are_alike else ""
     layout, problem = layout_that_reads(listing, named)
     reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
     source = storage.join(listing.root, rows) if rows and not layout else ""
@@ -312,11 +312,8 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
         may_be_classes = _are_numbered(folders) and not are_recorded
         if are_twice or (len(folders) <= _MOST_PARTS and not may_be_classes):
             layout = ""  # the likelier reading is none
-        parts = " and ".join(folders) or "these files"
-        reason = (
-            f"{parts} look like pairs or parts; if each folder is a class, {_confirming(names)}"
-        )
-        raise refusal(listing, reason, layout)
+        reason = f"{' and '.join(folders) or 'these files'} look like pairs or parts; if"
+        raise refusal(listing, f"{reason} each folder is a class, {_confirming(names)}", layout)
 
 
 def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:

@@ -9,8 +9,9 @@ In CoNLL's files, a token and its tag are on each line, and a blank line is afte
 
 Tabs separate the columns of a line that has any; otherwise blanks do. ``--columns text=2,label=3``
 gives the numbers of the columns of tokens and tags if they are others; a first column of numbers,
-or tags before their tokens, stop the run without it. Before a sentence, lines of ``-DOCSTART-`` are
-skipped, and those that begin with ``#`` and end with no tag.
+or tags before their tokens, stop the run without it. A file of more than 5,000 lines that is one
+sentence stops it, too. Before a sentence, lines of ``-DOCSTART-`` are skipped, and those that begin
+with ``#`` and end with no tag.
 
 Or sentences are in one file and their tags in another, whose name has ``labels`` instead of
 ``sentences``, with a line for each sentence and blanks between tokens and tags::
@@ -29,7 +30,7 @@ import posixpath
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from typing import IO, ClassVar, NamedTuple
 
 from recordgen import storage
@@ -175,6 +176,8 @@ _DOCUMENT = "-DOCSTART-"
 _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
 _SHOWN = 3
+# A file that is one sentence of more lines lacks the empty lines between its sentences.
+_MOST_LINES = 5_000
 _PLAIN_TAG = re.compile(r"O|[BI]-\S+")
 
 
@@ -230,7 +233,12 @@ class Conll(_Tagged):
         listing, places = file.around, _Places.of(given)
         with listing.open(path.removeprefix(listing.root)) as opened:
             lines = _lines(opened, path, given, adjusted)
-            for line, sentence in _sentences(lines, places.tag):
+            sentences = _sentences(lines, places.tag)
+            first = [*islice(sentences, 2)]
+            if len(first) == 1 and len(first[0][1]) > _MOST_LINES:
+                reason = "there is no empty line; write one after each sentence"
+                raise NotUnderstoodError(f"{path}: {reason}")
+            for line, sentence in chain(first, sentences):
                 try:
                     tokens, tags = _tagged(sentence, line, places)
                 except AnnotationError as exc:
@@ -277,15 +285,11 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
 
 
 def _check_places(file: ImportFile) -> None:
-    """Check that tokens are in the first column, tags in the last one, and sentences apart.
+    """Check that tokens are in the first column, and tags in the last one.
 
-    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags, or no line is empty.
+    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
     """
-    name = file.path.removeprefix(file.around.root)
-    rows, head = _head(file.around, name), file.around.head(name)
-    if len(head) >= HEAD_BYTES and all(map(bytes.strip, decoded_head(head).splitlines())):
-        reason = "no line is empty, so the whole file is one sentence; write an empty line after"
-        raise NotUnderstoodError(f"{file.path}: {reason} each sentence")
+    rows = _head(file.around, file.path.removeprefix(file.around.root))
     first = ["\t".join(fields) for fields in rows[:_SHOWN]]
     options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):

@@ -31,8 +31,7 @@ IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 # What other names of files of rows end with, and words of names of files that are none.
 _ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
 _NO_ROWS = frozenset(
-    {"readme", "license", "licence", "requirements", "submission"}
-    | {"classes", "vocab", "categories", "mapping"}
+    {"readme", "license", "licence", "requirements", "classes", "vocab", "categories", "submission"}
 )
 
 # What may be a path in a line of such a file.
@@ -126,8 +125,11 @@ def files_of_rows(names: Collection[str]) -> str:
     ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
     """
     others = [name for name in names if _NO_ROWS.isdisjoint(words_of(posixpath.basename(name)))]
+    # A mapping of other names, such as those of classes, may also be the only table.
+    tables = [it for it in others if it.lower().endswith(_ROWS)]
+    tables = [it for it in tables if "mapping" not in words_of(posixpath.basename(it))] or tables
     for suffix in _ROWS:
-        found = [name for name in others if name.lower().endswith(suffix)]
+        found = [name for name in tables if name.lower().endswith(suffix)]
         folders = {posixpath.dirname(name) for name in found}
         are_outer = len(folders) > 1 and not any("/" in folder for folder in folders)
         folder = "*" if are_outer else "".join(folders)

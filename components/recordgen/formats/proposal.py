@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import random
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
@@ -93,8 +94,10 @@ class _Columns:
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         values: list[list[str]] = [[] for _ in names]
-        step = -(-len(rows) * len(names) // _CONSIDERED_FIELDS) or 1
-        for row in rows[::step]:  # one of them may be thousands of times as wide as the others
+        count = min(len(rows), _CONSIDERED_FIELDS // (len(names) or 1) or 1)
+        # Classes may come by turns, so the choice is random, and the same each time.
+        chosen = sorted(random.Random(0).sample(range(len(rows)), count))
+        for row in map(rows.__getitem__, chosen):  # one may be much wider than the others
             for column, value in zip(values, row, strict=False):
                 column.append(value)
         self.names = names
