@@ -267,7 +267,7 @@ WRONG_ARGUMENTS = [
     (lambda out: load(3), "source"),
     (lambda out: input_fn(None), "source"),
     (lambda out: input_fn(out, split=["train"]), "split"),
-    (lambda out: input_fn(out, batch_size=2**63), "64"),
+    (lambda out: input_fn(out, batch_size=2**63), "batch_size"),
     (lambda out: input_fn(out, batch_size=32, input_context=OF_THREE), "32"),
     (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
     (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),

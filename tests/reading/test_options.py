@@ -30,7 +30,7 @@ WRONG = {
     "shuffle": (0,),
     "epochs": (0, None, "forever"),
     "tuning": ({"threads": 2},),
-    "seed": (1.5,),
+    "seed": (1.5, 1 << 64),
     "cache": (True, ""),
     "shard": ((1, 1), "ab", 1, (0,), (-1, 2), (0.0, 1)),
     "only": (3, "cat", [], [1]),
@@ -116,20 +116,18 @@ def test_a_wrong_tuning_is_an_error(option, value):
 
 # given values, decoded values
 SHORT_FORMS = [
-    (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
-    (dict(image_size=[4, 6]), {}),
-    (dict(image_size=32), dict(image_size=(32, 32))),
+    (dict(batch_size=np.int64(4), seed=np.uint64(1 << 63)), dict(batch_size=4, seed=1 << 63)),
+    (dict(image_size=[32]), dict(image_size=(32, 32))),
+    (dict(image_size=64), dict(image_size=ReadOptions(image_size="64x64").image_size)),
     (dict(scale="uint8"), dict(pixels=("auto", "uint8"))),
     (dict(scale="-1..1:float16"), dict(pixels=("-1..1", "float16"))),
     (dict(scale="ResNet50"), dict(pixels=("ResNet50", "float32"))),
-    (dict(label_mode=None), dict(label_mode=None)),
-    (dict(cache=Path("a")), {}),
-    (dict(only={"a"}, vocabulary=("a", "b")), dict(labels={"a"}, predicate=None)),
+    (dict(label_mode=None, cache=Path("a")), dict(label_mode=None)),
+    (dict(only={"a"}, vocabulary={"a": 0, "b": 1}.keys()), dict(labels={"a"}, predicate=None)),
     (dict(only=len, columns=["x"]), dict(labels=None, predicate=len, extras=("x",))),
-    (dict(padding=np.int64(3)), dict(max_boxes=3)),
     (dict(augment="photo", resize="fit"), dict(resize="random_crop")),
     (dict(augment={"crop": 0.1}), dict(changes=Augmentation(crop=0.1), resize="stretch")),
-    (dict(boxes="xywh"), dict(box_form=BoxForm(format="xywh"))),
+    (dict(boxes="xywh", padding=np.int64(3)), dict(box_form=BoxForm(format="xywh"), max_boxes=3)),
     (dict(boxes={"min_visible": 1}), dict(box_form=BoxForm(min_visible=1))),
 ]
 

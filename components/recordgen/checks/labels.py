@@ -46,15 +46,15 @@ class MissingClass(LabelCheck):
         noun, counts = examined.task.noun, examined.shared(_counts)
         train, evaluated = examined.splits.get(TRAIN), examined.splits.get(EVAL)
         if train is not None:
-            untrained = f"no {noun} in split train, which no model learns"
+            untrained = f"split train, from which models learn, has no {noun}"
             yield from _missing(sorted(counts), train.labels, untrained)
             if evaluated is not None:
                 enough = examined.thresholds[FewExamples.code]
                 frequent = [label for label in sorted(counts) if counts[label] >= enough]
-                unmeasured = f"no {noun} in split eval, which no measure counts"
+                unmeasured = f"split eval, with which models are measured, has no {noun}"
                 yield from _missing(frequent, evaluated.labels, unmeasured)
         if examined.vocabulary.kind == "text":
-            yield from _missing(examined.vocabulary.names, counts, f"no {noun}s")
+            yield from _missing(examined.vocabulary.names, counts, f"the dataset has no {noun}")
         elif not examined.are_numbers_given:
             yield from _unused_numbers(examined.vocabulary.names, counts)
 
@@ -62,7 +62,7 @@ class MissingClass(LabelCheck):
 def _missing(labels: Sequence[str], counts: Mapping[str, int], what: str) -> Iterator[str]:
     missing = [label for label in labels if not counts.get(label)]
     if missing:
-        yield f"{counted(len(missing), 'label')} with {what}: {listed(missing)}"
+        yield f"{what} for {counted(len(missing), 'label')}: {listed(missing)}"
 
 
 def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:

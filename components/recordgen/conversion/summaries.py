@@ -154,7 +154,7 @@ def _more(count: int) -> list[str]:
 def finding_counts(counts: Mapping[str, int]) -> list[str]:
     """Return a line with the number of findings by level and code, or no line without any."""
     levels = {level: only_level(counts, level) for level in (ERROR, WARNING)}
-    shown = [f"{sum(c.values()):,} {level}s{_detail(c)}" for level, c in levels.items() if c]
+    shown = [counted(sum(c.values()), level) + _detail(c) for level, c in levels.items() if c]
     return [f"Findings   {', '.join(shown)}"] if shown else []
 
 

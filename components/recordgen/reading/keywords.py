@@ -32,7 +32,7 @@ class ReadKeywords(RecordKeywords, total=False):
     # options: made by `make options`
     task: str
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None
-    vocabulary: Sequence[str] | None
+    vocabulary: Collection[str] | None
     weights: Literal["balanced"] | Mapping[str, float] | None
     columns: str | Collection[str] | Mapping[str, Any] | None
     scale: str

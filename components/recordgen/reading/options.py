@@ -29,61 +29,63 @@ from recordgen.registry import TASK_CHOICES
 def check_fields(options: Any) -> None:
     """Check that each field of a dataclass has its default, or a value of its type.
 
-    The type says all that is allowed: whole numbers are at least 1, or ``least`` in the metadata of
-    the field; numbers with fractions are shares from 0 to 1; texts are not empty.
+    The type says all that is allowed: whole numbers are from 1 and of 64 bits, or in the ``range``
+    of the field's metadata; numbers with fractions are shares from 0 to 1; texts are not empty.
 
     Raises: UsageError.
     """
     kinds = _types(type(options))  # type: ignore[arg-type]  # types are hashable
     for each in fields(options):
-        value, least = getattr(options, each.name), each.metadata.get("least", 1)
-        if value is not each.default and not _fits(value, kinds[each.name], least):
-            wanted = _described(kinds[each.name], least)
+        value, allowed = getattr(options, each.name), each.metadata.get("range", range(1, 1 << 63))
+        if value is not each.default and not _fits(value, kinds[each.name], allowed):
+            wanted = _described(kinds[each.name], allowed)
             raise UsageError(f"{each.name} must be {wanted} (got {value!r})")
 
 
 _types = lru_cache(get_type_hints)
 
 
-def _fits(value: Any, kind: Any, least: float) -> bool:
+def _fits(value: Any, kind: Any, allowed: range) -> bool:
     origin, inside = get_origin(kind) or kind, get_args(kind)
     if origin in (Union, UnionType):
-        return any(_fits(value, each, least) for each in inside)
+        return any(_fits(value, each, allowed) for each in inside)
     if origin is Literal:
         return isinstance(value, str) and value in inside
     if origin is int:
-        return is_integer(value) and least <= value < 1 << 63
+        return is_integer(value) and int(value) in allowed
     if origin is float:
         return is_number(value) and 0 <= value <= 1
     if origin is tuple:
         fits = isinstance(value, Sequence) and len(value) == len(inside)
-        return fits and all(map(_fits, value, inside, repeat(least)))
+        return fits and all(map(_fits, value, inside, repeat(allowed)))
     if origin in (Collection, Mapping, Sequence):
         fits = isinstance(value, origin) and not isinstance(value, str)
-        return fits and all(_fits(item, inside[0], least) for item in value)
+        return fits and all(_fits(item, inside[0], allowed) for item in value)
     return isinstance(value, origin) and value != ""
 
 
-def _described(kind: Any, least: float) -> str:
-    """Return a type in words: ``'auto' or a whole number of 64 bits from 1``."""
+def _described(kind: Any, allowed: range) -> str:
+    """Return a type in words: ``'auto', or 2 items, each a whole number from 0 to 9``."""
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return " or ".join(_described(each, least) for each in inside)
+        return ", or ".join(_described(each, allowed) for each in inside)
     if origin is Literal:
-        return ", ".join(map(repr, inside))
+        return " or ".join(map(repr, inside))
+    if origin is Mapping:
+        return f"a dict with texts as keys{' and numbers as values' if float in inside else ''}"
     if origin in (Collection, Sequence, tuple):
-        return f"several, each {_described(inside[0], least)}"
+        number = len(inside) if origin is tuple else "a list of"
+        return f"{number} items, each {_described(inside[0], allowed)}"
     if kind is int:
-        return f"a whole number of 64 bits{f' from {least}' if least > -math.inf else ''}"
+        return f"a whole number from {allowed[0]} to {allowed[-1]}"
     return _WORDS.get(origin or kind) or f"a {kind.__name__}"
 
 
 _WORDS = {
     bool: "True or False",
-    float: "from 0 to 1",
+    float: "a number from 0 to 1",
     str: "a text",
     NoneType: "None",
-    Mapping: "a dict",
     Callable: "a function",
     os.PathLike: "a path",
 }
@@ -232,11 +234,11 @@ class RecordOptions:
 
     batch_size: int = 32
     shuffle: bool = False
-    seed: int | None = field(default=None, metadata={"least": -math.inf})
+    seed: int | None = field(default=None, metadata={"range": range(-(1 << 64), 1 << 64)})
     epochs: int | Literal["endless"] = 1
     cache: str | os.PathLike[str] | None = None
     only: Callable[..., Any] | Collection[str] | None = None
-    shard: tuple[int, int] = field(default=(0, 1), metadata={"least": 0})
+    shard: tuple[int, int] = field(default=(0, 1), metadata={"range": range(1 << 63)})
     tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
@@ -311,7 +313,7 @@ class LabelOptions(TaskOptions):
     """
 
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None = AUTO
-    vocabulary: Sequence[str] | None = None
+    vocabulary: Collection[str] | None = None
     weights: Literal["balanced"] | Mapping[str, float] | None = None
     columns: str | Collection[str] | Mapping[str, Any] | None = None
 
@@ -332,9 +334,7 @@ class LabelOptions(TaskOptions):
             raise UsageError("weights need labels: choose another label_mode than None")
 
     def _check_only(self) -> None:
-        if self.only is None or callable(self.only):
-            return
-        if isinstance(self.only, str) or not self.only:
+        if isinstance(self.only, Collection) and not self.only:
             raise UsageError(f"only must name at least one class, in a list (got {self.only!r})")
 
     @property
@@ -387,8 +387,8 @@ class ReadOptions(LabelOptions):
     padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "image_size", image_size_of(self.image_size))
         LabelOptions.__post_init__(self)
-        image_size_of(self.image_size)
         parse_scale(self.scale)
         if isinstance(self.padding, str):
             check_one_of("padding", self.padding, (AUTO, RAGGED))
@@ -493,8 +493,9 @@ class TableOptions(LabelOptions):
     padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "image_size", image_size_of(self.image_size))
         LabelOptions.__post_init__(self)
-        ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
+        parse_scale(self.scale)
         if self.columns is not None and not self.columns:
             raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _ROW_RESIZES)
@@ -513,14 +514,12 @@ class TableOptions(LabelOptions):
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return ``kind(**values)`` with normalised numbers, sizes and types.
+    """Return ``kind(**values)`` with normalised numbers and types.
 
     Raises: UsageError: a name is unknown, or a value is not allowed.
     """
     check_names(values, [field.name for field in fields(kind)])
     decoded = {name: _plain(value) for name, value in values.items()}
-    if "image_size" in decoded:
-        decoded["image_size"] = image_size_of(decoded["image_size"])
     if decoded.get("augment") == PHOTO:
         decoded["resize"] = "random_crop"
     return kind(**decoded)

@@ -28,6 +28,7 @@ from recordgen.core import progress as counters
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow.graph import watching
+from recordgen.core.flow.steps import SettleBuckets
 from recordgen.core.progress import Pace, Snapshot
 from recordgen.core.runs.staging import ROW_FILES, Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
@@ -317,8 +318,9 @@ def test_rows_are_told_while_planning_and_images_after(tmp_path):
     folder.planning_heartbeat().add({"rows_planned": 7_000, "rows_rejected": 1})
     recorder = Recorder(rows_read=20_000)
     with watching(folder, recorder, "image"):
-        for _ in range(2):
-            folder.planning_heartbeat().add({"rows_read": 10_000, "rows_rejected": 5})
+        step = SettleBuckets(None, folder)
+        step.begin(Counter().update)
+        step.count({"rows_read": 20_000, "rows_rejected": 10})
         assert recorder.all_read.wait(60)
         folder.write_plan(plan_of((), read=RowCounts(20_100), options=DECIDED), [])
         assert recorder.is_writing.wait(60)
