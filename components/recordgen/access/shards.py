@@ -166,7 +166,7 @@ class ShardSet:
     @property
     def generation(self) -> Generation | None:
         """What shows whether they were replaced; None if they are not one local dataset."""
-        if len(self.parts) != 1:
+        if len(self.parts) != 1 or not all(file.digest for file in self.files):
             return None
         [(root, known)] = self.parts
         return Generation.of(root, known) if storage.is_local(root) else None

@@ -183,9 +183,9 @@ class ProgressBar(_Written):
 
     def put(self, snapshot: Snapshot) -> None:
         """Move the bar; it has no end in a phase without bytes."""
-        self._bar.start()
         total, done = snapshot.planned_bytes or None, snapshot.count(PAYLOAD_BYTES)
         self._bar.update(self._task, total=total, completed=done, description=str(snapshot))
+        self._bar.start()  # which draws it the first time
 
     def finished(self) -> None:
         """Leave the bar where it is."""
