@@ -533,10 +533,9 @@ def unknown_columns(
 def label_names(names: Sequence[str]) -> list[str]:
     """Return the names that say that a column holds labels, the likeliest first."""
     known = [name for name in names if column_name(name) in LABEL_COLUMNS]
-    if known:
-        known = [*(name for name in names if column_name(name) == LABEL_TEXT), *known]
+    texts = [name for name in names if known and column_name(name) == LABEL_TEXT]
     others = [name for name in names if _have("labels", words_of(name))]
-    return list(dict.fromkeys([*known, *others]))
+    return list(dict.fromkeys([*texts, *known, *others]))
 
 
 def _named_labels(columns: _Columns) -> list[int]:
