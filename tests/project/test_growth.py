@@ -123,7 +123,7 @@ def _segments_of_one_video(n):
 
 
 def _readings_of_one_text(n):
-    return "".join(f"TRAIN,one text,label {at}\n" for at in range(n)) + "TRAIN,other,x\n"
+    return "".join(f"TRAIN,one text,label {at % 9}\n" for at in range(n)) + "TRAIN,other,x\n"
 
 
 def _wide_table(n):
