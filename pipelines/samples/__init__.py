@@ -1,9 +1,4 @@
-"""The data of the demos, which ``samples.yaml`` lists: files, or what modules of this package draw.
-
-Reviews of restaurants and sentences about travels are made up of parts. A few labels of reviews are
-wrong, and some words are a person in one sentence and a city or a month in another (Paris, May), so
-that no model is right about all texts, and a tagger must use the words around them.
-"""
+"""The data of the demos: ``samples.yaml`` lists them, and modules of this package write them."""
 
 from __future__ import annotations
 
@@ -12,7 +7,6 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,21 +39,9 @@ def sample_of(task: str) -> Sample:
     if task not in samples:  # another package's
         return TASKS[task].declared("sample")
     listed = {"options": {}, **samples[task]}
-    file, header = listed.pop("file", ""), listed.pop("header", 0)
-    if file:
-        write = partial(copy_lines, file, header=header)
-    else:
-        write = imported(f"pipelines.samples.{listed['write']}")
+    write = imported(f"pipelines.samples.{listed['write']}")
     training = TrainingConfig.from_custom_config(listed["training"])
     return Sample(**{**listed, "write": write, "training": training})
-
-
-def copy_lines(name: str, folder: str, examples: int | None = None, *, header: int = 0) -> str:
-    """Write the first lines of a file, whose path starts here; return the path of the copy."""
-    file = Path(__file__).parent / name
-    lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    end = None if examples is None else examples + header
-    return write_lines(os.path.join(folder, file.name), lines[:end])
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:
