@@ -180,6 +180,9 @@ _PIXEL_ART_SIDE = 64
 
 _QUALITY = 80
 
+# A JPEG that was shrunk while decoding to this share of the side or more is shown as it is.
+_LEAST_SHARE = 0.75
+
 
 class Thumbnail(NamedTuple):
     """A thumbnail.
@@ -214,7 +217,8 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
 
 
 def _encoded(image: Image.Image, side: int) -> Drawing:
-    image.draft(None, (side, side))
+    share = _LEAST_SHARE * side / max(image.size)
+    image.draft(None, (max(1, int(image.width * share)), max(1, int(image.height * share))))
     small = to_8_bit(image)
     small.thumbnail((side, side), Image.Resampling.HAMMING)  # half of the time of LANCZOS
     if max(small.size) <= _PIXEL_ART_SIDE:

@@ -498,7 +498,7 @@ def test_a_page_without_pictures_is_no_failure(output, tmp_path, caplog):
 
 # mode, format, size → size and format of the thumbnail
 THUMBNAILS = [
-    ("RGB", "JPEG", (1000, 500), (128, 64), "jpeg"),
+    ("RGB", "JPEG", (1000, 500), (125, 63), "jpeg"),
     ("L", "JPEG", (300, 600), (64, 128), "jpeg"),
     ("CMYK", "JPEG", (300, 300), (128, 128), "jpeg"),
     ("RGBA", "PNG", (200, 200), (128, 128), "jpeg"),
