@@ -165,8 +165,8 @@ class Annotations(Declaration):
         return False
 
     def shown(self, annotation: str) -> str:
-        """Return an annotation as messages show it."""
-        return f"{annotation:.80}"
+        """Return an annotation as messages show it: its labels, or as it is stored."""
+        return listed(self.labels(annotation)) or f"{annotation:.80}"
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         """Return what a preview shows of a row: its payload, and its annotation or labels.

@@ -245,9 +245,6 @@ class ImageClassification(LabelledImage):
     def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)
 
-    def shown(self, annotation: str) -> str:
-        return repr(annotation)
-
 
 class ImageMultiLabel(LabelledImage):
     """Image classification with any number of labels per image; those of its rows are merged."""

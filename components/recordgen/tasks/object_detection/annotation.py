@@ -131,6 +131,15 @@ class Boxes(NamedTuple):
         """Return each box with its details."""
         return zip(self.boxes, self.details or [NOTHING] * len(self.boxes), strict=True)
 
+    def corners(self, box: Box) -> str:
+        """Return two corners of a box, in whole pixels if the image's size is known."""
+        form = ".3g" if self.size is None else ".0f"
+        sides = [max(1, side) for side in self.size or UNKNOWN_SIZE] * 2
+        left, top, right, bottom = (
+            f"{at * side:{form}}" for at, side in zip(box[1:], sides, strict=True)
+        )
+        return f"{left},{top}–{right},{bottom}"
+
     def to_json(self) -> str | None:
         """Return the annotation; None without boxes.
 

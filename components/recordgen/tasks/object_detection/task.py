@@ -23,7 +23,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from recordgen import features
@@ -295,6 +296,15 @@ class ObjectDetection(ImageTask):
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
         return list(map(Box._make, values_in(annotation)))
+
+    def shown(self, annotation: str) -> str:
+        """Return boxes by label, ``1 cat at 141,6–472,505``, in pixels if they are known."""
+        row = Boxes.from_json(annotation)
+        found = []
+        for label, some in groupby(row.boxes, attrgetter("label")):
+            boxes, name = [*some], label if label[0].isalpha() else repr(label)
+            found.append(f"{len(boxes)} {name} at {listed(boxes, row.corners)}")
+        return listed(found, str, between="; ")
 
     def details(self, annotation: str) -> Sequence[Any]:
         row = Boxes.from_json(annotation)

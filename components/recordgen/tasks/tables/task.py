@@ -46,6 +46,7 @@ from recordgen.core.task.annotation import (
 from recordgen.core.task.task import TaskSettings
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.messages import listed
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Schema, Table
 
@@ -200,6 +201,9 @@ class Declared(TableTask):
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         return uri, "" if annotation is None else self.shown(annotation)
+
+    def shown(self, annotation: str) -> str:
+        return listed([*self._values(annotation).values()], str)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)

@@ -272,9 +272,6 @@ class LabelledText(TextTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return _labels(annotation)
 
-    def shown(self, annotation: str) -> str:
-        return listed(_labels(annotation))
-
     @task.each_row
     def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, payloads, vocabulary, settings = fetched

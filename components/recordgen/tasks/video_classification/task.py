@@ -110,10 +110,6 @@ class VideoClassification(Task):
     by_address = True
     details_noun = "segment"
 
-    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
-        subject, shown = super().preview(uri, annotation)
-        return subject, annotation if shown else shown  # as written: it has times, too
-
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
         if settings.stratifies:
@@ -163,7 +159,8 @@ class VideoClassification(Task):
         return Segment.decode(annotation)[1:]
 
     def shown(self, annotation: str) -> str:
-        return repr(Segment.decode(annotation).label)
+        label, start, end = Segment.decode(annotation)
+        return f"{label!r} from {start:g} s to {'the end' if math.isinf(end) else f'{end:g} s'}"
 
     def part(self, uri: str, annotation: str | None) -> str:
         return annotation or ""
