@@ -62,7 +62,7 @@ GOOD = [picture(2), picture(3, "PNG"), picture(4, "BMP", 40), picture(5, "GIF", 
 
 
 @pytest.fixture(scope="module", params=ROWS)
-def saved(request, tmp_path_factory):
+def model(request, tmp_path_factory):
     """An untrained model of each kind that takes images."""
     folder = tmp_path_factory.mktemp(request.param)
     for at in range(4):
@@ -77,12 +77,7 @@ def saved(request, tmp_path_factory):
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2, top_k=2)
     trainer = TASKS[request.param].declared("trainer")(out, "train", read_dataset(out), config)
     save_for_serving(trainer.models().saved, str(folder / "model"), trainer)
-    return folder / "model"
-
-
-@pytest.fixture(scope="module")
-def model(saved):
-    return CppModel(saved)
+    return CppModel(folder / "model")
 
 
 def test_a_bad_image_costs_its_own_answer(model):
@@ -164,6 +159,7 @@ def test_a_bad_record_costs_its_own_answer(tmp_path):
     values = {"a": 1.5, "b": 0.5, "word": b"red"}
     good = b"".join(serialize_example(values))
     bad = b"".join(serialize_example({"a": b"one", "word": b"red"}))
+    assert {len(each["scores"]) for each in loaded.empty().values() if "scores" in each} == {0}
     [expected] = loaded.run("serving_default", examples=[good])["scores"]
     for examples in ([b"no record"], [good, bad, b"no record", good], [bad, bad]):
         answer = loaded.run("serving_default", examples=examples)
@@ -174,7 +170,9 @@ def test_a_bad_record_costs_its_own_answer(tmp_path):
             np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
-def test_an_empty_request_has_an_empty_answer(model):
-    """A client that filters its images may have none left."""
-    answer = model.run("serving_default", image_bytes=np.array([], object))
-    assert {len(values) for values in answer.values()} == {0}
+def test_an_empty_batch_has_an_empty_answer(model):
+    """Of each signature: a client that filters its images may have none left."""
+    one = model.run("pixels", pixels=np.zeros((1, SIDE, SIDE, 3)))["scores"]
+    answers = model.empty()
+    assert answers["pixels"]["scores"].shape == (0, *one.shape[1:])
+    assert {len(values) for each in answers.values() for values in each.values()} == {0}
