@@ -101,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--data", required=True, help="gs:// folder of the import files")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
-    add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
+    add("--output", type=storage.normal, required=True, metavar="JOB.json", help="file or URL")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     # The task is not detected: perhaps only the cloud's workers can reach the data.

@@ -8,6 +8,7 @@ The same number gives the same picture.
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import os
 import random
@@ -18,7 +19,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from recordgen.errors import RecordgenError, UsageError
+from recordgen.console import logs
+from recordgen.console.stopping import exit_code_of
+from recordgen.errors import UsageError
+from recordgen.storage.access import only_storage_errors
 
 KINDS = ("daisy", "rose")
 COUNT = 120
@@ -33,7 +37,7 @@ def write_photos(folder: str | os.PathLike[str], count: int = COUNT) -> None:
 
     Raises: UsageError: the folder has other files.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     names = {f"{KINDS[number % 2]}/{number:03d}.jpg": number for number in range(count)}
     there = folder.rglob("*") if folder.is_dir() else ()
     others = {path.relative_to(folder).as_posix() for path in there if not path.is_dir()}
@@ -96,13 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("folder", help="a new folder, such as photos")
     folder: str = parser.parse_args(argv).folder
-    try:
-        write_photos(folder)
-    except (OSError, RecordgenError) as exc:
-        print(f"recordgen: {exc}", file=sys.stderr)
-        return exc.exit_code if isinstance(exc, RecordgenError) else 1
-    print(f"wrote {COUNT} photos of {' and '.join(KINDS)} to {folder}")
-    return 0
+    logs.set_up("text", level=logging.ERROR)
+
+    def run() -> None:
+        with only_storage_errors(folder, "cannot write"):
+            write_photos(folder)
+        print(f"wrote {COUNT} photos of {' and '.join(KINDS)} to {folder}")
+
+    return exit_code_of(run)
 
 
 if __name__ == "__main__":

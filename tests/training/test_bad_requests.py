@@ -138,12 +138,13 @@ def test_scores_that_are_no_numbers_are_no_answers():
             computation.combiner.add_input(None, tfma_input(0, scores))
 
 
-def test_a_model_without_answers_has_no_score(examples, tmp_path):
+def test_a_model_without_answers_has_no_score(examples, tmp_path, monkeypatch):
     """The same in Kubeflow's step."""
     layers = [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(3)]
     model = keras.Sequential(layers)
     model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
-    save(model, str(tmp_path / "model"), examples)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    save(model, "~/model", examples)
     with pytest.raises(DataError, match="NaN"):
         evaluation_of(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
 

@@ -134,4 +134,4 @@ def save_model(
     config = TrainingConfig.from_custom_config(settings)
     trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
     trainer.check()
-    save_for_serving(model, path, trainer)
+    save_for_serving(model, storage.normal(path), trainer)
