@@ -8,7 +8,6 @@ The same number gives the same picture.
 from __future__ import annotations
 
 import argparse
-import logging
 import math
 import os
 import random
@@ -19,10 +18,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from recordgen.console import logs
-from recordgen.console.stopping import exit_code_of
-from recordgen.errors import UsageError
-from recordgen.storage.access import only_storage_errors
+from recordgen.errors import RecordgenError, UsageError
 
 KINDS = ("daisy", "rose")
 COUNT = 120
@@ -100,14 +96,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("folder", help="a new folder, such as photos")
     folder: str = parser.parse_args(argv).folder
-    logs.set_up("text", level=logging.ERROR)
-
-    def run() -> None:
-        with only_storage_errors(folder, "cannot write"):
-            write_photos(folder)
-        print(f"wrote {COUNT} photos of {' and '.join(KINDS)} to {folder}")
-
-    return exit_code_of(run)
+    try:
+        write_photos(folder)
+    except (OSError, RecordgenError) as exc:
+        print(f"recordgen: {exc}", file=sys.stderr)
+        return exc.exit_code if isinstance(exc, RecordgenError) else 1
+    except KeyboardInterrupt:
+        return 130
+    print(f"wrote {COUNT} photos of {' and '.join(KINDS)} to {folder}")
+    return 0
 
 
 if __name__ == "__main__":

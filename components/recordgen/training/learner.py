@@ -174,15 +174,6 @@ class TaskTrainer(ABC):
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return new metrics that are logged."""
 
-    def serving(self, model: keras.Model) -> Signature:
-        """Return ``serving_default``; its lookup tables must belong to ``model`` to be saved."""
-
-        @tf.function(input_signature=list(self.request), autograph=False)
-        def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.respond(model, *request)
-
-        return serve
-
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """Return the task's own signatures; with ``pixels``, layers must be Keras's own."""
         return {}

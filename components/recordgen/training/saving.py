@@ -72,7 +72,9 @@ def save_for_serving(
         known = shown_labels(trainer.dataset.labels)
         return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
 
-    serve = trainer.serving(model)
+    @tf.function(input_signature=list(trainer.request), autograph=False)
+    def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
+        return trainer.respond(model, *request)
 
     @tf.function(input_signature=[KEY, *trainer.request], autograph=False)
     def keyed(key: tf.Tensor, *request: tf.Tensor) -> dict[str, tf.Tensor]:
