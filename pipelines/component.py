@@ -25,6 +25,7 @@ import yaml
 from kfp import compiler, components
 
 from pipelines.terminal import run_main
+from recordgen import storage
 from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
 
@@ -115,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=f"Compile the steps {', '.join(STEPS)} to files that kfp can load.",
     )
     add = parser.add_argument
-    add("--folder", default="steps", help="where to write them; default %(default)s")
+    add("--folder", type=storage.normal, default="steps", help="default %(default)s")
     add("--image", help="the image's name in your registry; default: the file's")
     args = parser.parse_args(argv)
     return run_main(lambda: compile_steps(args.folder, args.image))

@@ -13,6 +13,7 @@ from pipelines.local import print_report, read_report, run_pipeline
 from pipelines.samples import sample_of
 from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
+from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.options import ConvertOptions
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--task", choices=TASKS, default=_DEFAULT, help="default %(default)s")
-    add("--workdir", help="folder for everything; default .demo, or .demo/TASK for other tasks")
+    add("--workdir", type=storage.normal, help="default .demo, or .demo/TASK for other tasks")
     add("--images", type=int, metavar="N", help="only the first N; default: all, 900 or more")
     add("--epochs", type=int, metavar="N", help="passes over the training split; default 5 to 30")
     args = parser.parse_args(argv)

@@ -135,11 +135,11 @@ def build_parser() -> argparse.ArgumentParser:
         description="Convert, check, train, evaluate and push, on this machine. In later runs, "
         "steps with unchanged input come from the cache.",
     )
-    add = parser.add_argument
-    add("--data", required=True, help="a folder of import CSVs or of labelled images, or one CSV")
-    add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
+    add, path = parser.add_argument, storage.normal
+    add("--data", type=path, required=True, help="a folder of import CSVs or images, or one CSV")
+    add("--workdir", type=path, required=True, help="folder of artifacts and pushed models")
     add_pipeline_options(parser, other_task="detected from the files")
-    add("--curated-schema", default="", metavar="FILE", help="schema.pbtxt to compare a span with")
+    add("--curated-schema", type=path, default="", metavar="FILE", help="schema.pbtxt of a span")
     add("--window", type=int, default=3, metavar="N", help="with it, train on the last N spans")
     add("--verbose", action="store_true", help="also show TFX's own log")
     return parser

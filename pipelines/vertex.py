@@ -42,35 +42,31 @@ def compile_job(
     from tfx import v1 as tfx
     from tfx.orchestration.data_types import RuntimeParameter
 
-    from pipelines.pipeline import (
-        LOCAL_BEAM_ARGS,
-        create_pipeline,
-        eval_config,
-        example_gen_of,
-        span_range,
-    )
+    from pipelines import pipeline
     from recordgen.examplegen import vertex_driver
 
     to_json = partial(json_format.MessageToJson, preserving_proto_field_name=True, indent=None)
-    span = span_range(settings.span)
+    span = pipeline.span_range(settings.span)
     values = {
         "input_base": settings.input_base,
         "range_config": to_json(span) if span else "",
         "dataset_version": settings.dataset_version or "",
         "train_args": "{}",
         "custom_config": json.dumps(settings.custom_config),
-        "eval_config": to_json(eval_config(settings.task, settings.min_score)),
+        "eval_config": to_json(pipeline.eval_config(settings.task, settings.min_score)),
     }
     parameters: dict[str, Any] = {name: RuntimeParameter(name, ptype=str) for name in values}
-    of_data = {name: parameters.pop(name) for name in ("input_base", "range_config")}
-    of_data["dataset_version"] = parameters.pop("dataset_version")
-    pipeline = create_pipeline(
+    of_data = ("input_base", "range_config", "dataset_version")
+    example_gen = pipeline.example_gen_of(
+        settings, **{name: parameters.pop(name) for name in of_data}
+    )
+    made = pipeline.create_pipeline(
         settings.name,
         pipeline_root,
-        example_gen_of(settings, **of_data),
+        example_gen,
         **parameters,
         serving_dir=serving_dir,
-        beam_pipeline_args=[*(beam_args or LOCAL_BEAM_ARGS)],
+        beam_pipeline_args=[*(beam_args or pipeline.LOCAL_BEAM_ARGS)],
     )
     experimental = tfx.orchestration.experimental
     # Schema 2.0 ignores the results of a driver: span and fingerprint.
@@ -78,7 +74,7 @@ def compile_job(
         default_image=dict(images), use_pipeline_spec_2_1=True
     )
     runner = experimental.KubeflowV2DagRunner(config)
-    job: dict[str, Any] = runner.run(pipeline, parameter_values=values, write_out=False)
+    job: dict[str, Any] = runner.run(made, parameter_values=values, write_out=False)
     if settings.fingerprint_images:
         vertex_driver.use_in(job)
     return job
@@ -101,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--data", required=True, help="gs:// folder of the import files")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
-    add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
+    add("--output", type=storage.normal, required=True, metavar="JOB.json", help="file or URL")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     # The task is not detected: perhaps only the cloud's workers can reach the data.

@@ -54,3 +54,13 @@ class CppModel:
         }
         asked = {name: info.name for name, info in found.outputs.items()}
         return self._session.run(asked, values)
+
+    def empty(self) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+        """Return the answer of each signature to a batch of none."""
+        answers = {}
+        for name, signature in self.signatures.items():
+            sides = {key: info.tensor_shape.dim[1:] for key, info in signature.inputs.items()}
+            if sides:
+                nothing = {key: np.zeros([0, *(it.size for it in sides[key])]) for key in sides}
+                answers[name] = self.run(name, **nothing)
+        return answers

@@ -148,7 +148,8 @@ def set_up_logs(arguments: Sequence[str]) -> str:
     is_json = "--log-format json" in " ".join(arguments).replace("=", " ")
     level = logging.INFO if "--debug" in arguments else logging.ERROR
     logs.set_up("json" if is_json else "text", level=level)
-    return "; nothing was committed; go on with --resume" if arguments[:1] == ["convert"] else ""
+    writes = arguments[:1] == ["convert"] and "--dry-run" not in arguments
+    return "; nothing was committed; go on with --resume" if writes else ""
 
 
 # --- commands ---------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def write_photos(folder: str | os.PathLike[str], count: int = COUNT) -> None:
 
     Raises: UsageError: the folder has other files.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     names = {f"{KINDS[number % 2]}/{number:03d}.jpg": number for number in range(count)}
     there = folder.rglob("*") if folder.is_dir() else ()
     others = {path.relative_to(folder).as_posix() for path in there if not path.is_dir()}
@@ -101,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, RecordgenError) as exc:
         print(f"recordgen: {exc}", file=sys.stderr)
         return exc.exit_code if isinstance(exc, RecordgenError) else 1
+    except KeyboardInterrupt:
+        return 130
     print(f"wrote {COUNT} photos of {' and '.join(KINDS)} to {folder}")
     return 0
 

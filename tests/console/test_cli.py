@@ -12,6 +12,7 @@ import pytest
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.options import OPTIONS
+from recordgen.samples import write_photos
 from tests.conftest import run_python
 
 
@@ -157,11 +158,12 @@ def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     home = f"~/{os.path.relpath(source, tmp_path)}"
-    done = recordgen("convert", home, "~/out", "-q")
+    done = recordgen("convert", home, "~/out", "-q", "--allow", "~/")
     assert (done.returncode, done.stdout) == (0, "")
     assert recordgen("inspect", "~/out/dataset.json", "--to", "~/images").returncode == 0
     convert(home, "~/other", vocabulary="~/out/labels.txt")
     assert read_dataset("~/other").labels == read_dataset(tmp_path / "out").labels
+    write_photos("~/photos", 1)
     assert not (tmp_path / "~").exists()
 
 

@@ -58,9 +58,11 @@ def test_results_are_what_the_commands_print(source, tmp_path, printed):
 
 
 def test_conversions_of_frames_are_shown(make_images, tmp_path):
-    """The roles of a frame's columns are shown."""
+    """With the roles of its columns; one of a kind has no plural."""
     frame = pd.DataFrame({"image": map(str, make_images(2)), "label": CLASSES})
     assert "label = label" in repr(recordgen.convert(frame, tmp_path / "out"))
+    one = recordgen.convert(frame[:1], tmp_path / "one"), recordgen.plan(frame[:1])
+    assert not re.search(r"\b1 [a-z]+s\b", "".join(map(repr, one)))
 
 
 def results(source, folder):

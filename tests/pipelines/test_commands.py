@@ -121,8 +121,9 @@ def test_data_is_a_folder_or_a_file(data):
 
 
 def settings_of(data, *options):
-    given = ["--data", str(data), "--workdir", f"{data}/work", *options]
-    return local.parse_settings(local.build_parser().parse_args(given))
+    args = local.build_parser().parse_args(["--data", str(data), "--workdir=~/work", *options])
+    assert "~" not in args.workdir
+    return local.parse_settings(args)
 
 
 def test_the_task_is_detected_from_all_spans_or_options(tmp_path, capsys):

@@ -129,18 +129,13 @@ def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
         np.testing.assert_allclose(alone[:count], expected[:count], atol=1e-4)
 
 
-def test_the_printed_folder_holds_the_model(demo):
-    """The printed path is a SavedModel below the workdir."""
-    workdir, done = demo
-    pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
-    assert (Path(pushed) / "saved_model.pb").exists()
-    assert Path(pushed).is_relative_to(workdir)
-
-
 def test_lineage_leads_back_to_the_import_file(demo):
-    """From the pushed model, lineage reaches the dataset and its source."""
+    """From the pushed model in the printed folder, lineage reaches the dataset and its source."""
     workdir, done = demo
-    found = find_lineage(workdir / "serving")
+    pushed = Path(re.search(r"pushed to +(\S+)", done.stdout)[1])
+    assert (pushed / "saved_model.pb").exists()
+    assert pushed.is_relative_to(workdir)
+    found = find_lineage(pushed)
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
     assert (found.dataset.uri, found.state) == (examples.uri, "same")
     lines = list(lineage_lines(found))

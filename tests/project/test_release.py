@@ -3,6 +3,7 @@
 import io
 import re
 import runpy
+import subprocess
 import tarfile
 import zipfile
 
@@ -84,6 +85,15 @@ def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
     with tarfile.open(tmp_path / "1.tar.gz") as archive:
         found = {member.name: (member.mode, member.mtime) for member in archive}
     assert found == {"a/one.py": (0o644, 1_700_000_000), "a/run": (0o755, 1_700_000_000)}
+
+
+def test_what_git_does_not_track_is_not_released(script, tmp_path, monkeypatch):
+    """A module that nobody has added yet, or a note, stays at home."""
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    (tmp_path / "trial.py").write_text("")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    script.copy_repository(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 def test_a_wheel_is_the_package(script, tmp_path):

@@ -87,15 +87,17 @@ def test_what_is_not_cached_is_read_again(copy, given, caplog):
 
 def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch):
     """A full disk is an error before anything is written; an existing cache needs no more space."""
-    options = dict(split="train", cache=str(tmp_path / "kept"), **LARGE)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = dict(split="train", cache="~/kept", **LARGE)
     disk_usage = shutil.disk_usage
     full = disk_usage(tmp_path)._replace(free=1_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     with pytest.raises(UsageError, match=r"0\.0"):
         eval_dataset(pets, **options)
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.glob("kept*"))
     monkeypatch.setattr(shutil, "disk_usage", disk_usage)
     whole = len(list(eval_dataset(pets, **options)))
+    assert list(tmp_path.glob("kept*"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     assert len(list(eval_dataset(pets, **options))) == whole
 

@@ -62,7 +62,7 @@ GOOD = [picture(2), picture(3, "PNG"), picture(4, "BMP", 40), picture(5, "GIF", 
 
 
 @pytest.fixture(scope="module", params=ROWS)
-def saved(request, tmp_path_factory):
+def model(request, tmp_path_factory):
     """An untrained model of each kind that takes images."""
     folder = tmp_path_factory.mktemp(request.param)
     for at in range(4):
@@ -77,12 +77,7 @@ def saved(request, tmp_path_factory):
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2, top_k=2)
     trainer = TASKS[request.param].declared("trainer")(out, "train", read_dataset(out), config)
     save_for_serving(trainer.models().saved, str(folder / "model"), trainer)
-    return folder / "model"
-
-
-@pytest.fixture(scope="module")
-def model(saved):
-    return CppModel(saved)
+    return CppModel(folder / "model")
 
 
 def test_a_bad_image_costs_its_own_answer(model):
@@ -123,6 +118,7 @@ def test_pixels_have_the_scores_of_records(model):
     expected = model.run("evaluate", examples=[record])["scores"]
     pixels = np.asarray(Image.open(io.BytesIO(image)), np.float32)[None] / 255
     scores = model.run("pixels", pixels=pixels)["scores"]
+    assert model.empty()["pixels"]["scores"].shape == (0, *scores.shape[1:])
     of_masks = expected.dtype == np.int32
     np.testing.assert_allclose(scores.argmax(-1) if of_masks else scores, expected, rtol=1e-4)
 
@@ -143,12 +139,13 @@ def test_scores_that_are_no_numbers_are_no_answers():
             computation.combiner.add_input(None, tfma_input(0, scores))
 
 
-def test_a_model_without_answers_has_no_score(examples, tmp_path):
+def test_a_model_without_answers_has_no_score(examples, tmp_path, monkeypatch):
     """The same in Kubeflow's step."""
     layers = [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(3)]
     model = keras.Sequential(layers)
     model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
-    save(model, str(tmp_path / "model"), examples)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    save(model, "~/model", examples)
     with pytest.raises(DataError, match="NaN"):
         evaluation_of(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
 
@@ -164,6 +161,7 @@ def test_a_bad_record_costs_its_own_answer(tmp_path):
     values = {"a": 1.5, "b": 0.5, "word": b"red"}
     good = b"".join(serialize_example(values))
     bad = b"".join(serialize_example({"a": b"one", "word": b"red"}))
+    assert {len(each["scores"]) for each in loaded.empty().values() if "scores" in each} == {0}
     [expected] = loaded.run("serving_default", examples=[good])["scores"]
     for examples in ([b"no record"], [good, bad, b"no record", good], [bad, bad]):
         answer = loaded.run("serving_default", examples=examples)
@@ -174,7 +172,6 @@ def test_a_bad_record_costs_its_own_answer(tmp_path):
             np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
-def test_an_empty_request_has_an_empty_answer(model):
-    """A client that filters its images may have none left."""
-    answer = model.run("serving_default", image_bytes=np.array([], object))
-    assert {len(values) for values in answer.values()} == {0}
+def test_an_empty_batch_has_an_empty_answer(model):
+    """Of each signature: a client that filters its images may have none left."""
+    assert {len(values) for each in model.empty().values() for values in each.values()} == {0}

@@ -237,6 +237,7 @@ def test_a_request_gets_the_answer_of_its_record(trained):
         request["video_bytes"] = [Path(dataset.folder, v.decode()).read_bytes() for v in videos]
     answer = served.run("serving_default", **request)
     assert not any(answer.get("error", []))
+    assert {len(values) for each in served.empty().values() for values in each.values()} == {0}
     if "masks" in answer:
         np.testing.assert_array_equal(answer["masks"], scores)
     elif "boxes" in answer:

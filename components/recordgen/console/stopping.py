@@ -35,9 +35,10 @@ def stopping(hint: str = "") -> Iterator[None]:
     """Raise KeyboardInterrupt for Ctrl-C and SIGTERM; end the process if the block does not end.
 
     A decoder or storage may hang: the process then ends 1.5 seconds after Ctrl-C, or eight after
-    SIGTERM, as if it were killed. Signals that are ignored or have another handler are not changed;
-    outside the main thread, no signal is. What threads and finalizers raise after a signal is not
-    shown. ``hint`` says, behind "interrupted", what was kept and how to go on.
+    SIGTERM, as if it were killed. An import ends it at once: code in C may swallow an exception,
+    and half of a module is of no use to the rest. Signals that are ignored or have another handler
+    are not changed; outside the main thread, no signal is. What threads and finalizers raise after
+    a signal is not shown. ``hint`` says, behind "interrupted", what was kept and how to go on.
     """
     _stopped_by.clear()
     _hints[:] = [hint]
@@ -61,6 +62,8 @@ def stopping(hint: str = "") -> Iterator[None]:
             deadlines.append(threading.Timer(STOP_SECONDS[by], _end))
             deadlines[0].daemon = True
             deadlines[0].start()
+        if _is_importing(frame):
+            _end()
         if callable(interrupt):
             interrupt(signal.SIGINT, frame)
         raise KeyboardInterrupt  # background jobs ignore Ctrl-C, but must stop on SIGTERM
@@ -79,6 +82,13 @@ def stopping(hint: str = "") -> Iterator[None]:
         STOPPING.clear()
         if not _stopped_by:
             threading.excepthook, sys.unraisablehook = hooks
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether the frame, or one that called it, imports a module."""
+    while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _until_stopped(hook: Callable[[Any], object]) -> Callable[[Any], object]:

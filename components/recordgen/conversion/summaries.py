@@ -47,11 +47,11 @@ def conversion_summary(result: results.ConversionResult) -> str:
     dataset = result.dataset
     examples = result.counts[EXAMPLES_WRITTEN]
     done = "Nothing to do: compared" if result.unchanged else "Converted"
-    nouns = nouns_of(dataset)
+    count = counted(examples, _noun(dataset))
     size = dataset.bytes if result.unchanged else result.counts[SHARD_BYTES]
     lines = [
-        f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
-        f"{result.seconds:.1f} s, {_rate(examples, result.seconds)} {nouns}/s",
+        f"{done} {count} ({megabytes(size)}) in "
+        f"{result.seconds:.1f} s, {_rate(examples, result.seconds)} {nouns_of(dataset)}/s",
         "",
         *split_table(dataset),
         "",
@@ -62,10 +62,8 @@ def conversion_summary(result: results.ConversionResult) -> str:
     if dataset.examples > examples:
         lines.append(f"Appended   to {dataset.examples - examples:,} existing examples")
     if result.kept_shards is not None:
-        shards = sum(len(split.shards) for split in dataset.splits.values())
-        lines.append(
-            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
-        )
+        shards = counted(len(dataset.shards), "shard")
+        lines.append(f"Resumed    kept {result.kept_shards:,} of {shards} of an interrupted run")
     lines += lint_lines(result.lint, dataset, _FINDINGS_SHOWN)
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
@@ -90,7 +88,7 @@ def check_summary(result: results.CheckResult, *, limit: int = 20) -> str:
     """Return the summary of a check, with the first rejects and findings."""
     dataset, rejects = result.dataset, result.rejects
     lines = [
-        f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, "
+        f"Checked {counted(dataset.rows.read, 'row')} in {result.seconds:.1f} s, "
         f"{_rate(dataset.rows.read, result.seconds)} rows/s: "
         f"{dataset.examples:,} usable, {len(rejects):,} rejected",
         "",
@@ -202,7 +200,7 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         "already in the dataset": rows.existing,
     }
     more = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
-    lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples{more}"]
+    lines = [f"Rows       {rows.read:,} read, {counted(rows.examples, 'example')}{more}"]
     lines += adjusted_lines(rows.adjusted, dataset.options.get("image_root", ""))
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
     if hosts := unreachable_text(rejects):
@@ -268,7 +266,7 @@ def parts_summary(plan: results.PartsResult) -> str:
     filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
     lines = [
         _plan_summary(plan, "Planned", f" in {output}"),
-        f"Parts      {parts:,}, of which {filled:,} have {plan.shards:,} shards"
+        f"Parts      {parts:,}, of which {filled:,} have {counted(plan.shards, 'shard')}"
         + ("" if filled == parts else "; a smaller --shard-mb makes more shards"),
         f"Next       recordgen parts work {output} PART, for each PART from 0 to {parts - 1}",
         f"At the end recordgen parts commit {output}",
@@ -297,9 +295,9 @@ def _plan_summary(plan: results.PlanResult, verb: str, place: str) -> str:
         for name, split in plan.splits.items()
     ]
     lines = [
-        f"{verb} {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}){place}"
-        f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
-        f"are not checked yet",
+        f"{verb} {plan.rows:,} of {counted(plan.read, 'row')} ({megabytes(plan.bytes)}){place}"
+        f"; {counted(len(plan.vocabulary.names), 'label')}, {counted(len(plan.rejects), 'reject')} "
+        f"so far; files are not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),
         *adjusted_lines(plan.adjusted, plan.detection.options.image_root if plan.detection else ""),
@@ -328,8 +326,8 @@ def verification_summary(
 ) -> str:
     """Return the summary of a comparison of a finished output with its ``dataset.json``."""
     done = (
-        f"Compared {dataset.examples:,} records in {len(dataset.shards):,} shards in "
-        f"{seconds:.1f} s"
+        f"Compared {counted(dataset.examples, 'record')} in "
+        f"{counted(len(dataset.shards), 'shard')} in {seconds:.1f} s"
     )
     if not differences:
         return f"{done}: all are as they were written\ndigest     {dataset.digest}"
@@ -405,7 +403,7 @@ def log_planned(result: results.PlanResult, seconds: float, exit_code: int) -> N
 
 def log_converted(result: results.ConversionResult) -> None:
     """Log the result of a conversion."""
-    message = f"{result.dataset.examples:,} examples written to {result.output}"
+    message = f"{counted(result.dataset.examples, 'example')} written to {result.output}"
     _log_check(result, message, 0, output=result.output, digest=result.dataset.digest)
 
 

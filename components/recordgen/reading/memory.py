@@ -81,7 +81,7 @@ def plan_cache(
     """Plan a cache; what is None is unknown. Returns: None without a cache."""
     if options.cache is None:
         return None
-    path = "" if options.cache == MEMORY else os.fspath(options.cache)
+    path = "" if options.cache == MEMORY else storage.normal(os.fspath(options.cache))
     # Do not plan by a disk's free space: it changes while the cache is written, and a different
     # plan would need a different file. The model and the shuffle buffer need half of the memory.
     room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)

@@ -320,7 +320,7 @@ def resolved(word: str) -> str:
         raise UsageError(
             f"allow: write ./{word} for a folder, or {word}:// for a scheme (got {word!r})"
         )
-    return paths.absolute(word) if word else word
+    return paths.absolute(paths.normal(word)) if word else word
 
 
 def _is_scheme(word: str) -> bool:

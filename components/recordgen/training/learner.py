@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import keras
@@ -32,7 +32,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.inputs import Root
-from recordgen.training.model import Models, of_any_batch
+from recordgen.training.model import Models
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.words import word_vectors
 
@@ -173,15 +173,6 @@ class TaskTrainer(ABC):
     @abstractmethod
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return new metrics that are logged."""
-
-    def serving(self, model: keras.Model) -> Signature:
-        """Return ``serving_default``; its lookup tables must belong to ``model`` to be saved."""
-
-        @tf.function(input_signature=list(self.request), autograph=False)
-        def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
-            return of_any_batch(partial(self.respond, model), *request)
-
-        return serve
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """Return the task's own signatures; with ``pixels``, layers must be Keras's own."""

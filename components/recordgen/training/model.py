@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,20 +181,15 @@ def _weights_file(weights: str | None) -> Iterator[str | None]:
         yield str(path)
 
 
-def of_any_batch(
-    respond: Callable[..., dict[str, tf.Tensor]], *request: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Return the answers to a request, also to one of no rows, which convolutions refuse.
+def predicted(model: keras.Model, inputs: Any) -> Any:
+    """Return a model's outputs, also of a batch of none, which convolutions refuse.
 
-    Such a request is answered as one row of zeros or empty texts, whose answer is cut off.
+    Such a batch becomes one of zeros or empty texts, whose output is cut off.
     """
-    count = tf.shape(request[0])[0]
-    filled = [
-        tf.cond(
-            count == 0,
-            partial(tf.zeros, tf.concat([[1], tf.shape(each)[1:]], 0), each.dtype),
-            partial(tf.identity, each),
-        )
-        for each in request
-    ]
-    return {name: values[:count] for name, values in respond(*filled).items()}
+    count = tf.shape(tf.nest.flatten(inputs)[0])[0]
+
+    def filled(each: tf.Tensor) -> tf.Tensor:
+        missing = tf.concat([[tf.maximum(1 - count, 0)], tf.shape(each)[1:]], 0)
+        return tf.concat([each, tf.zeros(missing, each.dtype)], 0)
+
+    return model(tf.nest.map_structure(filled, inputs), training=False)[:count]

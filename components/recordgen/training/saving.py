@@ -33,15 +33,7 @@ from recordgen import storage
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.lineage import DatasetLineage, ModelLineage, software_here, write_lineage
 from recordgen.registry import TASKS
-from recordgen.training.config import (
-    EVALUATE,
-    KNOWN,
-    PIXELS,
-    SCORES,
-    TRUTH,
-    TrainingConfig,
-    check_task,
-)
+from recordgen.training import config
 from recordgen.training.inputs import Root, examples_root, read_examples
 from recordgen.training.learner import EXAMPLES, TaskTrainer
 from recordgen.training.model_files import write_inputs, write_model_labels
@@ -65,14 +57,16 @@ def save_for_serving(
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {SCORES: trainer.scores(model, examples)}
+        return {config.SCORES: trainer.scores(model, examples)}
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         known = shown_labels(trainer.dataset.labels)
-        return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
+        return {**trainer.truth(examples), config.KNOWN: tf.fill(tf.shape(examples), known)}
 
-    serve = trainer.serving(model)
+    @tf.function(input_signature=list(trainer.request), autograph=False)
+    def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
+        return trainer.respond(model, *request)
 
     @tf.function(input_signature=[KEY, *trainer.request], autograph=False)
     def keyed(key: tf.Tensor, *request: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -82,8 +76,8 @@ def save_for_serving(
         "serving_default": serve,
         "key": keyed,
         **trainer.more_signatures(model),
-        EVALUATE: evaluate,
-        TRUTH: truth,
+        config.EVALUATE: evaluate,
+        config.TRUTH: truth,
     }
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
@@ -99,7 +93,7 @@ def save_for_serving(
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=traced)
-    if PIXELS in signatures:
+    if config.PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
             local = Path(folder, "model.keras")
             model.save(local)
@@ -130,8 +124,8 @@ def save_model(
     if len(height_and_width) == 2 and None not in height_and_width:
         settings = {"image_size": list(height_and_width), **settings}
     dataset = read_examples(root)
-    check_task(dataset.task, root)
-    config = TrainingConfig.from_custom_config(settings)
-    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    config.check_task(dataset.task, root)
+    chosen = config.TrainingConfig.from_custom_config(settings)
+    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, chosen)
     trainer.check()
-    save_for_serving(model, path, trainer)
+    save_for_serving(model, storage.normal(path), trainer)

@@ -16,19 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
+from recordgen.training import measures
 from recordgen.training.config import KNOWN, UNKNOWN
-from recordgen.training.measures import (
-    MOST_LABELS,
-    UNKNOWN_LABELS,
-    BoxAccumulator,
-    EntityAccumulator,
-    EvalAccumulator,
-    ManyLabelsAccumulator,
-    MaskAccumulator,
-    OneLabelAccumulator,
-    TableAccumulator,
-    check_answers,
-)
+from recordgen.training.measures import EvalAccumulator
 
 _Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
 
@@ -49,7 +39,7 @@ class LabelAccuracy(_CountingMetric):
     An example's label is a number, -1 if the model does not know it.
     """
 
-    accumulator = OneLabelAccumulator
+    accumulator = measures.OneLabelAccumulator
 
 
 class LabelAUC(_CountingMetric):
@@ -59,7 +49,7 @@ class LabelAUC(_CountingMetric):
     AUC and is not part of the mean.
     """
 
-    accumulator = ManyLabelsAccumulator
+    accumulator = measures.ManyLabelsAccumulator
 
 
 class BoxPrecision(_CountingMetric):
@@ -69,7 +59,7 @@ class BoxPrecision(_CountingMetric):
     :class:`recordgen.training.measures.BoxAccumulator` and of TFMA's own metrics.
     """
 
-    accumulator = BoxAccumulator
+    accumulator = measures.BoxAccumulator
 
 
 class PixelIoU(_CountingMetric):
@@ -78,7 +68,7 @@ class PixelIoU(_CountingMetric):
     An example's label and prediction are the class numbers of pixels, int32 [height, width].
     """
 
-    accumulator = MaskAccumulator
+    accumulator = measures.MaskAccumulator
 
 
 class EntityF1(_CountingMetric):
@@ -88,13 +78,13 @@ class EntityF1(_CountingMetric):
     the score of each tag (float32 [n, tags]).
     """
 
-    accumulator = EntityAccumulator
+    accumulator = measures.EntityAccumulator
 
 
 class TableScore(_CountingMetric):
     """``score``: accuracy of classes, R² of numbers."""
 
-    accumulator = TableAccumulator
+    accumulator = measures.TableAccumulator
 
 
 class CountAnswers(beam.CombineFn):
@@ -126,7 +116,7 @@ class CountAnswers(beam.CombineFn):
             squeeze=False,
             require_single_example_weight=True,
         )
-        check_answers(scores)
+        measures.check_answers(scores)
         accumulator = accumulator or self._start(scores)
         if weight.item() > 0:
             accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))
@@ -160,16 +150,16 @@ class CountAnswers(beam.CombineFn):
             return {self._key: float("nan")}
         if not any(spec != SlicingSpec() for spec in self._eval_config.slicing_specs):
             accumulator.check_labels()
-        unknown = accumulator.unknown.most_common(MOST_LABELS)
+        unknown = accumulator.unknown.most_common(measures.MOST_LABELS)
         return {
             self._key: accumulator.score(),
-            self._key._replace(name=UNKNOWN_LABELS): float(len(accumulator.unknown)),
+            self._key._replace(name=measures.UNKNOWN_LABELS): float(len(accumulator.unknown)),
             **{
                 self._key._replace(sub_key=metrics.SubKey(class_id=number)): score
                 for number, score in accumulator.by_label().items()
             },
             **{
-                self._key._replace(name=f"{UNKNOWN_LABELS}:{label}"): float(count)
+                self._key._replace(name=f"{measures.UNKNOWN_LABELS}:{label}"): float(count)
                 for label, count in unknown
             },
         }

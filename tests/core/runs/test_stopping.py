@@ -60,27 +60,32 @@ def test_ctrl_c_while_the_command_loads(tmp_path):
 
 
 SWALLOWED = """
-import contextlib, os, signal, sys
+import os, signal, sys, traceback
 import recordgen
 from recordgen import cli
-from recordgen.console.stopping import stopping
 
+event, begun, *names = sys.argv[1:]
 signalled = []
 
-def importing(name, *_):  # as a module in C that imports pandas
-    if name == "recordgen.formats.source" and not signalled:
-        signalled.append(name)
-        with contextlib.suppress(KeyboardInterrupt):
+def at(*now):
+    if now == (event, begun) and not signalled:
+        signalled.append(now)
+        try:
             os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            traceback.print_exc()  # as modules in C do while they import others
 
-sys.addaudithook(lambda event, args: importing(*args) if event == "import" else None)
-sys.exit(cli.main(["convert", *sys.argv[1:]]))
+sys.addaudithook(lambda name, args: at(name, args[0]) if args else None)
+sys.exit(cli.main(["convert", *names]))
 """
 
 
-def test_a_swallowed_signal_stops_before_the_commit(tmp_path):
-    """A library that catches the signal does not let the run finish."""
+@pytest.mark.parametrize("event", ["import", "open"])
+def test_a_swallowed_signal_stops_before_the_commit(event, tmp_path):
+    """A library that catches the signal does not let the run finish; an import ends at once."""
     (tmp_path / "a.csv").write_text("TRAIN,one text,a\nTRAIN,two texts,b\n")
-    done = run_python("-c", SWALLOWED, str(tmp_path / "a.csv"), str(tmp_path / "out"))
-    assert done.returncode == 143, done
+    names = [str(tmp_path / "a.csv"), str(tmp_path / "out")]
+    begun = {"import": "recordgen.formats.source", "open": names[0]}[event]
+    done = run_python("-c", SWALLOWED, event, begun, *names)
+    assert (done.returncode, "Traceback" in done.stderr) == (143, event == "open"), done
     assert not (tmp_path / "out/dataset.json").exists()

@@ -19,7 +19,7 @@ from recordgen.subjects.masks import IGNORED
 from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import FLOAT32, LABEL, MEAN_IOU, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.measures import UNKNOWN_CLASS
-from recordgen.training.model import Models, convolved, doubled
+from recordgen.training.model import Models, convolved, doubled, predicted
 
 # Filters of the layers before each halving, and of those in the middle.
 _FILTERS = (16, 32, 64)
@@ -60,10 +60,10 @@ class ImageSegmenter(ImageTrainer):
 
     def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:
         """Return the number of each pixel's class, int32 [batch, height, width]."""
-        return tf.argmax(model(images, training=False), -1, output_type=tf.int32)
+        return tf.argmax(predicted(model, images), -1, output_type=tf.int32)
 
     def pixel_scores(self, model: keras.Model, pixels: tf.Tensor) -> tf.Tensor:
-        return tf.nn.softmax(model(pixels, training=False))
+        return tf.nn.softmax(predicted(model, pixels))
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each pixel's class, int32 [batch, height, width].

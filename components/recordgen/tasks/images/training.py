@@ -26,7 +26,7 @@ from recordgen.reading.decoding import ImageDecoder, stored_sizes
 from recordgen.reading.levels import scaled
 from recordgen.training.config import PHOTO, PIXELS, SCORES, SMALL_CNN
 from recordgen.training.learner import LabelTrainer, ManyLabels, OneLabel, Signature, TaskTrainer
-from recordgen.training.model import Models, augmented, backbone_of, build_model
+from recordgen.training.model import Models, augmented, backbone_of, build_model, predicted
 from recordgen.training.progress_log import log_info
 
 _INSIDE = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of TurnLeft
@@ -124,7 +124,7 @@ class ImageTrainer(TaskTrainer):
 
     def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:
         """Return ``scores`` of decoded images: of each label, float32 [batch, classes]."""
-        return model(images, training=False)
+        return predicted(model, images)
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""

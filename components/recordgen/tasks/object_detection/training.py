@@ -24,7 +24,7 @@ from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.learner import in_order
 from recordgen.training.measures import CROWD, MOST_BOXES
-from recordgen.training.model import Models, convolved, doubled
+from recordgen.training.model import Models, convolved, doubled, predicted
 
 # Almost no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
@@ -116,7 +116,7 @@ class ObjectDetector(ImageTrainer):
 
     def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> tuple[tf.Tensor, ...]:
         parts = 1, BOX, model.output_shape[-1] - 1 - BOX
-        scores, boxes, classes = tf.split(model(images, training=False), parts, -1)
+        scores, boxes, classes = tf.split(predicted(model, images), parts, -1)
         return decode_boxes(
             tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.size, most
         )

@@ -42,7 +42,7 @@ from recordgen.tasks.tables.reading import TableReader, column_specs, given_colu
 from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
-from recordgen.training.model import Models, augmented, movement, of_any_batch, small_cnn
+from recordgen.training.model import Models, augmented, movement, predicted, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import NOTHING, Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, has_words, mean_of_words
@@ -395,14 +395,11 @@ class TableTrainer(TaskTrainer):
         """``columns``: the columns by name → the answers of ``serving_default``."""
         specs, images = column_specs(self.table), self._images.values()
 
-        def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+        @tf.function(input_signature=list(specs.values()), autograph=False)
+        def of_columns(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
             given = given_columns(self.table, dict(zip(specs, columns, strict=True)))
             no_error = tf.fill(tf.shape(columns[0])[:1], "") if images else None
             return self._answers(model, given, {name: (given[name],) for name in images}, no_error)
-
-        @tf.function(input_signature=list(specs.values()), autograph=False)
-        def of_columns(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-            return of_any_batch(answer, *columns)
 
         return {COLUMNS: of_columns}
 
@@ -418,7 +415,7 @@ class TableTrainer(TaskTrainer):
         ``error`` (string [batch]) says which rows have none; None if each has an answer.
         """
         pixels, error = decode_columns(images, ImageDecoder(self.config.size), error)
-        found = model(self._inputs({**columns, **pixels}), training=False)
+        found = predicted(model, self._inputs({**columns, **pixels}))
         answers = self.best(found) if self.are_classes else {"predictions": found[:, 0]}
         return answers if error is None else answered(answers, error)
 
@@ -426,7 +423,7 @@ class TableTrainer(TaskTrainer):
         """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""
         reader = self._reader([column.name for column in self.table.inputs], self._defaults)
         columns = reader.columns(tf.io.parse_example(records, reader.spec))
-        return model(self._inputs(columns), training=False)
+        return predicted(model, self._inputs(columns))
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each class, int64 [batch], or the target, float32 [batch].

@@ -20,7 +20,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.texts.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import LabelTrainer, ManyLabels, OneLabel, TaskTrainer, in_order
-from recordgen.training.model import Models, answer
+from recordgen.training.model import Models, answer, predicted
 from recordgen.training.words import (
     MOST_TOKENS,
     NGRAMS,
@@ -52,11 +52,11 @@ class TextLabels(LabelTrainer):
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``text`` → ``labels`` and ``scores``, best first."""
-        return self.best(model(request[0], training=False))
+        return self.best(predicted(model, request[0]))
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         spec = {features.TEXT: tf.io.FixedLenFeature((), tf.string)}
-        return model(tf.io.parse_example(records, spec)[features.TEXT], training=False)
+        return predicted(model, tf.io.parse_example(records, spec)[features.TEXT])
 
 
 class OneTextLabel(TextLabels, OneLabel):
@@ -108,7 +108,7 @@ class EntityTagger(TaskTrainer):
         """``text`` → ``tokens``, their ``tags``, and the tags' ``scores``; padded with "" and 0."""
         tokens = padded(split_tokens(request[0]), "")
         is_token = tokens != ""
-        scores = model(tokens, training=False)
+        scores = predicted(model, tokens)
         tags = tf.gather(tf.constant(self._tags), tf.argmax(scores, -1))
         return {
             "tokens": tokens,
@@ -120,7 +120,7 @@ class EntityTagger(TaskTrainer):
         """Return the score of each tag of each token: float32 [batch, n, tags]."""
         spec = parsing_spec([features.TOKENS], task=TextEntities.name)
         tokens = tf.io.parse_example(records, spec)[features.TOKENS]
-        return model(padded(tokens, ""), training=False)
+        return predicted(model, padded(tokens, ""))
 
     def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
         return tag_names(labels)

@@ -27,7 +27,7 @@ from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
 from recordgen.training.inputs import Root
 from recordgen.training.learner import OneLabel, in_order
-from recordgen.training.model import Models, answer, augmented, convolved, movement
+from recordgen.training.model import Models, answer, augmented, convolved, movement, predicted
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
 
@@ -120,7 +120,7 @@ class VideoTrainer(OneLabel):
 
         clips, is_good = attempted(frames, request, self._clip)
         error = tf.where(is_good, "", "the video is no animated GIF, or it is damaged")
-        return answered(self.best(model(clips, training=False)), error)
+        return answered(self.best(predicted(model, clips)), error)
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]; reads the videos."""
@@ -128,7 +128,7 @@ class VideoTrainer(OneLabel):
         parsed = tf.io.parse_example(records, spec)
         parsed[features.VIDEO_URI] = to_addresses(parsed[features.VIDEO_URI], self.dataset.folder)
         segments = zip(("uri", "start", "end"), (parsed[name] for name in _SEGMENT), strict=True)
-        return model(self._clips(dict(segments)), training=False)
+        return predicted(model, self._clips(dict(segments)))
 
 
 def build_classifier(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
