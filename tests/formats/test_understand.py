@@ -208,6 +208,7 @@ STOPS = [
     ('a.csv', 'category,path,category,label,split\n,0.jpg,cat,owl,TRAIN', {'columns': 'path=path,split=split,label=category'}, ''),
     ('a.csv', 'sex,smoker,charges\ns{d},y{d},{i}.5', {}, ''),
     ('a.csv', 'a,b,kind,part\n{i},long,k{d},PreTest{d}', {}, ''),
+    ('a.csv', 'age,kind,late\n3{i},kind,{d}\n4{i},full,{d}', {'columns': 'target=late'}, 'tabular: (assigned) | 30,kind,0 | None'),
     ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
     ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
     ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
