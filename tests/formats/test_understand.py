@@ -188,7 +188,7 @@ STOPS = [
     ('a.csv', 'id,url,observed_on,place,name\n{i},{i}.jpg,2020-01-{i},x{i},y{i}', {}, ''),
     ('a.csv', 'filename,x,y,width,height,label\n{i}.jpg,.1,.2,.3,.4,cat', {'columns': 'path=filename,label=label,xywh=x|y|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
     ('a.csv', 'File;Tag;Upper left X;Upper left Y;Lower right X;Lower right Y\n{i}.jpg;stop;.1;.2;.3;.4', {'columns': 'path=File,label=Tag,xmin=Upper left X,ymin=Upper left Y,xmax=Lower right X,ymax=Lower right Y'}, 'object_detection: (assigned) | 0.jpg | [["stop",0.1,0.2,0.3,0.4]]'),
-    ('a.csv', '"Anna met Bob, {i}",Anna,Bob\n"Bob, and Bob {i}",Bob,Bob', {}, ''),
+    ('a.tsv', 'It is cold, {i}.\tOTHER\tOTHER\nIt is late, {i}.\tRUDE\tBAD{d}', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | It is cold, 0. | 'OTHER'"),
     ('a.csv', 'image,left_eye_x,left_eye_y,right_eye_x,right_eye_y\n{i}.jpg,1,2,3,4', {}, ''),
     ('a.csv', 'image_left,image_right,label\n{i}.jpg,x{i}.jpg,{d}', {}, ''),
     ('a.csv', 'image,other_image,label\n{i}.jpg,x{i}.jpg,c{d}', {'columns': 'path=image,label=label'}, "image_classification: (assigned) | 0.jpg | 'c0'"),
