@@ -9,6 +9,7 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import random
 import re
@@ -52,6 +53,7 @@ from recordgen.tables.roles import (
     LABEL_COLUMNS,
     LABEL_TEXT,
     MASK_COLUMNS,
+    SIZE_COLUMNS,
     SIZE_ROLES,
     Columns,
 )
@@ -444,7 +446,9 @@ def _take_boxes(columns: _Columns) -> None:
                 columns.take(role, columns.named(known))
         return
     lists = columns.those(_are_boxes)
-    if columns.take("xywh", [at for at in lists if not _have("runs", words_of(columns.names[at]))]):
+    lists = [at for at in lists if not _have("runs", words_of(columns.names[at]))]
+    if lists:
+        columns.take("xyxy" if _hold_corners(columns, lists[0]) else "xywh", lists)
         return
     for form, sides in _words()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
@@ -468,6 +472,28 @@ def _take_boxes(columns: _Columns) -> None:
         first, _, second, _ = (words_of(columns.names[at]) for at in four)
         if {*first} ^ {*second} != {"left", "right"}:
             _take_corners(columns, four)
+
+
+def _hold_corners(columns: _Columns, at: int) -> bool:
+    """Return whether the last two of four numbers are a corner, and no width and height.
+
+    They are larger than the first two in many boxes, or would be sizes beyond all pictures.
+    """
+    lists = map(_numbers, filter(_are_boxes, columns.filled[at]))
+    count = _NUMBERS_OF_A_BOX
+    boxes = {(*map(float, it[n : n + count]),) for it in lists for n in range(0, len(it), count)}
+    width, height = (_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES)
+    if max(map(max, boxes)) <= 1:
+        width = height = 1.0  # shares of the picture
+    are_corners = all(x < right and y < down for x, y, right, down in boxes)
+    are_beyond = any(x + right > width or y + down > height for x, y, right, down in boxes)
+    return are_corners and (are_beyond or len(boxes) >= _MANY)
+
+
+def _largest(columns: _Columns, known: Collection[str]) -> float:
+    """Return the largest number in the columns of a known name; infinity if there is none."""
+    numbers = (it for at in columns.named(known) for it in columns.filled[at])
+    return max(map(float, filter(NUMBER.fullmatch, numbers)), default=math.inf)
 
 
 def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
@@ -527,7 +553,15 @@ def unknown_columns(
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
     is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
     options = {"columns": columns} if is_whole else {}
+    problem += doubt_about_boxes(columns)
     return NotUnderstoodError(f"{where}: {problem}", options=options)
+
+
+def doubt_about_boxes(columns: str) -> str:
+    """Return the end of a message about proposed columns; "" if names say what boxes are."""
+    boxes = [(form, name) for form, [name, *_] in Columns.of(columns).by_role if form in BOX_LISTS]
+    unsure = [form for form, name in boxes if BETWEEN not in name or name[0].isdecimal()]
+    return "".join(f"; boxes may be {' or '.join(BOX_LISTS)} (taken: {form})" for form in unsure)
 
 
 def label_names(names: Sequence[str]) -> list[str]:
