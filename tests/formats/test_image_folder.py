@@ -138,7 +138,7 @@ STOPS = {
     "one in each split": (["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False),
     "masks as JPEG": (["images/a.jpg", "masks/a.jpg"], "", False),
     "labels in names beside a sample of predictions": ([f"train/{c}.{n}.jpg" for c in ("cat", "dog") for n in "123"] + ["test1/7.jpg", "sampleSubmission.csv"], "", True),
-    "numbered parts": ([f"{at}/person{c}/{at}{c}{n}.jpg" for at in ("run", "walk") for c in "12" for n in "12"], "", False),
+    "numbered parts": ([f"{at}/person{c}/{at}{c}{n}.jpg" for at in ("run", "walk") for c in "12" for n in "12"], "", True),
     "a folder for each file": ([f"patient{n}/study1/view.jpg" for n in range(6)], "", False),
     "masks of two splits": ([f"{s}_images/{s}{n}.jpg" for s in ("train", "val") for n in "12"] + [f"TrainVal_parsing/{s}_segmentations/{s}{n}.png" for s in ("train", "val") for n in "12"], "", True),
     "masks of two sides": ([f"{at}/{n}.png" for at in ("CXR", "Hand/leftMask", "Hand/rightMask") for n in ("i1", "i2")], "", False),

@@ -19,7 +19,7 @@ from importlib import resources
 from itertools import chain
 from typing import Any
 
-from recordgen import tasks
+from recordgen import storage, tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
@@ -45,7 +45,9 @@ from recordgen.formats.header import (
     column_name,
 )
 from recordgen.formats.image_root import folder_of_images
+from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
+from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import names_split
 from recordgen.tables.roles import (
     BOX_LISTS,
@@ -187,7 +189,7 @@ def propose(
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
-        _take_boxes(columns)
+        _take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
@@ -438,7 +440,7 @@ def _splits(columns: _Columns) -> list[int]:
     return [at for at in found if not words[at].isdisjoint(PUBLISHED_WORDS)]
 
 
-def _take_boxes(columns: _Columns) -> None:
+def _take_boxes(columns: _Columns, folder: str) -> None:
     """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
     if tasks.ObjectDetection.has_header([_bare(columns.names[at]) for at in columns.rest]):
         for role, known in tasks.ObjectDetection.columns.items():
@@ -448,7 +450,8 @@ def _take_boxes(columns: _Columns) -> None:
     lists = columns.those(_are_boxes)
     lists = [at for at in lists if not _have("runs", words_of(columns.names[at]))]
     if lists:
-        columns.take("xyxy" if _hold_corners(columns, lists[0]) else "xywh", lists)
+        are_corners = _hold_corners(columns, lists[0], folder)
+        columns.take("xyxy" if are_corners else "xywh", lists)
         return
     for form, sides in _words()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
@@ -474,20 +477,26 @@ def _take_boxes(columns: _Columns) -> None:
             _take_corners(columns, four)
 
 
-def _hold_corners(columns: _Columns, at: int) -> bool:
+def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
     """Return whether the last two of four numbers are a corner, and no width and height.
 
-    They are larger than the first two in many boxes, or would be sizes beyond all pictures.
+    They are larger than the first two in many boxes, or would be sizes beyond a picture.
     """
-    lists = map(_numbers, filter(_are_boxes, columns.filled[at]))
-    count = _NUMBERS_OF_A_BOX
-    boxes = {(*map(float, it[n : n + count]),) for it in lists for n in range(0, len(it), count)}
-    width, height = (_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES)
-    if max(map(max, boxes)) <= 1:
-        width = height = 1.0  # shares of the picture
-    are_corners = all(x < right and y < down for x, y, right, down in boxes)
-    are_beyond = any(x + right > width or y + down > height for x, y, right, down in boxes)
-    return are_corners and (are_beyond or len(boxes) >= _MANY)
+    lists = [*map(_boxes, columns.all[at])]
+    boxes = {*chain.from_iterable(lists)}
+    if not all(x < right and y < down for x, y, right, down in boxes):
+        return False
+    images = columns.all[columns.names.index(columns.roles["path"])][:_MANY]
+    sizes = [None if _is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
+    largest = [_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES]
+    pictures = [(boxes, (1.0, 1.0) if max(map(max, boxes)) <= 1 else largest)]
+    pictures += [(some, size) for some, size in zip(lists, sizes, strict=False) if size]
+    are_beyond = any(
+        x + right > width or y + down > height
+        for some, (width, height) in pictures
+        for x, y, right, down in some
+    )
+    return are_beyond or len(boxes) >= _MANY
 
 
 def _largest(columns: _Columns, known: Collection[str]) -> float:
@@ -522,6 +531,14 @@ def _are_boxes(value: str) -> bool:
     count = len(_numbers(value))
     is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
     return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
+
+
+def _boxes(value: str) -> Sequence[tuple[float, ...]]:
+    """Return the fours of numbers in a list of boxes; none of another value."""
+    numbers = [*map(float, _numbers(value))] if _are_boxes(value) else []
+    return [
+        (*numbers[at : at + _NUMBERS_OF_A_BOX],) for at in range(0, len(numbers), _NUMBERS_OF_A_BOX)
+    ]
 
 
 def _numbers(value: str) -> list[str]:
