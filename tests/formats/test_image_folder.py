@@ -236,7 +236,7 @@ BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
-    ("patients.csv", "PatientID,Stage\ncat,4\ndog,4\n", True),
+    ("taxa.csv", "taxon_id,rank\ncat,species\ndog,species\n", False),
     ("labels.csv", "image,label\ntrain/cat/a001.jpg,dog\n", True),
     ("train/labels.csv", "a001.jpg;dog\n", True),
     ("labels.csv", "train\\cat\\a001.jpg,dog\n", True),

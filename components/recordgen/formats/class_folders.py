@@ -263,21 +263,22 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
-    folders = _of_same_numbers(files)
+    folders, names = _of_same_numbers(files), [item.name for item in files]
     if masks := masks_of_others(listing, folders):
-        others = [item.name for item in files if item.name not in masks]
+        others = [name for name in names if name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
-        reason += f" each folder is a class, {_confirming([item.name for item in files])}"
+        reason += f" each folder is a class, {_confirming(names)}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
         if labels_folders(listing.head(name), classes):
-            reason = f"{name} has a label for each folder, so these are no classes; "
-            raise refusal(listing, f"{reason}write a line for each image there, with its label")
+            reason = f"{name} has a label for each folder: write a line for each image there, with "
+            reason += f"its label; or if each folder is a class, {_confirming(names)}"
+            raise refusal(listing, reason)
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
-        raise refusal(listing, reason, layout_of_names({item.name for item in files}))
+        raise refusal(listing, reason, layout_of_names({*names}))
 
 
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
