@@ -298,8 +298,8 @@ def _plan_summary(plan: results.PlanResult, verb: str, place: str) -> str:
     ]
     lines = [
         f"{verb} {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}){place}"
-        f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
-        f"are not checked yet",
+        f"; {counted(len(plan.vocabulary.names), 'label')}, "
+        f"{counted(len(plan.rejects), 'reject')} so far; files are not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),
         *adjusted_lines(plan.adjusted, plan.detection.options.image_root if plan.detection else ""),
