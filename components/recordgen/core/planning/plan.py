@@ -197,7 +197,7 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
     if others := found[EVAL] - moved:
         raise UsageError(
             f"eval_from={share} needs an empty split eval, but {others:,} other rows name it, or "
-            f"were assigned to it as split is not 100; remove --eval-from"
+            f"were assigned to it without split=100; remove --eval-from"
         )
     if found and not base.shards and not found[share.split] + moved:
         raise UsageError(
