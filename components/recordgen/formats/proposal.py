@@ -249,13 +249,12 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
-    roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
+    roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(_is_web, columns.filled[at]))
     paths = paths or ([] if texts else addresses)
     if columns.take("path", paths):
-        root = roots.get(paths[0]) or folder_of_images(columns.all[paths[0]], source)
-        return files, root
+        return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
@@ -310,8 +309,6 @@ def _without_marks(name: str) -> Sequence[str]:
     ``text_a``, ``text2`` → text; ``image_left`` → image; ``before`` → nothing
     """
     words = words_of(name)
-    if name.isdecimal():  # the number of a column without a name
-        return words
     return [word for word in words if len(word) > 1 and not word.isdecimal() and word not in PAIRED]
 
 
@@ -352,10 +349,7 @@ def _take_labels(columns: _Columns) -> bool:
 
 
 def _flags(columns: _Columns) -> Sequence[int]:
-    """Return the columns of 0 and 1, or of true and false; none if an amount is at the end."""
-    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
-    if any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end):
-        return ()
+    """Return the columns of 0 and 1, or of true and false."""
     values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
     found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
