@@ -23,14 +23,12 @@ from recordgen import storage, tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
-from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
     is_media,
     is_sentence,
-    kind_of,
     likely_kind,
     mostly,
     words_of,
@@ -237,7 +235,6 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     """
     count = len(columns.names)
     files = columns.those(is_media)
-    addresses = columns.those(_is_address)
     longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if count <= _FEW:
@@ -252,7 +249,6 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(_is_web, columns.filled[at]))
-    paths = paths or ([] if texts else addresses)
     if columns.take("path", paths):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
@@ -265,10 +261,6 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
 
 def _is_web(value: str) -> bool:
     return "://" in value
-
-
-def _is_address(value: str) -> bool:
-    return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
 def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
