@@ -13,7 +13,7 @@ import math
 import posixpath
 import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import chain
@@ -472,17 +472,20 @@ def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
     boxes = {*chain.from_iterable(lists)}
     if not all(x < right and y < down for x, y, right, down in boxes):
         return False
+    largest = [_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES]
+    if _leave(boxes, (1, 1) if max(map(max, boxes)) <= 1 else largest):
+        return True
     images = columns.all[columns.names.index(columns.roles["path"])][:_MANY]
     sizes = [None if _is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
-    largest = [_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES]
-    pictures = [(boxes, (1.0, 1.0) if max(map(max, boxes)) <= 1 else largest)]
-    pictures += [(some, size) for some, size in zip(lists, sizes, strict=False) if size]
-    are_beyond = any(
-        x + right > width or y + down > height
-        for some, (width, height) in pictures
-        for x, y, right, down in some
-    )
+    pairs = zip(lists, sizes, strict=False)
+    are_beyond = any(_leave(some, size) for some, size in pairs if size is not None)
     return are_beyond or len(boxes) >= _MANY
+
+
+def _leave(boxes: Iterable[Sequence[float]], size: Sequence[float]) -> bool:
+    """Return whether one of some boxes would end beyond a picture if it were a corner and a size."""
+    width, height = size
+    return any(x + across > width or y + down > height for x, y, across, down in boxes)
 
 
 def _largest(columns: _Columns, known: Collection[str]) -> float:
