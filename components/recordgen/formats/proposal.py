@@ -483,7 +483,7 @@ def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
 
 
 def _leave(boxes: Iterable[Sequence[float]], size: Sequence[float]) -> bool:
-    """Return whether one of some boxes would end beyond a picture if it were a corner and a size."""
+    """Return whether a box, read as a corner and a size, ends beyond a picture."""
     width, height = size
     return any(x + across > width or y + down > height for x, y, across, down in boxes)
 
