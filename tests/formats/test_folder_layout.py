@@ -299,9 +299,11 @@ LABELLED = [
     (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "", {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),
     ([*(f"train/{it}" for it in DOGS), "test/1.jpg"], {}, "", {"layout": "{split}/{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
     (ROSES, {}, "", {"layout": "{n:digits}_{label}.jpg"}, {"red_rose", "tulip"}),
-    (VIEWS, {}, "", {"layout": "{label}/{folder}/{name}.jpg"}, {"red", "blue"}),
-    (LETTERS, {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
-    ([f"{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "{folder}/{label}/{name}.jpg"}, {"cat", "dog"}),
+    (VIEWS, {}, "", {"layout": "{label}/*/{name}.jpg"}, {"red", "blue"}),
+    (LETTERS, {}, "", {"layout": "*/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
+    ([f"{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "*/{label}/{name}.jpg"}, {"cat", "dog"}),
+    ([f"{at}/{day}/{c}/{at}{day}{c}{n}.jpg" for at in ("A", "B") for day in ("sun", "fog") for c in ("busy", "free") for n in "12"], {}, "", {"layout": "*/*/{label}/{name}.jpg"}, {"busy", "free"}),
+    ([f"{at}/day/{at}_{n}/{n}.{end}" for at, end in (("clip", "jpg"), ("matting", "png")) for n in "xy"], {}, "", {}, None),
 ]  # fmt: skip
 
 

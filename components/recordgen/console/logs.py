@@ -134,7 +134,7 @@ class ProgressLog:
                 message = (
                     f"planned {snapshot.count(progress.ROWS_PLANNED):,} of {read:,} rows "
                     f"({megabytes(snapshot.planned_bytes)}), "
-                    f"{snapshot.count(progress.ROWS_REJECTED):,} rejects"
+                    f"{counted(snapshot.count(progress.ROWS_REJECTED), 'reject')}"
                 )
                 self._log("planned", snapshot, message)
         if time.monotonic() >= self._next:

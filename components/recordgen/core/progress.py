@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from recordgen.core.ordered import beside
-from recordgen.messages import megabytes
+from recordgen.messages import counted, megabytes
 
 if TYPE_CHECKING:
     from threading import Event
@@ -99,7 +99,7 @@ class Snapshot:
         if self.seconds_left is not None:
             words.append(f"{timedelta(seconds=round(self.seconds_left))} left")
         if read:  # an export reads no rows
-            words.append(f"{self.count(ROWS_REJECTED, PAYLOADS_REJECTED):,} rejects")
+            words.append(counted(self.count(ROWS_REJECTED, PAYLOADS_REJECTED), "reject"))
         return ", ".join(words)
 
 

@@ -263,21 +263,22 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
-    folders = _of_same_numbers(files)
+    folders, names = _of_same_numbers(files), [item.name for item in files]
     if masks := masks_of_others(listing, folders):
-        others = [item.name for item in files if item.name not in masks]
+        others = [name for name in names if name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
-        reason += f" each folder is a class, {_confirming([item.name for item in files])}"
+        reason += f" each folder is a class, {_confirming(names)}"
         raise refusal(listing, reason, layout_of_pairs(others, masks))
     _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
         if labels_folders(listing.head(name), classes):
-            reason = f"{name} has a label for each folder, so these are no classes; "
-            raise refusal(listing, f"{reason}write a line for each image there, with its label")
+            reason = f"{name} has a label for each folder: write a line for each image there, with "
+            reason += f"its label; or if each folder is a class, {_confirming(names)}"
+            raise refusal(listing, reason)
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
-        raise refusal(listing, reason, layout_of_names({item.name for item in files}))
+        raise refusal(listing, reason, layout_of_names({*names}))
 
 
 def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
@@ -471,7 +472,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     layout, problem, source = "", "", ("", "")
     if len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1):
         found = twins
-        layout, problem = _layout_of_twins(listing, images, twins)
+        described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
+        layout, problem = layout_that_reads(listing, layout_of_pairs(images, described))
     elif found:
         labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
         sources = {
@@ -531,14 +533,6 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     if is_whole and len(firsts) == 1 and sources[best] != every:
         source = storage.join(listing.root, pattern)  # a file for each split
     return source, root
-
-
-def _layout_of_twins(
-    listing: Listing, images: Sequence[str], twins: Sequence[str]
-) -> tuple[str, str]:
-    """Return the layout of images and their documents, or why these are not read."""
-    described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
-    return layout_that_reads(listing, layout_of_pairs(images, described) if described else "")
 
 
 def _is_annotation(name: str) -> bool:

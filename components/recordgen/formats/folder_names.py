@@ -437,14 +437,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
     differing = [at for at in range(depth) if len(patterns[at]) > 1]
     named = [folder for at in differing for folder in levels[at]]
     are_own = len({*map(tuple, deepest)}) > max(_FEW_FOLDERS, len(deepest) // 2)
-    if len(differing) not in (1, 2) or are_own or not all(map(may_be_class, named)):
+    if not differing or are_own or not all(map(may_be_class, named)):
         return ""
     *others, last = differing
-    pairs = {(path[at], path[last]) for at in others for path in deepest}
-    if pairs and _are_parts(pairs):
-        others, last = [last], others[0]
-    elif len({one for _, one in pairs}) < len(pairs) and any(one[-1].isdigit() for _, one in pairs):
-        return ""  # Greek/letter01, Latin/letter01; or run/person01, walk/person01
+    while others and _are_parts({(path[others[-1]], path[last]) for path in deepest}):
+        last = others.pop()
     if all(map(_PART.fullmatch, levels[last])):
         return ""
     whole = (name for name in names if name.count("/") == depth)
@@ -452,7 +449,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
     alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}
     if last < depth - 1 and len(alike) == 1:
         return ""  # recordings: ants/color/0001.jpg, balls/color/0001.jpg
-    words = {last: "{label}", **dict.fromkeys(others, "{folder}")}
+    kinds = {(at, posixpath.splitext(it)[1]) for at, some in inside.items() for it in some}
+    stems = {posixpath.splitext(posixpath.basename(name))[0] for name in names}
+    if len(suffixes) > 1 and len(kinds) == len(inside) and len(stems) * 2 <= len(names):
+        return ""  # pairs: clip/clip_1/a.jpg, matting/matting_1/a.png
+    words = {**dict.fromkeys(differing, "*"), last: "{label}"}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
 
@@ -478,8 +479,11 @@ def layout_of_names(names: Set[str]) -> str:
 def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     """Return whether inner folders are parts of outer ones, by their names, and no classes.
 
-    ``apple/apple_1``; or numbers: ``chair/1, table/1``, but not ``sketch/cat, photo/cat``
+    ``apple/apple_1``; or numbered alike, ``chair/1, table/1`` and ``run/person01, walk/person01``,
+    but not ``sketch/cat, photo/cat``
     """
     words = [(words_of(outer), words_of(one)) for outer, one in folders]
     are_own = all(one[: len(outer)] == outer for outer, one in words)
-    return are_own or all(one.isdecimal() for _, one in folders)
+    inner = {one for _, one in folders}
+    recur = len(inner) < len(folders) and all(one[-1].isdigit() for one in inner)
+    return are_own or recur or all(map(str.isdecimal, inner))

@@ -561,13 +561,15 @@ class Candidate(NamedTuple):
 def labels_folders(head: bytes, folders: Set[str]) -> bool:
     """Return whether a table names folders, and has labels for them that recur.
 
-    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside ids is their label.
+    ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside numbered ids is their
+    label, but words such as ``cat`` are classes.
     """
     lines = head.decode("utf-8", "replace").splitlines()
     names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
     columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
     named = [name for name, values in columns.items() if folders <= values]
-    are_ids = any(words_of(name)[-1:] == ["id"] for name in named)
+    are_numbered = all(any(map(str.isdecimal, folder)) for folder in folders)
+    are_ids = are_numbered and any(words_of(name)[-1:] == ["id"] for name in named)
     labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
     named = [name for name in named if are_ids or name not in labels]
     return bool(named) and any(len(columns[name]) < len(folders) for name in labels)

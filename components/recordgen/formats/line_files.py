@@ -201,7 +201,7 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     if kinds - {"text"}:
         return False, False
     others = [row for row in rows[1:] if without_padding(row) != without_padding(first)]
-    if kinds == {"text"} and (names_payloads(first) or _is_above_numbers(first, others)):
+    if _is_above_numbers(first, others) or (kinds and names_payloads(first)):
         return False, True
     if kinds or any(it and it in row[at : at + 1] for row in others for at, it in enumerate(first)):
         return False, False

@@ -9,27 +9,26 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import chain
 from typing import Any
 
-from recordgen import tasks
+from recordgen import storage, tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
-from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
     is_media,
     is_sentence,
-    kind_of,
     likely_kind,
     mostly,
     words_of,
@@ -44,7 +43,9 @@ from recordgen.formats.header import (
     column_name,
 )
 from recordgen.formats.image_root import folder_of_images
+from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
+from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import names_split
 from recordgen.tables.roles import (
     BOX_LISTS,
@@ -52,6 +53,7 @@ from recordgen.tables.roles import (
     LABEL_COLUMNS,
     LABEL_TEXT,
     MASK_COLUMNS,
+    SIZE_COLUMNS,
     SIZE_ROLES,
     Columns,
 )
@@ -185,7 +187,7 @@ def propose(
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
-        _take_boxes(columns)
+        _take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
@@ -233,7 +235,6 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     """
     count = len(columns.names)
     files = columns.those(is_media)
-    addresses = columns.those(_is_address)
     longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if count <= _FEW:
@@ -245,13 +246,11 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
-    roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
+    roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(_is_web, columns.filled[at]))
-    paths = paths or ([] if texts else addresses)
     if columns.take("path", paths):
-        root = roots.get(paths[0]) or folder_of_images(columns.all[paths[0]], source)
-        return files, root
+        return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
@@ -262,10 +261,6 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
 
 def _is_web(value: str) -> bool:
     return "://" in value
-
-
-def _is_address(value: str) -> bool:
-    return kind_of(value) in ("image", "video") and not is_content_uri(value)
 
 
 def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
@@ -306,8 +301,6 @@ def _without_marks(name: str) -> Sequence[str]:
     ``text_a``, ``text2`` → text; ``image_left`` → image; ``before`` → nothing
     """
     words = words_of(name)
-    if name.isdecimal():  # the number of a column without a name
-        return words
     return [word for word in words if len(word) > 1 and not word.isdecimal() and word not in PAIRED]
 
 
@@ -348,10 +341,7 @@ def _take_labels(columns: _Columns) -> bool:
 
 
 def _flags(columns: _Columns) -> Sequence[int]:
-    """Return the columns of 0 and 1, or of true and false; none if an amount is at the end."""
-    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
-    if any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end):
-        return ()
+    """Return the columns of 0 and 1, or of true and false."""
     values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
     found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
@@ -436,7 +426,7 @@ def _splits(columns: _Columns) -> list[int]:
     return [at for at in found if not words[at].isdisjoint(PUBLISHED_WORDS)]
 
 
-def _take_boxes(columns: _Columns) -> None:
+def _take_boxes(columns: _Columns, folder: str) -> None:
     """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
     if tasks.ObjectDetection.has_header([_bare(columns.names[at]) for at in columns.rest]):
         for role, known in tasks.ObjectDetection.columns.items():
@@ -444,7 +434,10 @@ def _take_boxes(columns: _Columns) -> None:
                 columns.take(role, columns.named(known))
         return
     lists = columns.those(_are_boxes)
-    if columns.take("xywh", [at for at in lists if not _have("runs", words_of(columns.names[at]))]):
+    lists = [at for at in lists if not _have("runs", words_of(columns.names[at]))]
+    if lists:
+        are_corners = _hold_corners(columns, lists[0], folder)
+        columns.take("xyxy" if are_corners else "xywh", lists)
         return
     for form, sides in _words()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
@@ -468,6 +461,37 @@ def _take_boxes(columns: _Columns) -> None:
         first, _, second, _ = (words_of(columns.names[at]) for at in four)
         if {*first} ^ {*second} != {"left", "right"}:
             _take_corners(columns, four)
+
+
+def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
+    """Return whether the last two of four numbers are a corner, and no width and height.
+
+    They are larger than the first two in many boxes, or would be sizes beyond a picture.
+    """
+    lists = [*map(_boxes, columns.all[at])]
+    boxes = {*chain.from_iterable(lists)}
+    if not all(x < right and y < down for x, y, right, down in boxes):
+        return False
+    largest = [_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES]
+    if _leave(boxes, (1, 1) if max(map(max, boxes)) <= 1 else largest):
+        return True
+    images = columns.all[columns.names.index(columns.roles["path"])][:_MANY]
+    sizes = [None if _is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
+    pairs = zip(lists, sizes, strict=False)
+    are_beyond = any(_leave(some, size) for some, size in pairs if size is not None)
+    return are_beyond or len(boxes) >= _MANY
+
+
+def _leave(boxes: Iterable[Sequence[float]], size: Sequence[float]) -> bool:
+    """Return whether a box, read as a corner and a size, ends beyond a picture."""
+    width, height = size
+    return any(x + across > width or y + down > height for x, y, across, down in boxes)
+
+
+def _largest(columns: _Columns, known: Collection[str]) -> float:
+    """Return the largest number in the columns of a known name; infinity if there is none."""
+    numbers = (it for at in columns.named(known) for it in columns.filled[at])
+    return max(map(float, filter(NUMBER.fullmatch, numbers)), default=math.inf)
 
 
 def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
@@ -496,6 +520,14 @@ def _are_boxes(value: str) -> bool:
     count = len(_numbers(value))
     is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
     return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
+
+
+def _boxes(value: str) -> Sequence[tuple[float, ...]]:
+    """Return the fours of numbers in a list of boxes; none of another value."""
+    numbers = [*map(float, _numbers(value))] if _are_boxes(value) else []
+    return [
+        (*numbers[at : at + _NUMBERS_OF_A_BOX],) for at in range(0, len(numbers), _NUMBERS_OF_A_BOX)
+    ]
 
 
 def _numbers(value: str) -> list[str]:
@@ -527,7 +559,15 @@ def unknown_columns(
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
     is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
     options = {"columns": columns} if is_whole else {}
+    problem += doubt_about_boxes(columns)
     return NotUnderstoodError(f"{where}: {problem}", options=options)
+
+
+def doubt_about_boxes(columns: str) -> str:
+    """Return the end of a message about proposed columns; "" if names say what boxes are."""
+    boxes = [(form, name) for form, [name, *_] in Columns.of(columns).by_role if form in BOX_LISTS]
+    unsure = [form for form, name in boxes if BETWEEN not in name or name[0].isdecimal()]
+    return "".join(f"; boxes may be {' or '.join(BOX_LISTS)} (taken: {form})" for form in unsure)
 
 
 def label_names(names: Sequence[str]) -> list[str]:

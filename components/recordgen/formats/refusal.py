@@ -20,7 +20,7 @@ from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
 from recordgen.formats.header import Head
-from recordgen.formats.proposal import CONSIDERED, propose
+from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
 
 _ROWS_SHOWN = 3
 # Words in the name of a split, such as ``PublicTest``.
@@ -61,6 +61,7 @@ def stop(
         options = propose(names, rows, head.path, header=header, kind=kind)
         if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
+        problem += doubt_about_boxes(options.get("columns", ""))
     are_images = "image_root" in options or "path=" in options.get("columns", "")
     if form is not None and not are_images:
         raise form.error(head.where)

@@ -519,5 +519,7 @@ def _check_several(head: Head, task: Task) -> None:
         problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
         if labels.keys() <= IS_CLASS.keys():
             stop(head, "fields are 0 and 1, and no header names their classes", options={})
-        options = {"task": task.name} if are_labels else {} if repeats else None
+        options = {"task": task.name} if are_labels else {} if repeats and width > 2 else None
+        if repeats and width == 2:
+            problem = "each of two fields behind the first may be the label; label= takes one"
         stop(head, problem, options=options, header="no")

@@ -196,9 +196,8 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
         found[group.split] += count
     if others := found[EVAL] - moved:
         raise UsageError(
-            f"eval_from={share} needs an empty split eval, but {others:,} other rows name it or "
-            f"were assigned to it; remove --eval-from, or assign all rows without a split to train "
-            f"with split=100"
+            f"eval_from={share} needs an empty split eval, but {others:,} other rows name it, or "
+            f"were assigned to it without split=100; remove --eval-from"
         )
     if found and not base.shards and not found[share.split] + moved:
         raise UsageError(
