@@ -211,6 +211,12 @@ STOPS = [
     ('a.csv', ',X1,X2,Y\nID,SIZE,AGE,LATE\n1,20,30,0\n2,21,31,1\n3,22,32,0', {}, ''),
     ('a.csv', 'url,concepts[0].id,concepts[0].value\nhttps://x.org/{i}.jpg,c{d},1', {'columns': 'path=url,label=concepts[0].id'}, ''),
     ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
+    ('a.csv', 'image_name,width,height,x0,y0,x1,y1\n{i}.jpg,40,20,4,5,8,10', {'columns': "path=image_name,label='object',xmin=x0,ymin=y0,xmax=x1,ymax=y1"}, 'object_detection: (assigned) | 0.jpg | {"boxes":[["object",0.1,0.25,0.2,0.5]],"size":[40,20]}'),
+    ('a.csv', 'image,x,y,label\n{i}.jpg,4,5,c{d}', {}, ''),
+    ('a.csv', 'ImageId,PolygonWKT_Pix,Class\n{i}.jpg,"POLYGON ((5 6, 8 6, 8 9, 5 6))",c{d}', {}, ''),
+    ('a.csv', 'mileage,engine,label\n1{i}.5 kmpl,{i}00 CC,c{d}', {'columns': 'target=label'}, 'tabular: (assigned) | 10.5 kmpl,000 CC,c0 | None'),
+    ('a.csv', """Sentence #,Sentence,POS,Tag\n{i},"Anna flew to Paris {i} .","['NNP', 'VBD']","['B-P', 'O']\"""", {}, ''),
+    ('a.csv', 'Id,Eyes,Face,Near,Age\na{i}.jpg,0,1,0,2{i}', {}, ''),
     ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options

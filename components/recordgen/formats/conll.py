@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import string
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice, zip_longest
@@ -335,11 +336,15 @@ def _tagged(
         message = f"a sentence must be at most {MAX_RECORD_BYTES} bytes long; write blank lines"
         raise AnnotationError(RejectCode.BAD_LINE, message)
     tokens, tags = [], []
+    widths: set[int] = set()
     for number, raw in enumerate(sentence, start=first):
         line = decode_line(raw, "line", "write a token on each line")
         fields = _fields(line)
-        if len(fields) <= max(1, *places):
-            raise bad_annotation(f"line {number} has no token or no tag ({line!r:.40})")
+        widths.add(len(fields))
+        if len(fields) <= max(1, *places) or len(widths) > 1:
+            raise bad_annotation(
+                f"line {number} has no token or no tag, or more columns than others ({line!r:.40})"
+            )
         token = fields[places.token]
         if not token or " " in token:
             raise bad_annotation(f"the token of line {number} is empty or has a blank ({line:.40})")
@@ -349,9 +354,9 @@ def _tagged(
 
 
 def _fields(line: str) -> list[str]:
-    """Return the columns of a line; none if it is blank."""
-    line = line.rstrip()
-    return line.split("\t") if "\t" in line else line.split()
+    """Return the columns of a line; none if it is blank. Other blanks, as in 10\u00a0000, are text."""
+    line = line.rstrip(string.whitespace)
+    return line.split("\t") if "\t" in line else [*filter(None, line.split(" "))]
 
 
 def _is_aside(fields: Sequence[str], tag: int = -1) -> bool:
