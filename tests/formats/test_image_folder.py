@@ -70,7 +70,7 @@ UNDERSTOOD = [
     ([f"{at}/{at}1_{side}.jpg" for at in "012" for side in ("left", "right")], [(None, at) for at in "001122"], {}),
     ([f"00{at}/00{at + 1}.jpg" for at in range(4)], [(None, f"00{at}") for at in range(4)], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
-    (["old/dataset.json", "old/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
+    (["old/dataset.json", "old/Split-train/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
 
 
@@ -88,7 +88,7 @@ STOPS = {
     "masks below a split": (["train/img/1.jpg", "train/ground_truth/1.png"], "ground_truth", True),
     "masks of one split": (["train_images/1.jpg", "train_masks/1.jpg"], "train_masks", False),
     "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "masks", False),
-    "masks of other names": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
+    "masks of other names": (["dataset.json", "imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
     "one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], "masks", True),
     "masks of splits": (["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], "trainannot", True),
     "a mask beside its image": (["b/a (1).png", "b/a (1)_mask.png"], "_mask.png", True),
@@ -202,7 +202,7 @@ def test_pages_of_a_tiff_are_no_rows(tmp_path):
     assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
 
 
-@pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
+@pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json", "old/Split-test/1.jpg"]])
 def test_a_folder_without_images_stops(names, tmp_path):
     """Nothing but hidden files, and a converted dataset, are no folder of images."""
     with pytest.raises(SourceError, match=str(tmp_path)):
