@@ -151,6 +151,8 @@ STOPS = {
     "pairs with the same gaps": ([f"{at}/{n}.png" for at in ("high", "low") for n in (2, 5, 6, 9)], "pairs", False),
     "folders of classes in one whose name holds images": ([f"{at}_image_sets/{at}_{c}/{at}{c}{n}.jpg" for at in ("lung", "colon") for c in "xy" for n in "12"], "", True),
     "one folder too high": (["in/a/1.jpg", "in/a/3.jpg", "in/b/2.jpg", "in/c.jpg"], "pass in/ if", True),
+    "hashes by their first letter": ([f"train/{at}/{at}{n}7c4d9a{n}.png" for at in "03ae" for n in "125"], "parts", True),
+    "bands of a place": ([f"{at}/{at}_{it}" for at in ("S2_10", "S2_77") for it in ("B1.tif", "B2.tif", "meta.json")], "parts", False),
     "recordings": ([f"{at}/color/{n}.jpg" for at in ("ants", "balls") for n in ("0001", "0002")], "", False),
     "pairs whose names have the name of their folder": ([f"{at}/{at.lower()}{n}.png" for at in ("Low", "Normal") for n in "123"], "pairs", False),
     "several files of each number": ([f"{at}/0{n}_{end}.png" for n in "123" for at, end in (("long", "10s"), ("short", "1s"), ("short", "3s"))], "pairs", False),
@@ -202,7 +204,9 @@ def test_pages_of_a_tiff_are_no_rows(tmp_path):
     assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
 
 
-@pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json", "old/Split-test/1.jpg"]])
+@pytest.mark.parametrize(
+    "names", [[".x"], ["dataset.json"], ["old/dataset.json", "old/Split-test/1.jpg"]]
+)
 def test_a_folder_without_images_stops(names, tmp_path):
     """Nothing but hidden files, and a converted dataset, are no folder of images."""
     with pytest.raises(SourceError, match=str(tmp_path)):

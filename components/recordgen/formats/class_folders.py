@@ -68,6 +68,7 @@ _DESCRIBING = (
 )
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
+_HASH = re.compile(r"[0-9a-f]{8,}")
 _SIGNS = re.compile(r"[\s,;|\"']+")
 _LINES_READ = 100
 # A path, a label and a box.
@@ -317,10 +318,14 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
 
 
 def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether numbered folders divide files by their numbers, and are no classes.
+    """Return whether folders divide files by their numbers or hashes, and are no classes.
 
-    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end.
+    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
+    ``0e/0e57a1c4.png`` those whose hash begins with 0e.
     """
+    files = [(at, stem) for at, stems in folders.items() for stem in stems]
+    if len(folders) > 1 and all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files):
+        return True
     names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
     if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
         return False
@@ -342,15 +347,23 @@ def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
 def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
     """Return whether folders hold files of the same names, several of which are documents.
 
-    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``
+    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``; one document is
+    enough if names repeat that of their folder: ``a7/a7_B1.tif, a7/a7.json, b2/b2_B1.tif, …``
     """
     items = {item.name for item in files if item.label is not None}
     folders = {*map(posixpath.dirname, items)}
     beside = (it for it in listing.others if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE)
     documents = [it for it in beside if posixpath.dirname(it) in folders and it not in items]
     inside = grouped([*items, *documents], posixpath.dirname).values()
-    are_alike = len({frozenset(map(posixpath.basename, some)) for some in inside}) == 1
-    return are_alike and len(documents) > len(folders) > 1
+    are_alike = len({frozenset(map(_without_folder, some)) for some in inside}) == 1
+    are_named = all(_without_folder(it) != posixpath.basename(it) for it in documents)
+    return are_alike and len(documents) + are_named > len(folders) > 1
+
+
+def _without_folder(name: str) -> str:
+    """Return the name of a file without that of its folder: ``a/a7/a7_B1.tif`` → ``_B1.tif``."""
+    folder, base = posixpath.split(name)
+    return base.replace(posixpath.basename(folder), "")
 
 
 def _confirming(names: Sequence[str]) -> str:
@@ -477,7 +490,11 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+            if (
+                _is_table(name)
+                and not (has_classes and classes)
+                and "submission" not in words_of(name)
+            )
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
