@@ -66,6 +66,7 @@ FILES = [
     ("a.txt", b"__label__praise Good, and cheap.\n__label__price Dear.\n", "a label, a blank"),
     ("a.txt", b"__label__praise __label__price Good.\n" * 2, "several labels"),
     ("a9a", b"-1 3:1 11:0.5\n+1 7:1\n", "LIBSVM"),
+    ("a.vw", b"1 |f price:.23 sqft:.25 2006\n-1 |f price:.18\n", "Vowpal"),
     ("movies.dat", b"1::Toy Story, The (1995)::Animation|Comedy\n" * 2, "MovieLens"),
     ("a.txt", "6551_!_101_!_文化_!_京城博物馆,马\n6552_!_102_!_体育_!_比赛\n".encode(), "several signs"),
     ("a.txt", b"1 +++$+++ It is cold.\n2 +++$+++ It is late.\n", "several signs"),

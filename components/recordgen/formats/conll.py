@@ -354,7 +354,7 @@ def _tagged(
 
 
 def _fields(line: str) -> list[str]:
-    """Return the columns of a line; none if it is blank. Other blanks, as in 10\u00a0000, are text."""
+    """Return the columns of a line; none if it is blank. No-break spaces are parts of a token."""
     line = line.rstrip(string.whitespace)
     return line.split("\t") if "\t" in line else [*filter(None, line.split(" "))]
 
