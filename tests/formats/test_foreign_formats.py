@@ -71,6 +71,7 @@ FILES = [
     ("a.txt", "6551_!_101_!_文化_!_京城博物馆,马\n6552_!_102_!_体育_!_比赛\n".encode(), "several signs"),
     ("a.txt", b"1 +++$+++ It is cold.\n2 +++$+++ It is late.\n", "several signs"),
     ("a.csv", b"size;price;kind\n1,5;2,25;a\n2,5;3,25;b\n", "a decimal comma"),
+    ("a.csv", b"-DOCSTART-,O\n,O\nCheck,O\n", "tokens and their tags"),
     ("a.csv", b"id,word,pos,tag\n0,York,NNP,B-geo\n0,is,VB,O\n", "tokens and their tags"),
     ("a.lst", b"1\tAnna\tB-PER\tO\n2\tflew\tO\tO\n", "tokens and their tags"),
     ("a.csv", b"NAME,R,G,B\nsky,0,0,255\nroad,9,9,9\n", "a list of classes"),

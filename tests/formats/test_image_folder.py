@@ -130,6 +130,7 @@ STOPS = {
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
     "texts side by side": (["a.good", "a.bad"], ".bad", False),
     "only texts": (["pos/1.txt"], "pos/1.txt", False),
+    "documents by folder": ([f"{at}/poses/{at}{n}.json" for at in ("band1", "band2") for n in "12"], "no image", False),
     "folds of classes": ([f"fold_{at}/{c}/{c}{at}{n}.jpg" for at in "01" for c in ("cat", "dog") for n in "12"], "too deep", True),
     "parts of texts": ([f"all/part{at}/{at}{n}.txt" for at in "123" for n in "78"], "part1/17", False),
     "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),

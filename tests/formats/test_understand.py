@@ -139,6 +139,7 @@ STOPS = [
     ('a.jsonl', '{{"0": "The river is long {i}", "1": "a{d}"}}', {'columns': 'text=0,label=1'}, "text_classification: (assigned) | The river is long 0 | 'a0'"),
     ('a.csv', 'video_id,time_start,time_end,label\nab1,0,10,run\nab2,3,13,sit\nab3,5,15,run', {}, ''),
     ('a.csv', 'age,income,city,notes\n31,2,Rome,\n32,3,Oslo,\n33,1,Rome,vip\n35,1,Oslo,\n36,1,Rome,new\n37,1,Oslo,vip\n38,2,Rome,', {'columns': 'target=city'}, 'tabular: (assigned) | 31,2,Rome, | None'),
+    ('a.csv', 'tweet_id,start_pos,end_pos,entity_type\n12{i},0,6,P{d}', {}, ''),
     ('a.json', '{"0": "one long text here", "1": "another one", "2": "it goes on"}', {}, ''),
     ('a.json', '[["The river is long", "a"], ["It is cold", "b"]]', {'columns': 'text=1,label=2'}, "text_classification: (assigned) | The river is long | 'a'"),
     ('a.jsonl', '{"lr": 0.1, "loss": 0.5, "top1": 3}\n{"lr": 0.1, "loss": 0.5}\n{"lr": 0.1, "loss": 0.5}', {}, ''),
@@ -216,7 +217,7 @@ STOPS = [
     ('a.csv', 'ImageId,PolygonWKT_Pix,Class\n{i}.jpg,"POLYGON ((5 6, 8 6, 8 9, 5 6))",c{d}', {}, ''),
     ('a.csv', 'mileage,engine,label\n1{i}.5 kmpl,{i}00 CC,c{d}', {'columns': 'target=label'}, 'tabular: (assigned) | 10.5 kmpl,000 CC,c0 | None'),
     ('a.csv', """Sentence #,Sentence,POS,Tag\n{i},"Anna flew to Paris {i} .","['NNP', 'VBD']","['B-P', 'O']\"""", {}, ''),
-    ('a.csv', 'Id,Eyes,Face,Near,Age\na{i}.jpg,0,1,0,2{i}', {}, ''),
+    ('a.csv', 'Id,Eyes,Face,Age\na.jpg,0,0,20\nb.jpg,1,0,21\nc.jpg,0,1,22\nd.jpg,1,1,23\ne.jpg,0,0,24\nf.jpg,1,0,25\ng.jpg,0,1,26\nh.jpg,1,1,27\ni.jpg,0,0,28', {}, ''),
     ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.1,0.2,0.4,0.6]]'),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options

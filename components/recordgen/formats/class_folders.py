@@ -241,8 +241,9 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     suffixes = {posixpath.splitext(name)[1].lower() for name in deepest}
-    are_alike = not has_table and (len(suffixes) < 2 or suffixes <= _TEXTS)
-    named = layout_of_classes(deepest) if are_alike else ""
+    are_rows = has_table or not suffixes.isdisjoint(_BESIDE_TEXTS)
+    are_alike = len(suffixes) < 2 or suffixes <= _TEXTS
+    named = layout_of_classes(deepest) if are_alike and not are_rows else ""
     layout, problem = layout_that_reads(listing, named)
     reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
     source = storage.join(listing.root, rows) if rows and not layout else ""

@@ -417,10 +417,10 @@ def _may_be_target(columns: _Columns, at: int) -> bool:
 
 
 def _are_listed(names: Sequence[str]) -> bool:
-    """Return whether columns name images by a key, or parts of videos by a key and two times."""
+    """Return whether columns name images by a key, or parts of videos or texts by key and ends."""
     times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
     keys = [name for name in names if _is_key(name)]
-    are_parts = bool(keys) and {"time", "start", "end"} <= times
+    are_parts = bool(keys) and {"start", "end"} <= times
     return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
