@@ -50,7 +50,6 @@ READ = [
     ('text,label,,\nGood and cheap,2,,', 'text_classification', "(assigned) | Good and cheap | '2'"),
     ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', 'object_detection', 'no rows'),
     ('a.jpg,a,b,c,,,d,e', 'image_multi_label', '(assigned) | a.jpg | ["a", "b", "c", "d", "e"]'),
-    ('img,label\na,cat', 'image_classification', "(assigned) | a | 'cat'"),
     ('"Hello, how are you?","I am fine."', 'text_classification', "(assigned) | Hello, how are you? | 'I am fine.'"),
     ('TRAIN,"Hello you there","I am fine."', 'text_classification', "train | Hello you there | 'I am fine.'"),
     ('TRAIN,http://[a,cat', 'image_classification', "train | http://[a | 'cat'"),
@@ -66,7 +65,6 @@ READ = [
     ('TRAIN,これはペンです,a', 'text_classification', "train | これはペンです | 'a'"),
     ('照片照片照片/1.jpg,a', 'image_classification', "(assigned) | 照片照片照片/1.jpg | 'a'"),
     ('"Good, and cheap"\n"Bad, and dear"', 'text_classification', '(assigned) | Good, and cheap | '),
-    ('a.jpg,cat,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,', 'object_detection', '(assigned) | a.jpg | [["cat",0.1,0.2,0.3,0.4]]'),
     ('a.jpg,train,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,', 'object_detection', '(assigned) | a.jpg | [["train",0.1,0.2,0.3,0.4]]'),
     ('filename,set,label\n0.jpg,train,cat', 'image_classification', "train | 0.jpg | 'cat'"),
 ]

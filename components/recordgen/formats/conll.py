@@ -335,22 +335,18 @@ def _tagged(
     if sum(map(len, sentence)) > MAX_RECORD_BYTES:
         message = f"a sentence must be at most {MAX_RECORD_BYTES} bytes long; write blank lines"
         raise AnnotationError(RejectCode.BAD_LINE, message)
-    tokens, tags = [], []
-    widths: set[int] = set()
-    for number, raw in enumerate(sentence, start=first):
-        line = decode_line(raw, "line", "write a token on each line")
-        fields = _fields(line)
-        widths.add(len(fields))
-        if len(fields) <= max(1, *places) or len(widths) > 1:
-            raise bad_annotation(
-                f"line {number} has no token or no tag, or more columns than others ({line!r:.40})"
-            )
+    rows = [_fields(decode_line(raw, "line", "write a token on each line")) for raw in sentence]
+    least, width = max(1, *places), len(rows[0])
+    for number, fields in enumerate(rows, start=first):
+        if len(fields) <= least or len(fields) != width:
+            what = f"has no token or no tag, or not {width} columns ({' '.join(fields)!r:.40})"
+            raise bad_annotation(f"line {number} {what}")
         token = fields[places.token]
         if not token or " " in token:
-            raise bad_annotation(f"the token of line {number} is empty or has a blank ({line:.40})")
-        tokens.append(token)
-        tags.append(fields[places.tag])
-    return tokens, tags
+            raise bad_annotation(
+                f"the token of line {number} ({token!r:.40}) is empty or has a blank"
+            )
+    return [it[places.token] for it in rows], [it[places.tag] for it in rows]
 
 
 def _fields(line: str) -> list[str]:
