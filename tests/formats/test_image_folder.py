@@ -59,6 +59,7 @@ UNDERSTOOD = [
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
+    (["cat/1.jpg", "dog/2.jpg", "Unlabeled/3.jpg"], [(None, None), (None, "cat"), (None, "dog")], {"Unlabeled": "no label"}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
     (["4x4/1.jpg", "4x4/README", "6x4/1.jpg", "6x4/README"], [(None, "4x4"), (None, "6x4")], {}),
     # The t of test and train is no name that an image and its mask share.

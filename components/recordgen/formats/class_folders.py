@@ -80,7 +80,7 @@ _MOST_PARTS = 3
 
 _TEXT = ".txt"
 _TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
-# Folders of texts without labels, beside those of classes.
+# Folders of texts or images without labels, beside those of classes.
 _UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
 # Beside folders of texts, such a file may hold their labels.
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
@@ -170,11 +170,7 @@ class TextFolder(_ClassFolders):
             raise refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
         _check_pairs(listing, labelled)
-        unlabelled = {it.label for it in labelled if str(it.label).lower() in _UNLABELLED}
-        for item in labelled:
-            if item.label in unlabelled:
-                roles[posixpath.dirname(item.name)] = "no label"
-        files = [it._replace(label=None) if it.label in unlabelled else it for it in labelled]
+        files = _without_unlabelled(labelled, roles)
         others = {*listing.others} - {item.name for item in files}
         return ClassFiles(files, sorted(others), roles)
 
@@ -211,10 +207,25 @@ class ImageFolder(_ClassFolders):
         except ValueError as exc:
             _check_documents(listing, None)
             raise refusal(listing, str(exc), layout_of_classes(images)) from None
+        found = _without_unlabelled(found, roles)
         _check_documents(listing, found)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
+
+
+def _without_unlabelled(files: Sequence[PlacedFile], roles: dict[str, str]) -> list[PlacedFile]:
+    """Return files of which those in folders of unlabelled ones have no class.
+
+    ``roles`` gets these folders.
+    """
+    found = []
+    for item in files:
+        if str(item.label).lower() in _UNLABELLED:
+            roles[posixpath.dirname(item.name)] = "no label"
+            item = item._replace(label=None)
+        found.append(item)
+    return found
 
 
 def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]) -> None:
