@@ -416,6 +416,16 @@ def test_a_value_that_python_has_not(times, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", TABLE_WRITERS)
+def test_numbers_have_the_names_that_the_schema_declares(kind, tmp_path):
+    """Hugging Face's features name the classes, and -1 is no label."""
+    label = {"names": ["no", "yes"], "_type": "ClassLabel"}
+    declared = {"huggingface": json.dumps({"info": {"features": {"label": label}}})}
+    table = pa.table({"text": ["a b", "c d", "e f"], "label": [1, 0, -1]})
+    TABLE_WRITERS[kind](table.replace_schema_metadata(declared), tmp_path / f"a.{kind}")
+    assert read(tmp_path / f"a.{kind}") == ["a b 'yes'", "c d 'no'", "e f "]
+
+
+@pytest.mark.parametrize("kind", TABLE_WRITERS)
 def test_decimals_are_numbers(kind, tmp_path):
     """Decimals, which databases give, are numbers of the kind that their digits show."""
     numbers = [Decimal(number) for number in range(9)]

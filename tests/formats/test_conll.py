@@ -30,17 +30,18 @@ def convert(tmp_path):
 
 
 def test_a_folder_of_files(convert, tmp_path):
-    """Columns between, documents and comments are skipped; names give the splits."""
+    """Columns between, documents and comments are skipped; names give the splits; only blanks and
+    tabs separate columns."""
     files = {
         "eng.train": "-DOCSTART- -X- O\n\nAnna NNP I-PER\r\nflew VBD O\r\n\r\nCome VB O\n",
-        "eng.testa": "# id 7\nKöln\tB-LOC\n# O\n",
+        "eng.testa": "# id 7\nKöln\tB-LOC\n# O\n\n10\u00a0000 O\nbis B-X\n",
         "eng.testb": "\ufeffNew B-LOC\nYork I-LOC\n\n\n \n",
         "README.md": "These are names.\n",
     }
     dataset = convert(files)
     assert (dataset.task, dataset.options["format"]) == ("text_entities", "conll")
     assert tagged(tmp_path / "out") == {"Anna flew": "B-PER O", "Come": "O"}
-    assert tagged(tmp_path / "out", "eval") == {"Köln #": "B-LOC O"}
+    assert tagged(tmp_path / "out", "eval") == {"Köln #": "B-LOC O", "10\u00a0000 bis": "O B-X"}
     assert tagged(tmp_path / "out", "test") == {"New York": "B-LOC I-LOC"}
     assert "tags_begun" not in dataset.rows.adjusted
 
@@ -78,6 +79,7 @@ REJECTED = [
     ("a B-A\nb place", "bad_annotation"),
     ("New York\tB-A", "bad_annotation"),
     ("\tB-A", "bad_annotation"),
+    ("in B-A\nNew York I-A", "bad_annotation"),
     (f"{'a' * 90} B-A\n" * 3_000, "bad_line"),
 ]
 

@@ -34,8 +34,6 @@ JSONL = [
     ('no JSON\n{"imageGcsUri": "a", "classificationAnnotations": [{"displayName": "x"}]}', "image_multi_label"),
     ('\ufeff{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection"),
     ('{"imageGcsUri": "a"}', "image_classification"),
-    ('{"imageGcsUri": "a", "boundingBoxAnnotations": []}', "object_detection"),
-    ('{"imageGcsUri": "a", "classificationAnnotations": [], "boundingBoxAnnotations": [{}]}', "object_detection"),
     ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification"),
     ('{"textContent": "a", "classificationAnnotations": [{}]}', "text_multi_label"),
     ('{"textContent": "a", "sentimentAnnotation": 0}', "text_sentiment"),

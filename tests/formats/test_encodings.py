@@ -34,8 +34,6 @@ MARKED = [
     CSV.encode("utf-16"),
     codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
     CSV.encode("utf-32"),
-    codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
-    CSV.replace("\n", "\r\n").encode("utf-16"),
     CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
 ]
 

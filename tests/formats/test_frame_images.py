@@ -59,6 +59,15 @@ def test_pixels_become_png(pixels, tmp_path):
     assert np.array_equal(Image.open(io.BytesIO(data)), np.squeeze(pixels))
 
 
+def test_boxes_in_pixels_have_the_size_of_the_image_in_the_cell(tmp_path):
+    """An image that no file holds says its size, too."""
+    half = [[0, 0, pillow(0).width / 2, pillow(0).height / 2]]
+    frame = pd.DataFrame({"image": [image(0)], "kind": [["cat"]], "box": [half]})
+    recordgen.convert(frame, tmp_path, lint="-ALL", columns="image=image,label=kind,xyxy=box")
+    [(_, values)] = stored_examples(tmp_path)
+    assert [*values["image/object/bbox/xmax"], *values["image/object/bbox/ymax"]] == [0.5, 0.5]
+
+
 def test_paths_gaps_and_other_columns(tmp_path):
     """A dict without bytes is a path; a missing cell is a reject; other columns do not matter."""
     (tmp_path / "a.jpg").write_bytes(image(9))

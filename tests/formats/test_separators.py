@@ -157,11 +157,9 @@ COMMAS = [
     "".join(f"Title {n}; text,x{',y' * (n % 3)}\n" for n in range(9)),
     "SELECT a;\nSELECT b;",
     '0.jpg\n"a,b 1.jpg",,,\n2.jpg,',
-    "You sent an E-mail,spam\nI sent an E-mail,ham",
     "TRAIN,a b.jpg,Vitamin B-12\nTRAIN,c d.jpg,Vitamin B-6",
     "text,label\na;b;c,x\nd;e;f,y",
     "1.jpg,cat|dog|owl\n2.jpg,dog|cat|owl",
-    "Oil rises | BBC,a\nGas falls | BBC,b",
     '"sep=; is a hint",excel\n"sep=, is one, too",excel',
 ]
 

@@ -74,7 +74,6 @@ JSONL_REJECTS = [
     (b" " * MAX_RECORD_BYTES + b"{}", "bad_line"),
     (b"{}", "no_path"),
     (b'{"imageGcsUri": 3, "x": 1}', "no_path"),
-    (b'{"\\ud800": 1}', "no_path"),
     (b'{"imageGcsUri": "a", "\\ud800Annotation": 1}', "bad_annotation"),
     (b'{"imageGcsUri": "a\\nb"}', "bad_line"),
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding"),

@@ -148,6 +148,12 @@ FIRST_RECORDS = [
     (b"\xff\xff\xff", {}, errors.RecordError, r"a\.rec.*record 0"),
     ({"x": 1, "y": 2}, {}, errors.NotUnderstoodError, r"a\.rec"),
     ({"image": b"", "label": 1}, dict(columns="image=x"), errors.UsageError, "'x'"),
+    (
+        {"image": b"", "x": 1, "y": 2},
+        dict(columns="image=image,label=x,label=y"),
+        errors.UsageError,
+        "label=x,label=y",
+    ),
     ({"image": b"", "label": 1}, dict(columns="picture=image"), errors.NotUnderstoodError, "image"),
     ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), errors.UsageError, "xmin"),
     ({"image/encoded": b""}, {}, errors.DataError, r"a\.rec.*image/class/label"),

@@ -64,6 +64,8 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
     if payload not in _ENDS:  # a task whose features have no other names
         return {}
     given = dict(pair.partition("=")[::2] for pair in columns.split(",") if pair)
+    if len(given) < columns.count("="):
+        raise UsageError(f"columns: each role has one feature of a record (got {columns})")
     there = {role for role in (payload, "label") for name in names_of(role, task) if name in first}
     if payload not in there and payload not in given and (columns or payload not in first):
         raise _not_understood(payload, given, first, path)

@@ -68,6 +68,7 @@ _DESCRIBING = (
 )
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
+_HASH = re.compile(r"[0-9a-f]{8,}")
 _SIGNS = re.compile(r"[\s,;|\"']+")
 _LINES_READ = 100
 # A path, a label and a box.
@@ -79,7 +80,7 @@ _MOST_PARTS = 3
 
 _TEXT = ".txt"
 _TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
-# Folders of texts without labels, beside those of classes.
+# Folders of texts or images without labels, beside those of classes.
 _UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
 # Beside folders of texts, such a file may hold their labels.
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
@@ -169,11 +170,7 @@ class TextFolder(_ClassFolders):
             raise refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
         _check_pairs(listing, labelled)
-        unlabelled = {it.label for it in labelled if str(it.label).lower() in _UNLABELLED}
-        for item in labelled:
-            if item.label in unlabelled:
-                roles[posixpath.dirname(item.name)] = "no label"
-        files = [it._replace(label=None) if it.label in unlabelled else it for it in labelled]
+        files = _without_unlabelled(labelled, roles)
         others = {*listing.others} - {item.name for item in files}
         return ClassFiles(files, sorted(others), roles)
 
@@ -210,10 +207,25 @@ class ImageFolder(_ClassFolders):
         except ValueError as exc:
             _check_documents(listing, None)
             raise refusal(listing, str(exc), layout_of_classes(images)) from None
+        found = _without_unlabelled(found, roles)
         _check_documents(listing, found)
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
+
+
+def _without_unlabelled(files: Sequence[PlacedFile], roles: dict[str, str]) -> list[PlacedFile]:
+    """Return files of which those in folders of unlabelled ones have no class.
+
+    ``roles`` gets these folders.
+    """
+    found = []
+    for item in files:
+        if str(item.label).lower() in _UNLABELLED:
+            roles[posixpath.dirname(item.name)] = "no label"
+            item = item._replace(label=None)
+        found.append(item)
+    return found
 
 
 def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]) -> None:
@@ -240,8 +252,9 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in others), default=0)
     deepest = [name for name in others if name.count("/") == depth]
     suffixes = {posixpath.splitext(name)[1].lower() for name in deepest}
-    are_alike = not has_table and (len(suffixes) < 2 or suffixes <= _TEXTS)
-    named = layout_of_classes(deepest) if are_alike else ""
+    are_rows = has_table or not suffixes.isdisjoint(_BESIDE_TEXTS)
+    are_alike = len(suffixes) < 2 or suffixes <= _TEXTS
+    named = layout_of_classes(deepest) if are_alike and not are_rows else ""
     layout, problem = layout_that_reads(listing, named)
     reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
     source = storage.join(listing.root, rows) if rows and not layout else ""
@@ -318,10 +331,14 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
 
 
 def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether numbered folders divide files by their numbers, and are no classes.
+    """Return whether folders divide files by their numbers or hashes, and are no classes.
 
-    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end.
+    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
+    ``0e/0e57a1c4.png`` those whose hash begins with 0e.
     """
+    files = [(at, stem) for at, stems in folders.items() for stem in stems]
+    if len(folders) > 1 and all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files):
+        return True
     names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
     if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
         return False
@@ -343,15 +360,23 @@ def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
 def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
     """Return whether folders hold files of the same names, several of which are documents.
 
-    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``
+    ``boat/1.ppm, boat/H_1_2, boat/H_1_3, wall/1.ppm, wall/H_1_2, wall/H_1_3``; one document is
+    enough if names repeat that of their folder: ``a7/a7_B1.tif, a7/a7.json, b2/b2_B1.tif, …``
     """
     items = {item.name for item in files if item.label is not None}
     folders = {*map(posixpath.dirname, items)}
     beside = (it for it in listing.others if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE)
     documents = [it for it in beside if posixpath.dirname(it) in folders and it not in items]
     inside = grouped([*items, *documents], posixpath.dirname).values()
-    are_alike = len({frozenset(map(posixpath.basename, some)) for some in inside}) == 1
-    return are_alike and len(documents) > len(folders) > 1
+    are_alike = len({frozenset(map(_without_folder, some)) for some in inside}) == 1
+    are_named = all(_without_folder(it) != posixpath.basename(it) for it in documents)
+    return are_alike and len(documents) + are_named > len(folders) > 1
+
+
+def _without_folder(name: str) -> str:
+    """Return the name of a file without that of its folder: ``a/a7/a7_B1.tif`` → ``_B1.tif``."""
+    folder, base = posixpath.split(name)
+    return base.replace(posixpath.basename(folder), "")
 
 
 def _confirming(names: Sequence[str]) -> str:
@@ -479,7 +504,11 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+            if (
+                _is_table(name)
+                and not (has_classes and classes)
+                and "submission" not in words_of(name)
+            )
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import string
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice, zip_longest
@@ -334,24 +335,24 @@ def _tagged(
     if sum(map(len, sentence)) > MAX_RECORD_BYTES:
         message = f"a sentence must be at most {MAX_RECORD_BYTES} bytes long; write blank lines"
         raise AnnotationError(RejectCode.BAD_LINE, message)
-    tokens, tags = [], []
-    for number, raw in enumerate(sentence, start=first):
-        line = decode_line(raw, "line", "write a token on each line")
-        fields = _fields(line)
-        if len(fields) <= max(1, *places):
-            raise bad_annotation(f"line {number} has no token or no tag ({line!r:.40})")
+    rows = [_fields(decode_line(raw, "line", "write a token on each line")) for raw in sentence]
+    least, width = max(1, *places), len(rows[0])
+    for number, fields in enumerate(rows, start=first):
+        if len(fields) <= least or len(fields) != width:
+            what = f"has no token or no tag, or not {width} columns ({' '.join(fields)!r:.40})"
+            raise bad_annotation(f"line {number} {what}")
         token = fields[places.token]
         if not token or " " in token:
-            raise bad_annotation(f"the token of line {number} is empty or has a blank ({line:.40})")
-        tokens.append(token)
-        tags.append(fields[places.tag])
-    return tokens, tags
+            raise bad_annotation(
+                f"the token of line {number} ({token!r:.40}) is empty or has a blank"
+            )
+    return [it[places.token] for it in rows], [it[places.tag] for it in rows]
 
 
 def _fields(line: str) -> list[str]:
-    """Return the columns of a line; none if it is blank."""
-    line = line.rstrip()
-    return line.split("\t") if "\t" in line else line.split()
+    """Return the columns of a line; none if it is blank. No-break spaces are parts of a token."""
+    line = line.rstrip(string.whitespace)
+    return line.split("\t") if "\t" in line else [*filter(None, line.split(" "))]
 
 
 def _is_aside(fields: Sequence[str], tag: int = -1) -> bool:

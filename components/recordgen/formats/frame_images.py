@@ -115,6 +115,7 @@ class FrameImages:
             data = _content(self._cells[path])[0] or b""
             start = self._file.tell()
             self._file.write(data)
+            self._file.flush()  # boxes in pixels need the size of the image
             self._digest.update(data)
             self._places[path] = Range(self._file.name, start, len(data))
         return self._places[path]

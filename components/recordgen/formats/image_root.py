@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch, is_content_uri
@@ -213,8 +214,8 @@ def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
 
 
 def _stem(name: str) -> str:
-    """Return a file name without folders, the suffix of an image, and letter case."""
-    return IMAGE_SUFFIX.sub("", posixpath.basename(name)).casefold()
+    """Return a file name without folders, the suffix of an image, letter case and Unicode form."""
+    return normalize("NFC", IMAGE_SUFFIX.sub("", posixpath.basename(name))).casefold()
 
 
 def _agrees(name: str, written: str) -> bool:

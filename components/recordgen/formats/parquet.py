@@ -166,11 +166,16 @@ def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:
     """Return the schema of a file, and the features that Hugging Face declares in its metadata."""
     with opened(listing, name) as file:
         schema = file.schema_arrow
+    return schema, features_of(schema)
+
+
+def features_of(schema: Any) -> Mapping[str, Any]:
+    """Return the features that Hugging Face declares in the metadata of a schema of Arrow."""
     try:
         found = json_value((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, KeyError, TypeError):
         found = {}
-    return schema, found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def stored_names(schema: Any) -> Mapping[str, str]:

@@ -72,6 +72,10 @@ _WHOLE = re.compile(r"\d+(\.0)?")
 _LISTED = re.compile(r"\d+|(?!.*\.\w+$)(?![\d. ]+$)[^\W_][^,/]*")
 # A file of another kind, such as a sound.
 _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
+# A number and its unit, such as 900 CC and $1.50.
+_AMOUNT = re.compile(r"\W*\d[\d.,]*\s*[^\d\s]*")
+# The name of a shape before its points: POLYGON ((5 6, 25 6, 25 21)).
+_SHAPE = re.compile(r"^[A-Z]+ ?(?=\()")
 _NUMBERS_OF_A_BOX = 4
 _BRACKETS = str.maketrans("[]()", "    ")
 
@@ -238,7 +242,7 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if count <= _FEW:
-        texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
+        texts += columns.those(_is_phrase)
     elif count >= _MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     others = {*columns.those(_is_list), *columns.those(_DATE.match)}
@@ -257,6 +261,12 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
         named = [at for at in named if count < _MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
+
+
+def _is_phrase(value: str) -> bool:
+    """Return whether a value is a text, and neither numbers nor an amount."""
+    is_number = bool(_AMOUNT.fullmatch(value) or _numbers(value))
+    return not is_number and likely_kind(value) == "text"
 
 
 def _is_web(value: str) -> bool:
@@ -289,10 +299,13 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
 
 def _loses(columns: _Columns) -> bool:
     """Return whether columns without a role may describe the rows."""
-    is_named = _have("labels", words_of(columns.roles.get("label", "")))
-    lost = columns.those(_are_numbers)
-    nested = [] if is_named else columns.those(_is_nested)
-    return bool(lost or nested)
+    label = columns.roles.get("label", "")
+    nested = [] if _have("labels", words_of(label)) else columns.those(_is_nested)
+    tags = [at for at, name in enumerate(columns.names) if name == label]
+    are_tags = any(mostly(LIST.fullmatch, columns.filled[at]) for at in tags)
+    lists = columns.those(LIST.fullmatch) if are_tags else []
+    points = columns.named({"x", "y"})
+    return bool(columns.those(_are_numbers) or nested or lists or len(points) > 1)
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -306,7 +319,7 @@ def _without_marks(name: str) -> Sequence[str]:
 
 def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
-    numbers = _numbers(value.replace(";", " "))
+    numbers = _numbers(_SHAPE.sub("", value).replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
 
 
@@ -328,11 +341,11 @@ def _take_labels(columns: _Columns) -> bool:
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
     ids = [at for at in columns.rest if words_of(columns.names[at])[-1:] == ["id"]]
     named, flags = _named_labels(columns), _flags(columns)
-    others = _labels(columns) or [*filter(columns.repeats, ids)]
+    others = [at for at in _labels(columns) or filter(columns.repeats, ids) if at not in flags]
     masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
     if columns.take("mask", masks) or columns.take("label", named):
         return True
-    if flags and columns.names[0] != "1":
+    if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
         _take_list(columns, "label", flags)
         return True
     if not columns.take("label", others) and has_boxes:
@@ -348,6 +361,12 @@ def _flags(columns: _Columns) -> Sequence[int]:
     flags = max(found, key=len)
     are_varied = sum(map(columns.is_varied, flags)) * 2 >= len(flags)
     return flags if len(flags) > 1 and are_varied else ()
+
+
+def _ends_with_amount(columns: _Columns) -> bool:
+    """Return whether the last column holds numbers to predict."""
+    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
+    return any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end)
 
 
 def _spelled(roles: Mapping[str, str], header: str) -> str:
@@ -391,10 +410,10 @@ def _may_be_target(columns: _Columns, at: int) -> bool:
 
 
 def _are_listed(names: Sequence[str]) -> bool:
-    """Return whether columns name images by a key, or parts of videos by a key and two times."""
+    """Return whether columns name images by a key, or parts of videos or texts by key and ends."""
     times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
     keys = [name for name in names if _is_key(name)]
-    are_parts = bool(keys) and {"time", "start", "end"} <= times
+    are_parts = bool(keys) and {"start", "end"} <= times
     return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
@@ -439,13 +458,19 @@ def _take_boxes(columns: _Columns, folder: str) -> None:
         are_corners = _hold_corners(columns, lists[0], folder)
         columns.take("xyxy" if are_corners else "xywh", lists)
         return
+    numbers = columns.those(NUMBER.fullmatch)
+    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
+    fours = [four for four in fours if {*four} <= {*numbers}]
+    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
+    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
+    for four in named[:1] if len(named) == 1 else ():  # more are points
+        first, _, second, _ = (words_of(columns.names[at]) for at in four)
+        if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
+            return
     for form, sides in _words()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
             _take_list(columns, form, [first for first, *_ in found])
             return
-    numbers = columns.those(NUMBER.fullmatch)
-    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
-    fours = [four for four in fours if {*four} <= {*numbers}]
     if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
         for four in fours[:1]:
             if not _take_corners(columns, four):
@@ -454,13 +479,6 @@ def _take_boxes(columns: _Columns, folder: str) -> None:
         if fours and len(size) == len(SIZE_ROLES):
             for role, at in zip(SIZE_ROLES, size, strict=True):
                 columns.take(role, [at])
-        return
-    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
-    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
-    for four in named[:1] if len(named) == 1 else ():  # more are points
-        first, _, second, _ = (words_of(columns.names[at]) for at in four)
-        if {*first} ^ {*second} != {"left", "right"}:
-            _take_corners(columns, four)
 
 
 def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:

@@ -356,7 +356,7 @@ def _columns_of(
     listing, name = file.around, file.around.only
     begin = listing.head(name)
     if begin.startswith(parquet.MAGIC):
-        schema, features = parquet.schema_of(listing, name)
+        schema, _ = parquet.schema_of(listing, name)
         stored = parquet.stored_names(schema)
         given_images = [stored[name] for name in _given_images(given) if name in stored]
         images = [name for name in given_images if parquet.image_leaves(schema, {}, name)]
@@ -365,13 +365,7 @@ def _columns_of(
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
             yield Columns(names_without_blanks(schema.names), _NO_TYPES, rows)
             return
-        classes = objects.classes_in(features)
-        types = _types(schema) | dict.fromkeys(classes, "bytes")
-        records = parquet.table_rows(listing, name)
-        if classes and table is None:
-            types = objects.without_repeats(types, classes)
-            records = (objects.without_repeats(row, classes) for row in records)
-        yield _named(records, classes, types)
+        yield _declared(parquet.table_rows(listing, name), schema, table)
         return
     dataset = dataset_of(listing) if name.startswith(SPLIT_PREFIX) else None
     if dataset is not None and TASKS[dataset.task].kind in _OWN:
@@ -385,7 +379,8 @@ def _columns_of(
         return
     with listing.open(name) as raw:
         if begin.startswith(_ARROW):
-            yield _arrow_columns(raw, begin, file.path)
+            schema, rows = _arrow_rows(raw, begin, file.path)
+            yield _declared(rows, schema, table)
         elif tar_begins(begin):
             records = json_records(raw)
             if table is not None:
@@ -399,7 +394,18 @@ def _columns_of(
             yield _named(json_rows(raw, begin, file.path))
 
 
-def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
+def _declared(records: Iterator[Any], schema: Any, table: Table | None) -> Columns:
+    """Return the columns of records whose types and classes a schema of Arrow declares."""
+    classes = objects.classes_in(parquet.features_of(schema))
+    types = _types(schema) | dict.fromkeys(classes, "bytes")
+    if classes and table is None:
+        types = objects.without_repeats(types, classes)
+        records = (objects.without_repeats(row, classes) for row in records)
+    return _named(records, classes, types)
+
+
+def _arrow_rows(raw: IO[bytes], begin: bytes, path: str) -> tuple[Any, Iterator[Any]]:
+    """Return the schema and the rows of a file of Arrow. Raises: SourceError."""
     import pyarrow as pa
 
     size = raw.seek(0, io.SEEK_END)
@@ -414,11 +420,8 @@ def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
         if parquet.image_leaves(reader.schema, {}):
             remedy = "write Parquet: datasets.load_from_disk(…).to_parquet(…)"
             raise NotUnderstoodError(f"{path}: Arrow with images is not read; {remedy}")
-        names = names_without_blanks(reader.schema.names)
-        types = keys_without_blanks(_types(reader.schema))
         batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-    rows = map(keys_without_blanks, parquet.arrow_rows(batches, size, path))
-    return Columns(names, types, enumerate(rows, start=1))
+    return reader.schema, parquet.arrow_rows(batches, size, path)
 
 
 def _types(schema: Any) -> dict[str, str]:

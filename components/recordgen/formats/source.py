@@ -82,9 +82,9 @@ def _open_frame(
         images = ImageRoot.of(options)
         images.check()
         rows = below_root(rows, images, decided)
+    rows = own_images.in_file(rows, decided)
     if isinstance(decided, NeedsSizes):
         rows = with_image_sizes(rows, decided, options.access)
-    rows = own_images.in_file(rows, decided)
     source = replace(Source.of_rows(rows, decided), own_images=own_images)
     shown = preview_rows(chain.from_iterable(source.rows), decided)
     return replace(source, detection=replace(detection, **shown._asdict())), options

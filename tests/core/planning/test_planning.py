@@ -1,5 +1,6 @@
 """Planning: rows → splits, shards. Pure functions."""
 
+import re
 from contextlib import nullcontext
 
 import pytest
@@ -11,11 +12,12 @@ from recordgen.core.planning import plan as plans
 from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, check_train, too_many
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of, together
 from recordgen.core.rows.row import Group, PlacedRow, PlannedRow, Row, placing
-from recordgen.errors import DataError, LintError, UsageError
+from recordgen.errors import DataError, LintError, NotUnderstoodError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
+from tests.conftest import error_of
 from tests.planned import bucket_of, plan_of, resolve_bucket
 
 
@@ -194,7 +196,7 @@ def test_rows_without_eval_or_labels(splits, labels, there, refused, error):
 
 
 def test_rows_that_all_name_other_splits_than_train():
-    """The error counts them."""
+    """The error counts them, and its command keeps the splits that they name."""
 
     def plan(*splits):
         rows = {Group(split, None): 1200 for split in splits}
@@ -202,8 +204,9 @@ def test_rows_that_all_name_other_splits_than_train():
 
     for splits in ((), ("train", "eval")):
         check_train(plan(*splits), "the remedy")
-    with pytest.raises(UsageError, match=r"eval \(1,200\).* test \(1,200\).*the remedy"):
-        check_train(plan("test", "eval"), "the remedy")
+    refused = error_of(NotUnderstoodError, check_train, plan("test", "eval"), "the remedy")
+    assert re.search(r"eval \(1,200\).* test \(1,200\).*the remedy", refused.reason)
+    assert refused.options == {"split": "names=yes"}
 
 
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])

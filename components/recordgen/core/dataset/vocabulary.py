@@ -241,6 +241,7 @@ _FORMS: Mapping[str, str] = {
         "names a file, which is not read; give the columns of masks or boxes, or pass the folder "
         "with --layout"
     ),
+    r"""^(['"]).*\1$""": "is in quotes, which are no part of a name; remove them",
     r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$": "is a date; write the class instead",
 }
 

@@ -35,7 +35,7 @@ from recordgen.core.rows.columns import (
     read_streams,
 )
 from recordgen.core.rows.row import Group
-from recordgen.errors import DataError, LintError, UsageError
+from recordgen.errors import DataError, LintError, NotUnderstoodError, UsageError
 from recordgen.messages import listed
 from recordgen.rejects import OddLine, Reject
 
@@ -180,10 +180,11 @@ def make_plan(
 
 
 def check_train(plan: Plan, remedy: str) -> None:
-    """Check that rows are in ``train``. Raises: UsageError, with the ``remedy``: none is."""
+    """Check that rows are in ``train``. Raises: NotUnderstoodError, with the remedy: none is."""
     if plan.splits and TRAIN not in plan.splits:
         found = listed([f"{split} ({each.rows:,})" for split, each in plan.splits.items()], str)
-        raise UsageError(f"no row is in split train, only in {found}; {remedy}")
+        reason = f"no row is in split train, only in {found}; {remedy}"
+        raise NotUnderstoodError(reason, options={"split": "names=yes"})
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
