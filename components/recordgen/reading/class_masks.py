@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading.augmentation import floats
-from recordgen.reading.classes import ClassPlan
-from recordgen.reading.objects import framed
+from recordgen.reading.detection import framed
 from recordgen.reading.options import ReadOptions
+from recordgen.reading.plan import ClassPlan
 from recordgen.reading.targets import ClassNumbers
 from recordgen.subjects.masks import IGNORED
 
