@@ -15,9 +15,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
-from recordgen.reading.class_masks import Masks, MaskTargets
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, stored_sizes
-from recordgen.reading.detection import Boxes, BoxTargets
+from recordgen.reading.detection import Boxes, BoxTargets, Masks, MaskTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.memory import IMAGES

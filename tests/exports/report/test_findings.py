@@ -17,9 +17,8 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
-from recordgen.exports.report.records import RecordView
+from recordgen.exports.report.records import Place, RecordView, groups_of, places_in, wanted_lines
 from recordgen.exports.report.render import render_report
-from recordgen.exports.report.sampling import Place, groups_of, places_in, wanted_lines
 from recordgen.payloads.drawing import Thumbnail
 from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise

@@ -29,12 +29,13 @@ from recordgen.exports.report.contents import (
     class_balance,
     contents_of,
 )
-from recordgen.exports.report.records import RecordView, outlines
-from recordgen.exports.report.sampling import (
+from recordgen.exports.report.records import (
     CodeGroup,
     Line,
     Place,
+    RecordView,
     groups_of,
+    outlines,
     places_in,
     read_shown,
     wanted_lines,
