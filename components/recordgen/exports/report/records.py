@@ -486,11 +486,6 @@ class Side:
     split: str
     view: RecordView | None
 
-    @property
-    def labels(self) -> Sequence[Label]:
-        """The labels of the example; empty if it was not read."""
-        return self.view.labels if self.view is not None else ()
-
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
@@ -504,16 +499,6 @@ class ShownFinding:
         """The finding's message, with the name of the other import file instead of its path."""
         source = self.finding.other_source
         return self.finding.message.replace(source, source.rpartition("/")[2])
-
-    @property
-    def splits(self) -> Sequence[str]:
-        """The splits of its examples, each once."""
-        return list(dict.fromkeys(side.split for side in self.sides if side.split))
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """The labels of its examples, each once."""
-        return list(dict.fromkeys(label.text for side in self.sides for label in side.labels))
 
 
 @dataclass(frozen=True, slots=True)
