@@ -38,7 +38,9 @@ from recordgen.core.dataset.manifest import (
     by_shard,
     decoded,
     head,
+    holds_dataset,
     index_bytes,
+    output_of,
     read_dataset,
     split_dir,
 )
@@ -320,16 +322,14 @@ def find_shards(source: Place, split: str) -> ShardSet:
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
         paths = [storage.normal(os.fspath(path)) for path in source]
-        if paths and all(map(_holds_dataset, paths)):
+        if paths and all(map(holds_dataset, paths)):
             return _split_of([_read(path) for path in paths], split)
         return _named(paths)
     source = storage.normal(source)
-    if source.endswith(DATASET_FILE):
-        return _split_of([_read(source)], split)
     # The name of a file or folder may look like a pattern.
     if not _MAGIC.isdisjoint(source) and not storage.exists(source):
         return _named([source])
-    if _holds_dataset(source):
+    if holds_dataset(source):
         return _split_of([_read(source)], split)
     if folders := storage.list_folders(source, SPLIT_PREFIX):
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
@@ -395,7 +395,7 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
     folders = dict.fromkeys(map(posixpath.dirname, files))
     there = (posixpath.split(folder) for folder in folders)
     roots = dict.fromkeys(root for root, name in there if name.startswith(SPLIT_PREFIX))
-    return [_read(root) for root in roots if _holds_dataset(root)]
+    return [_read(root) for root in roots if holds_dataset(root)]
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
@@ -419,14 +419,9 @@ def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardS
     return replace(whole, files=named_files, is_whole=len(named_files) == len(whole.files))
 
 
-def _holds_dataset(path: str) -> bool:
-    return path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE))
-
-
 def _read(path: str) -> tuple[str, Dataset]:
     """Return the folder and content of a dataset; ``path`` is the folder or ``dataset.json``."""
-    root = posixpath.dirname(path) if path.endswith(DATASET_FILE) else path
-    return root, read_dataset(path)
+    return output_of(path), read_dataset(path)
 
 
 def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:

@@ -16,10 +16,10 @@ from recordgen.access.counting import remembered
 from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
     EXAMPLES,
     SPLIT_PREFIX,
     Dataset,
+    holds_dataset,
     read_dataset,
 )
 from recordgen.core.task.task import ONE, SEVERAL
@@ -405,7 +405,7 @@ def _shards_of(source: Place) -> dict[str, ShardSet]:
 
 def _splits_in(path: str) -> Sequence[str]:
     """Return the names of an output's splits, or of those of other tools' records; else none."""
-    if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
+    if holds_dataset(path):
         return list(read_dataset(path).splits)
     folders = storage.list_folders(path, SPLIT_PREFIX)
     return [folder.removeprefix(SPLIT_PREFIX) for folder in folders]

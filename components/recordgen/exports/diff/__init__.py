@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, output_of, read_dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
@@ -113,9 +112,7 @@ def _root(name: str, given: str | os.PathLike[str]) -> str:
     path = os.fspath(given)
     if not isinstance(path, str) or not path.strip():
         raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
-    root = storage.normal(path)
-    is_file = posixpath.basename(root) == DATASET_FILE
-    return (posixpath.dirname(root) or ".") if is_file else root
+    return output_of(storage.normal(path)) or "."
 
 
 def _read(root: str, dataset: Dataset) -> Any:
