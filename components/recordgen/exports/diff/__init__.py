@@ -206,7 +206,7 @@ def _compare(old: Rows, new: Rows, sides: Sequence[Compared], *, is_copy: bool) 
         kinds={kind: int(found.sum()) for kind, found in by_kind.items()},
         moves=_moves(old, new, [side[by_kind["split"]] for side in pairs]),
         leak_counts={name: len(targets) for name, (_, targets) in by_direction.items()},
-        vocabulary=_vocabulary(old.dataset, new.dataset),
+        vocabulary=VocabularyChange.between(old.dataset.labels, new.dataset.labels),
         options=tuple(_options(old.dataset, new.dataset)),
     )
 
@@ -218,12 +218,6 @@ def _moves(old: Rows, new: Rows, moved: Sequence[Places]) -> tuple[Move, ...]:
     counts = Counter(zip(*codes, strict=True))
     found = [Move(names[before], names[after], count) for (before, after), count in counts.items()]
     return tuple(sorted(found, key=lambda move: (-move.rows, move)))
-
-
-def _vocabulary(old: Dataset, new: Dataset) -> VocabularyChange | None:
-    if "none" in (old.label_kind, new.label_kind):
-        return None
-    return VocabularyChange.between(old.labels, new.labels)
 
 
 def _options(old: Dataset, new: Dataset) -> Iterator[OptionChange]:
