@@ -76,6 +76,8 @@ WRONG = [
     (["convert", "{source}", "{output}", "--shard-by=class"], 2, "'class'"),
     (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb"),
     (["convert", "{source}", "{output}", "--split=a,b"], 2, "80,10,10"),
+    (["convert", "{source}", "{output}", "--limit=mbs=3"], 2, "did you mean 'mb'?"),
+    (["convert", "{source}", "{output}", "--limit=mb=x"], 2, "limit: mb must be a number"),
     (["inspect", "{output}"], 1, "no dataset.json here"),
     (["inspect", "{source}"], 1, "not a TFRecord file?"),
     (["convert", "{source}", "{source}"], 2, "folder"),
