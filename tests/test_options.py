@@ -26,7 +26,7 @@ def test_a_declaration_is_whole(option):
     assert option.help[0].islower() or option.help[0] == "`"
     assert not option.help.endswith(".")
     assert option.help.count("`") % 2 == 0
-    assert option.choices or option.metavar or option.kind is bool
+    assert option.choices or option.metavar
     assert not option.choices or option.default in (*option.choices, None)
     assert option.default is not None or option.unset
 

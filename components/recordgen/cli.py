@@ -565,8 +565,6 @@ def add_options(
             "type": _schema_text if option.name == "schema" else option.kind,
             "metavar": form if len(form) > 1 else option.metavar or None,
         }
-        if option.kind is bool:
-            more = {"action": "store_true"}
         if option.several or option.decode is not None:
             more["action"] = partial(_Joined, is_list=option.several)
         if option.choices is not None:

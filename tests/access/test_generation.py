@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import recordgen
-from recordgen.access import generation
+from recordgen.access import shards
 from recordgen.core.dataset.manifest import DTYPE, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, RecordgenError, SourceError
@@ -223,7 +223,7 @@ def test_a_far_dataset_that_is_replaced(monkeypatch):
         source[39]
     with pytest.raises(DataError):
         source[5:]
-    monkeypatch.setattr(generation, "_FAR_SECONDS", 0)
+    monkeypatch.setattr(shards, "_FAR_SECONDS", 0)
     with pytest.raises(DataError):
         source[0]
     fresh = recordgen.source(place)

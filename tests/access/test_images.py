@@ -279,9 +279,9 @@ def test_transforms_and_maps_change_items_also_in_another_process(photos):
     np.testing.assert_allclose(laid_out[5][0], plain[5][0].transpose(2, 0, 1) / 255, atol=1e-6)
 
 
-def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatch):
+def test_all_labels_are_one_array_without_decoding(photos, sample, monkeypatch):
     """Labels are those of the items: int64 [items], or float32 [items, classes] for several."""
-    several = recordgen.source(converted("image_multi_label"))
+    several = recordgen.source(sample("image_multi_label"))
     expected = np.stack([label for _, label in several.images(8)])
     monkeypatch.setattr("recordgen.access.decode.OfExamples.__call__", None)
     np.testing.assert_array_equal(several.labels, expected, strict=True)
@@ -289,7 +289,7 @@ def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatc
     stored = np.array([example["image/class/label"] for example in source])
     np.testing.assert_array_equal(source.labels, stored, strict=True)
     with pytest.raises(UsageError):
-        _ = recordgen.source(converted("object_detection")).labels
+        _ = recordgen.source(sample("object_detection")).labels
 
 
 # call, ours

@@ -69,10 +69,10 @@ TASKS = {
 
 
 @pytest.mark.parametrize(("name", "size"), TASKS.items())
-def test_batches_are_those_of_load(converted, name, size):
+def test_batches_are_those_of_load(sample, name, size):
     """A batch of all examples that ``load`` reads has the same parts, shapes, types and values."""
     assert OWN.keys() <= TASKS.keys()
-    output = converted(name)
+    output = sample(name)
     images = {"image_size": size, "scale": "0..255:uint8"} if size else {}
     pairs = paired(output, **({"image_size": size, "method": "area"} if size else {}))
     items = [item for item in pairs if not isinstance(item, tuple) or has_label(item)]
@@ -161,11 +161,11 @@ def test_masks_are_not_decoded(tmp_path):
     assert source[0]["road_mask/encoded"][1:4].tobytes() == b"PNG"
 
 
-def test_other_tools_records(converted, tmp_path, monkeypatch):
+def test_other_tools_records(sample, tmp_path, monkeypatch):
     """Files without a dataset.json hold images, or what ``task`` says, as in ``load``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("text_sentiment", "text_entities", "object_detection", "image_classification"):
-        output = converted(name)
+        output = sample(name)
         [shard] = output.glob("Split-train/*")
         (tmp_path / f"{name}.tfrecord").write_bytes(shard.read_bytes())
         source = recordgen.source(str(tmp_path / f"{name}.tfrecord"))
@@ -198,9 +198,9 @@ def test_examples_from_python_are_texts_if_task_says_so(names, tmp_path):
     ]
 
 
-def test_another_task_than_the_dataset_has_is_an_error(converted):
+def test_another_task_than_the_dataset_has_is_an_error(sample):
     """The error names the dataset's task and what can be read."""
-    source = recordgen.source(converted("text_sentiment"))
+    source = recordgen.source(sample("text_sentiment"))
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)
     with pytest.raises(UsageError, match="'text_sentiment'"):
         source.pairs(task="text_entities")
@@ -208,9 +208,9 @@ def test_another_task_than_the_dataset_has_is_an_error(converted):
         source.images(8)
 
 
-def test_pairs_are_a_sequence(converted):
+def test_pairs_are_a_sequence(sample):
     """They are indexed, sliced, pickled and batched by threads as a source is."""
-    pairs = paired(converted("text_entities"))
+    pairs = paired(sample("text_entities"))
     again = pickle.loads(pickle.dumps(pairs))
     assert len(pickle.dumps(pairs)) < 700
     assert repr(again) == repr(pairs)
@@ -238,9 +238,9 @@ def test_a_type_checker_knows_items(tmp_path):
     assert [f"List item {n}" in done.stdout for n in range(5)] == [True] * 4 + [False]
 
 
-def test_pairs_need_neither_tensorflow_nor_arrow(converted):
+def test_pairs_need_neither_tensorflow_nor_arrow(sample):
     """Pairs of every task are read without them."""
-    outputs = [str(converted(name)) for name in TASKS]
+    outputs = [str(sample(name)) for name in TASKS]
     code = (
         "import sys; from recordgen import source\n"
         f"for out in {outputs}: len(source(out).pairs()[0])\n"

@@ -18,7 +18,6 @@ from recordgen import errors
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.exports.export import CONVERTED
-from recordgen.exports.inspection import find_shards
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes, while_writing
 
@@ -32,9 +31,10 @@ def read_split(output, split):
         "image/class/text": tf.io.FixedLenFeature([], tf.string, b"(none)"),
         "image/class/label": tf.io.FixedLenFeature([], tf.int64, -1),
     }
+    shards = sorted(map(str, (output / f"Split-{split}").iterdir()))
     return [
         {key: value.numpy() for key, value in tf.io.parse_single_example(item, spec).items()}
-        for item in tf.data.TFRecordDataset(find_shards(str(output), split))
+        for item in tf.data.TFRecordDataset(shards)
     ]
 
 

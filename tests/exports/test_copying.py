@@ -134,6 +134,7 @@ REFUSED = [
     ("yolo", "GIF", BOX, {**BOXES, "check": "none"}, "GIF"),
     ("folder", "PNG", "", UNLABELLED, "'train'"),
     ("folder", "PNG", ",a/b", ONE, "'a/b'"),
+    ("folder", "PNG", ",.a", ONE, "'.a'"),
     ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "image_multi_label"),
     ("coco", "PNG", "", UNLABELLED, "image_classification"),
 ]

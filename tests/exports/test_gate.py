@@ -12,14 +12,15 @@ import pytest
 import recordgen
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.conversion.appending import read_rejects
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.errors import RecordError, RecordgenError, UsageError
+from recordgen.errors import RecordError, RecordgenError, SourceError, UsageError
 from recordgen.exports import ExportOptions
 from recordgen.exports.copying import file_name
+from recordgen.exports.export import read_lines
 from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
+from recordgen.rejects import Reject
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, write_noise
 from tests.exports.copies import boxes, converted, export, labelled
 
@@ -331,5 +332,5 @@ def test_a_dataset_from_elsewhere_is_read_again_or_refused(name, feature, values
     with pytest.raises(RecordgenError):
         recordgen.check(str(evil), progress=None)
     (evil / "rejects.jsonl").write_text("[1]\n")
-    with pytest.raises(RecordError, match="rejects"):
-        read_rejects(str(evil / "rejects.jsonl"))
+    with pytest.raises(SourceError, match="rejects"):
+        list(read_lines(str(evil / "rejects.jsonl"), Reject))

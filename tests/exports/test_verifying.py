@@ -50,6 +50,7 @@ CHANGES = {
     "a strange file": (lambda out: (out / "Split-train/x").touch(), {"Split-train/x"}),
     "other labels": (lambda out: (out / "labels.txt").write_text("cat\n"), {"labels.txt"}),
     "another index": (lambda out: np.save(out / "records.npy", [1]), {"records.npy"}),
+    "a missing index": (lambda out: (out / "records.npy").unlink(), {"records.npy"}),
 }
 
 

@@ -203,6 +203,7 @@ JPEGS = by_name(
             ),
         },
         "corrupt": {
+            "no frame": _gray,
             "two frames": lambda: _gray(_PLAIN, frame(0xC0, 900, 900)),
             "no rows": lambda: _gray(frame(0xC0, 8, 0)),
             "two components": lambda: _gray(frame(0xC0, 8, 8, components=2)),

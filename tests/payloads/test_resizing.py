@@ -183,5 +183,6 @@ def test_raw_pixels_are_shown_as_a_png():
     for odd in ({"image/height": [4]}, {"image/width": []}, {"image/width": [b"x"]}):
         assert stored_image({**record, **odd}) == (record["image/encoded"][0], "")
     assert stored_image({**record, "image/encoded": []}) is None
+    assert stored_image({**record, "image/encoded": [b""], "image/height": [0]}) == (b"", "")
     column = {f"day/{name.partition('/')[2]}": values for name, values in record.items()}
     assert stored_image(column, "day/encoded") == image

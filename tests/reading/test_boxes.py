@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from recordgen.access.boxes import BOX_FORMATS, formatted
-from recordgen.reading import objects as boxes
+from recordgen.reading import detection as boxes
 
 FEW = settings(max_examples=25)  # TensorFlow computes each
 

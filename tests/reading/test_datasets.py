@@ -264,6 +264,7 @@ OF_THREE = tf.distribute.InputContext(1, 0, 3)
 WRONG_ARGUMENTS = [
     (lambda out: load(out, split="train"), "split"),
     (lambda out: eval_dataset(out, label_mode="binary"), r"'binary'.*'ant'"),
+    (lambda out: eval_dataset(out, image_size=SIZE, columns="image=a"), "columns.* other tools'"),
     (lambda out: load(3), "source"),
     (lambda out: input_fn(None), "source"),
     (lambda out: input_fn(out, split=["train"]), "split"),

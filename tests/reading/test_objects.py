@@ -9,7 +9,7 @@ import tensorflow as tf
 import recordgen
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
-from recordgen.reading.objects import for_each_box
+from recordgen.reading.detection import for_each_box
 from tests.formats.conftest import make_pictures  # noqa: F401
 from tests.tasks.test_objects import document  # noqa: F401
 

@@ -5,9 +5,8 @@ from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.core.dataset.counts import Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, Tuning
-from recordgen.reading.plan import plan_reading, plan_records
+from recordgen.reading.plan import class_weights, plan_classes, plan_reading, plan_records
 from tests.datasets import dataset_of
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))

@@ -12,7 +12,7 @@ from PIL import Image
 import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.exports.inspection import find_shards, inspect
+from recordgen.exports.inspection import inspect
 from recordgen.exports.report.render import render_report
 from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading import Tuning
@@ -151,8 +151,12 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 
 
+def shards_of(output):
+    return sorted(map(str, Path(output).glob("Split-train/*")))
+
+
 def records(output):
-    return [parse_example(item) for path in find_shards(output) for item in RECORDS.read(path)]
+    return [parse_example(item) for path in shards_of(output) for item in RECORDS.read(path)]
 
 
 def test_a_record_has_what_its_pixels_need(outputs):
@@ -196,7 +200,7 @@ def test_every_door_shows_raw_pixels_as_a_picture(outputs, tmp_path):
 
 def test_models_see_what_they_were_trained_on(outputs):
     """Evaluation reads records through the model's signature."""
-    examples = [item for path in find_shards(outputs["boxes mixed"]) for item in RECORDS.read(path)]
+    examples = [item for path in shards_of(outputs["boxes mixed"]) for item in RECORDS.read(path)]
     assert np.array_equal(stored_images(tf.constant(examples), SIZE), batch(outputs["png"])[0])
 
 
@@ -228,7 +232,7 @@ def test_raw_images_in_columns_are_read_like_pngs(source, options):
 def test_damaged_pixels_are_an_error(outputs, out):
     """Raw bytes of another length than their size are bad images."""
     shutil.copytree(outputs["raw unchecked"], out)
-    [shard] = find_shards(str(out))
+    [shard] = shards_of(out)
     whole = [parse_example(item) for item in RECORDS.read(shard)]
     # Keep the number of bytes: dataset.json has the length of the file.
     taken = whole[0]["image/height"][0]

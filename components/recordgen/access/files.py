@@ -14,8 +14,7 @@ from weakref import finalize
 
 from recordgen import storage
 from recordgen.access.counting import cache_file
-from recordgen.access.generation import Generation
-from recordgen.access.shards import ShardFile
+from recordgen.access.shards import Generation, ShardFile
 from recordgen.core.ordered import map_in_order
 from recordgen.errors import RecordError, SourceError, StorageError, UsageError
 from recordgen.storage.copies import make_room

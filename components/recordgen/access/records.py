@@ -16,10 +16,16 @@ import numpy as np
 from recordgen import storage
 from recordgen.access.batches import BatchedSequence
 from recordgen.access.files import ChangedError, Range, open_file, read_ranges
-from recordgen.access.generation import Generation, digests_of
-from recordgen.access.index import STALE_REMEDY, lengths_of
 from recordgen.access.parse import Steps, Values, parse
-from recordgen.access.shards import Place, Token, find_shards
+from recordgen.access.shards import (
+    STALE_REMEDY,
+    Generation,
+    Place,
+    Token,
+    digests_of,
+    find_shards,
+    lengths_of,
+)
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads

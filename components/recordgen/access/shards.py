@@ -1,4 +1,7 @@
-"""Find the shard files to read, and what ``dataset.json`` says about them."""
+"""Find the shard files to read, and what ``dataset.json`` says about them.
+
+A :class:`Generation` shows that files are still those that were opened.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,110 @@ import hashlib
 import os
 import posixpath
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from recordgen import storage
-from recordgen.access.counting import is_cheap, lengths_in
-from recordgen.access.generation import REPLACED, Generation, digests_of
+from recordgen.access.counting import is_cheap, lengths_in, read_lengths_in, state_of
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
+    HEAD_BYTES,
+    INDEX_FILE,
+    ITEM_BYTES,
     SPLIT_PREFIX,
     Dataset,
+    Lengths,
+    LengthsOf,
+    by_shard,
+    decoded,
+    head,
+    holds_dataset,
+    index_bytes,
+    output_of,
     read_dataset,
     split_dir,
 )
+from recordgen.core.limits import MAX_INFLATION
 from recordgen.core.records import RECORDS
-from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.errors import DataError, FileTooLargeError, RecordError, SourceError, UsageError
 from recordgen.messages import listed
+
+# --- the generation of a dataset ------------------------------------------------------------------
+
+# A replaced dataset has files of the same names, but their numbers may mean other classes. A
+# dataset that was appended to still has the old shards, and its labels begin with the old ones.
+
+#: What is wrong with a dataset that was replaced.
+REPLACED = "this dataset was replaced by another one since it was opened; open it again"
+
+# Requests by name reach whatever has the name now: dataset.json is compared again after this time.
+_FAR_SECONDS = 10.0
+
+
+@dataclass
+class Generation:
+    """A dataset as it was opened.
+
+    Whoever replaces a dataset removes its ``dataset.json`` before the first shard. So a shard that
+    was opened before that file changed belongs to this generation.
+    """
+
+    root: str
+    digests: Mapping[str, str]  # of each shard, by its path
+    labels: Sequence[str]
+    _state: str = field(default="", compare=False)  # of dataset.json when it was last compared
+    # When a far file was compared, by its path.
+    _compared: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, root: str, dataset: Dataset) -> Generation:
+        """Return the generation of a dataset that is open now."""
+        return cls(root, digests_of(root, dataset), dataset.labels)
+
+    def check(self, path: str) -> None:
+        """Check that a shard that is open is of this generation.
+
+        Raises: DataError: another dataset replaced it; StorageError: storage failed.
+        """
+        try:
+            state = state_of(storage.join(self.root, DATASET_FILE))
+            if state == self._state:
+                return
+            now = read_dataset(self.root)
+        except (OSError, SourceError) as exc:  # it is being replaced, or was removed
+            raise DataError(f"{self.root or '.'}: {REPLACED}") from exc
+        digests = digests_of(self.root, now)
+        is_same = digests.get(path) == self.digests[path]
+        if not is_same or now.labels[: len(self.labels)] != self.labels:
+            raise DataError(f"{self.root or '.'}: {REPLACED}")
+        if digests.items() >= self.digests.items():  # else each shard is compared
+            self._state = state
+
+    def check_far(self, path: str) -> None:
+        """As :meth:`check`, once for each file and again after ten seconds."""
+        now = time.monotonic()
+        if now - self._compared.get(path, -_FAR_SECONDS) >= _FAR_SECONDS:
+            self.check(path)
+            self._compared[path] = now
+
+
+def digests_of(root: str, dataset: Dataset) -> Mapping[str, str]:
+    """Return the digest of each shard by its path."""
+    return {storage.join(root, shard.file): shard.digest for shard in dataset.shards}
+
+
+# --- the shards of a split ------------------------------------------------------------------------
 
 #: A dataset, several of them, or patterns of files.
 Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
@@ -238,16 +322,14 @@ def find_shards(source: Place, split: str) -> ShardSet:
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
         paths = [storage.normal(os.fspath(path)) for path in source]
-        if paths and all(map(_holds_dataset, paths)):
+        if paths and all(map(holds_dataset, paths)):
             return _split_of([_read(path) for path in paths], split)
         return _named(paths)
     source = storage.normal(source)
-    if source.endswith(DATASET_FILE):
-        return _split_of([_read(source)], split)
     # The name of a file or folder may look like a pattern.
     if not _MAGIC.isdisjoint(source) and not storage.exists(source):
         return _named([source])
-    if _holds_dataset(source):
+    if holds_dataset(source):
         return _split_of([_read(source)], split)
     if folders := storage.list_folders(source, SPLIT_PREFIX):
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
@@ -313,7 +395,7 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
     folders = dict.fromkeys(map(posixpath.dirname, files))
     there = (posixpath.split(folder) for folder in folders)
     roots = dict.fromkeys(root for root, name in there if name.startswith(SPLIT_PREFIX))
-    return [_read(root) for root in roots if _holds_dataset(root)]
+    return [_read(root) for root in roots if holds_dataset(root)]
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
@@ -337,14 +419,9 @@ def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardS
     return replace(whole, files=named_files, is_whole=len(named_files) == len(whole.files))
 
 
-def _holds_dataset(path: str) -> bool:
-    return path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE))
-
-
 def _read(path: str) -> tuple[str, Dataset]:
     """Return the folder and content of a dataset; ``path`` is the folder or ``dataset.json``."""
-    root = posixpath.dirname(path) if path.endswith(DATASET_FILE) else path
-    return root, read_dataset(path)
+    return output_of(path), read_dataset(path)
 
 
 def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
@@ -379,3 +456,102 @@ def _counted(file: ShardFile) -> ShardFile:
     except RecordError as exc:
         return replace(file, damage=str(exc))
     return replace(file, examples=count, bytes=info.size)
+
+
+# --- lengths of records: from ``records.npy``, or by one pass over the files ----------------------
+
+# Bytes of an index that are read at once.
+_PIECE_BYTES = 1 << 20
+
+#: What to do about an index that does not fit its shards.
+STALE_REMEDY = "restore records.npy from a copy of the dataset, or write it again"
+
+
+def lengths_of(shards: ShardSet) -> list[Lengths]:
+    """Return the lengths of the records of each file.
+
+    Files without an index are read once; the user's cache folder keeps the result.
+
+    Raises:
+        SourceError: an index does not belong to its dataset.
+        RecordError: a file is damaged.
+        FileNotFoundError, StorageError: storage failed.
+    """
+    known: dict[str, Lengths] = {}
+    for root, dataset in shards.parts:
+        if dataset.index:
+            known |= _stored(root, dataset)
+    return [_fitting(file, known, shards) for file in shards.files]
+
+
+def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) -> Lengths:
+    """Return the lengths of the records of a file, which take as many bytes as it has.
+
+    Raises: SourceError: they do not.
+    """
+    found = known[file.path] if file.path in known else lengths_in(file.path)
+    size = int(RECORDS.frame_bytes(found.astype(np.int64)).sum())
+    fits = file.bytes is None or (
+        size <= MAX_INFLATION * file.bytes if file.is_packed else size == file.bytes
+    )
+    if not fits or file.examples not in (None, len(found)):
+        what_to_do = STALE_REMEDY if file.path in known else "convert again"
+        raise SourceError(
+            f"{file.path}: {len(found):,} records of {size:,} bytes do not fit a file of "
+            f"{file.bytes or 0:,} bytes with {file.examples} records; {what_to_do}"
+        )
+    return found
+
+
+def lengths_there(root: str, dataset: Dataset) -> LengthsOf:
+    """Return what reads the lengths of a shard of a finished dataset: from its index if it fits.
+
+    Raises:
+        StorageError: storage failed. The function raises it, too, and RecordError: a shard is
+            damaged.
+    """
+    path = storage.join(root, INDEX_FILE)
+    ranges = {file: (start, end - start) for file, start, end in by_shard(dataset)}
+
+    def from_index(file: str) -> bytes:
+        start, count = ranges[file]
+        at = HEAD_BYTES + start * ITEM_BYTES
+        return storage.read_range(path, at, count * ITEM_BYTES) if count else b""
+
+    def from_shard(file: str) -> bytes:
+        return read_lengths_in(storage.join(root, file)).tobytes()
+
+    return from_index if _fits(path, dataset) else from_shard
+
+
+def _fits(path: str, dataset: Dataset) -> bool:
+    """Return whether a file is the index that a dataset names, without keeping it in memory."""
+    digest, begins = hashlib.sha256(), b""
+    with suppress(OSError), storage.open_read(path) as file:
+        begins = file.read(HEAD_BYTES)
+        digest.update(begins)
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    is_named = digest.hexdigest() == dataset.index.get("sha256")
+    return is_named and begins == head(dataset.examples)
+
+
+def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
+    """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
+    path = storage.join(root, INDEX_FILE)
+    try:
+        [least] = RECORDS.frame_bytes(np.zeros(1, np.int64)).tolist()
+        inflation = MAX_INFLATION if dataset.compression == "gzip" else 1
+        for shard in dataset.shards:  # before an array is made
+            if least * shard.examples > inflation * shard.bytes:
+                raise ValueError(f"{shard.file} cannot hold {shard.examples:,} records")
+        content = storage.read_bytes(path, index_bytes(dataset.examples))
+        if hashlib.sha256(content).hexdigest() != dataset.index["sha256"]:
+            raise ValueError("it is not the index that dataset.json names")
+        found = decoded(content)
+        if len(found) != dataset.examples:
+            raise ValueError(f"it has {len(found)} lengths, for {dataset.examples} records")
+    except (OSError, ValueError, KeyError, FileTooLargeError) as exc:
+        reason = "no such file" if isinstance(exc, FileNotFoundError) else exc
+        raise SourceError(f"{path}: {reason}; {STALE_REMEDY}") from exc
+    return {storage.join(root, file): found[start:end] for file, start, end in by_shard(dataset)}

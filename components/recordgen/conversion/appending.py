@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import count_groups, values_of
 from recordgen.core.task.task import Payloads
 from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.exports.export import read_lines
 from recordgen.options import AUTO, ConvertOptions, differing, recorded_there
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
@@ -80,7 +80,7 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     path = storage.join(output, manifest.EXAMPLES_FILE)
     start = _start_of(dataset, output)
     groups = tuple(group._replace(start=start) for group in _groups(path))
-    rejects = read_rejects(storage.join(output, manifest.REJECTS_FILE))
+    rejects = tuple(read_lines(storage.join(output, manifest.REJECTS_FILE), Reject))
     _check_listed(path, groups, dataset)
     return Existing(dataset, groups, rejects, output, start)
 
@@ -115,17 +115,6 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
     if there.task not in TASKS:
         return options
     return replace(options, task=there.task, schema=there.options.get("schema", ""))
-
-
-def read_rejects(path: str) -> tuple[Reject, ...]:
-    """Return the rejects in a file; none if there is no file. Raises: RecordError, StorageError."""
-    try:
-        lines = storage.read_text(path).split("\n")
-        return tuple(Reject(**json.loads(line)) for line in lines if line)
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, TypeError) as exc:
-        raise RecordError(f"{path}: damaged list of rejects: {exc}; remove it to append") from exc
 
 
 def _check_shards(output: str, dataset: manifest.Dataset) -> None:

@@ -18,7 +18,7 @@ from recordgen import storage
 from recordgen.beam import runner_factory
 from recordgen.console.terminal import AUTO, progress_for
 from recordgen.conversion.api import conversion_of, open_for
-from recordgen.conversion.appending import find_existing, read_rejects
+from recordgen.conversion.appending import find_existing
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult, warn_about
 from recordgen.conversion.work import (
     Mode,
@@ -45,6 +45,7 @@ from recordgen.core.runs import commit as runs
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError, UsageError, check_at_least
+from recordgen.exports.export import read_lines
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source
@@ -58,6 +59,7 @@ from recordgen.options import (
     option_text,
     takes_options,
 )
+from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -348,9 +350,14 @@ def _published(
 
 def _there(output: str, counts: Mapping[str, int]) -> ConversionResult:
     """Return the result of a commit whose dataset was in the output already."""
-    rejects, dataset = read_rejects(storage.join(output, REJECTS_FILE)), read_dataset(output)
+    rejects = tuple(read_lines(storage.join(output, REJECTS_FILE), Reject))
     return ConversionResult(
-        output=output, dataset=dataset, rejects=rejects, seconds=0.0, counts=counts, unchanged=True
+        output=output,
+        dataset=read_dataset(output),
+        rejects=rejects,
+        seconds=0.0,
+        counts=counts,
+        unchanged=True,
     )
 
 

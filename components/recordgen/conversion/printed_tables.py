@@ -48,7 +48,7 @@ def difference_summary(found: differences.Differences) -> str:
         f"Moved      {found.kinds['split']:,}{_in_parentheses(moves)}",
         f"Unchanged  {found.unchanged:,}",
         *_block("Leaks", [f"{len(found.leaks):,}", *leaks]),
-        *_block("Vocabulary", _vocabulary(found.vocabulary)),
+        *_block("Vocabulary", [_vocabulary(found.vocabulary)]),
         *_block("Options", _options(found)),
         *_listed("Leaks:", found.leaks, _leak_words),
         *_listed("Changed:", found.changed, partial(_changed_words, found=found)),
@@ -81,14 +81,12 @@ def _split_table(found: differences.Differences) -> list[str]:
     return aligned(("split", "old", "new", "change"), rows)
 
 
-def _vocabulary(change: differences.VocabularyChange | None) -> list[str]:
+def _vocabulary(change: differences.VocabularyChange) -> str:
     """Return ``1 added (bee); 2 renumbered (cat: 0 → 1, …)``."""
-    if change is None:
-        return []
     renumbered = [f"{label}: {old} → {new}" for label, (old, new) in change.renumbered.items()]
     parts = {"added": change.added, "removed": change.removed, "renumbered": renumbered}
     words = [f"{len(items):,} {word} ({_some(items)})" for word, items in parts.items() if items]
-    return ["; ".join(words) or "the same"]
+    return "; ".join(words) or "the same"
 
 
 def _some(items: Sequence[str]) -> str:

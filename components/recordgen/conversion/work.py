@@ -239,7 +239,7 @@ def checked(
     ``outcome`` is as read, or merged with the dataset that the run appends to; ``stop`` raises an
     error if there are findings with which the run must not go on.
 
-    Raises: as ``stop``, and as :func:`recordgen.access.index.lengths_there`.
+    Raises: as ``stop``, and as :func:`recordgen.access.shards.lengths_there`.
     """
     findings = tuple(islice(work.staging.read_findings(outcome.staged), _FINDINGS_KEPT))
     with work.phases.during(CHECKS):
@@ -287,7 +287,7 @@ def _indexed(work: Work, dataset: Dataset) -> Dataset:
     path, of_new = work.staging.path(INDEX_FILE), work.staging.lengths
     if work.existing is None:
         return write_index(path, dataset, of_new)
-    from recordgen.access.index import lengths_there  # only an append needs it
+    from recordgen.access.shards import lengths_there  # only an append needs it
 
     of_old, kept = lengths_there(work.existing.output, work.existing.dataset), work.existing.files
     return write_index(path, dataset, lambda file: (of_old if file in kept else of_new)(file))

@@ -177,7 +177,7 @@ def no_files() -> dict[str, Iterable[bytes]]:
 
 
 # A line has a uri and a message, and is shorter.
-_MAX_LINE_BYTES = 1 << 16
+_MAX_LINE_BYTES = 1 << 20
 
 # Errors come first: finding the first warnings after more of them would take too long.
 _FINDINGS_READ = 100_000

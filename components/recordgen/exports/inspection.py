@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from recordgen import features, storage
+from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import manifest
-from recordgen.core.dataset.splits import TRAIN, find_split
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
-from recordgen.errors import PayloadError, RecordError, SourceError
+from recordgen.errors import PayloadError, RecordError
 from recordgen.features import FeatureSpec
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
@@ -73,11 +73,10 @@ def inspect(
         SplitNotFoundError: there is no such split.
         RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
-    files = find_shards(output, split)
-    lists = _list_features(files)
+    shards = _shards_of(output, split)
+    lists = _list_features(shards.dataset)
     found = []
-    records = ((file, record) for file in files for record in RECORDS.read(file))
-    for index, (file, record) in enumerate(islice(records, num)):
+    for index, (file, record) in enumerate(islice(_records(shards), num)):
         where = f"{file}: record {index}"
         values = parse_record(record, where)
         plain = {
@@ -89,37 +88,28 @@ def inspect(
     return found
 
 
-def find_shards(output: str, split: str | None = None) -> list[str]:
-    """Return the shards of one split of an output, or the files that match a pattern.
-
-    Raises: SourceError: there are none; SplitNotFoundError: there is no such split.
-    """
-    output = manifest.output_of(output)
-    folders = storage.list_folders(output, manifest.SPLIT_PREFIX)
-    if not folders:
-        if files := storage.list_files(output):
-            return files
-        raise SourceError(
-            f"{output}: no {manifest.SPLIT_PREFIX}* folders and no TFRecord files here; give an "
-            f"output of recordgen convert or recordgen.write, or files of records"
-        )
-    names = [name.removeprefix(manifest.SPLIT_PREFIX) for name in folders]
-    chosen = split or (TRAIN if TRAIN in names else names[0])
-    folder = storage.join(output, manifest.split_dir(find_split(output, chosen, names)))
-    return [
-        storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
-    ]
+def _shards_of(output: str, split: str | None) -> ShardSet:
+    """Return the shards of a split of an output, or the files that match a pattern."""
+    names = storage.list_folders(manifest.output_of(output), manifest.SPLIT_PREFIX)
+    there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in names]
+    first = TRAIN if TRAIN in there or not there else there[0]
+    return find_shards(output, split or first)
 
 
-def _list_features(files: Sequence[str]) -> frozenset[str]:
+def _records(shards: ShardSet) -> Iterator[tuple[str, bytes]]:
+    """Yield each record with its file. Raises: SourceError: the file is missing."""
+    for file in shards.files:
+        shards.check_files([replace(file, damage="")])
+        for record in RECORDS.read(file.path):
+            yield file.path, record
+
+
+def _list_features(dataset: manifest.Dataset | None) -> frozenset[str]:
     """Return the features that stay lists even if a record has one value."""
-    folder = posixpath.dirname(next(iter(files), ""))
     specs: Mapping[str, FeatureSpec] = {}
-    if posixpath.basename(folder).startswith(manifest.SPLIT_PREFIX):
-        with suppress(SourceError):  # other tools' records have no dataset.json
-            dataset = manifest.read_dataset(posixpath.dirname(folder))
-            specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
-            specs = {**specs, **dataset.features}
+    if dataset is not None:
+        specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
+        specs = {**specs, **dataset.features}
     several = (name for name, spec in specs.items() if spec.shape is None)
     return frozenset((*OBJECT_FEATURES, *several))
 

@@ -149,11 +149,11 @@ class Option:
         return Ellipsis in get_args(self.annotation)
 
     @property
-    def kind(self) -> type[str] | type[int] | type[float] | type[bool]:
+    def kind(self) -> type[str] | type[int] | type[float]:
         """The type of a value on the command line; lists and shares are text."""
         parts = get_args(self.annotation)
         kinds = (self.annotation, *parts, *chain.from_iterable(map(get_args, parts)))
-        return next((kind for kind in (bool, int, float) if kind in kinds), str)
+        return next((kind for kind in (int, float) if kind in kinds), str)
 
     @property
     def plain_help(self) -> str:
@@ -162,10 +162,10 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The default as a user would type it; empty for None and flags."""
+        """The default as a user would type it; empty for None."""
         if isinstance(self.default, tuple):
             return " ".join(map(str, self.default))
-        return "" if self.default is None or self.kind is bool else str(self.default)
+        return "" if self.default is None else str(self.default)
 
 
 def option(default: Any, help: str, **more: Any) -> Any:

@@ -144,12 +144,10 @@ def stored_image(
         return data, text if text in _MAGIC else stored_format(data)
     height, width = only("height"), only("width")
     # Pillow allocates the picture before it looks at the bytes.
-    if not (isinstance(height, int) and isinstance(width, int)) or height * width * 3 != len(data):
+    is_size = isinstance(height, int) and isinstance(width, int) and min(height, width) > 0
+    if not is_size or height * width * 3 != len(data):
         return data, ""  # another writer's, with another pixel layout
-    try:
-        image = Image.frombytes("RGB", (width, height), data)
-    except ValueError:
-        return data, ""  # negative sides
+    image = Image.frombytes("RGB", (width, height), data)
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue(), "png"

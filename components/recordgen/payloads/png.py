@@ -141,8 +141,6 @@ def row_sizes(header: bytes) -> list[tuple[int, int]]:
             f"the PNG header is invalid (colour type {colour}, bit depth {depth}, compression "
             f"{compression}, filter {filtering}, interlace {interlace})",
         )
-    if not (width and height):
-        raise PayloadError(RejectCode.CORRUPT, f"the PNG has no pixels ({width}×{height})")
     return [
         (rows, 1 + -(-columns * samples * depth // 8))
         for x, y, dx, dy in _PASSES[interlace]

@@ -8,12 +8,12 @@ try:
     from recordgen.access.shards import find_shards as find_shards
     from recordgen.reading.datasets import eval_dataset as eval_dataset
     from recordgen.reading.datasets import input_fn as input_fn
+    from recordgen.reading.datasets import load as load
     from recordgen.reading.datasets import reading_plan as reading_plan
     from recordgen.reading.datasets import steps_per_epoch as steps_per_epoch
     from recordgen.reading.datasets import train_dataset as train_dataset
     from recordgen.reading.decoding import decode_images as decode_images
     from recordgen.reading.examples import read as read
-    from recordgen.reading.loading import load as load
     from recordgen.reading.naming import bad_records as bad_records
     from recordgen.reading.naming import named_errors as named_errors
     from recordgen.reading.options import EntityOptions as EntityOptions

@@ -18,12 +18,10 @@ from recordgen.core.records.example import parse_record
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
-from recordgen.reading.class_masks import MaskTargets
-from recordgen.reading.classes import has_boxes
-from recordgen.reading.detection import BoxTargets
+from recordgen.reading.detection import BoxTargets, MaskTargets
 from recordgen.reading.options import LabelOptions
 from recordgen.reading.parsing import parser_for, parsing_spec, to_parsing_spec, with_gaps
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import ReadPlan, has_boxes
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.targets import Targets
 

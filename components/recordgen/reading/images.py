@@ -15,16 +15,14 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
-from recordgen.reading.class_masks import Masks, MaskTargets
-from recordgen.reading.classes import BOX_MODE, MASK_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, stored_sizes
-from recordgen.reading.detection import Boxes, BoxTargets
+from recordgen.reading.detection import Boxes, BoxTargets, Masks, MaskTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.memory import IMAGES
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parse_named, parser_for, parsing_spec
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import BOX_MODE, MASK_MODE, ReadPlan
 from recordgen.reading.records import (
     cached,
     finished,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.generation import REPLACED
+from recordgen.access.shards import REPLACED
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, StorageError

@@ -16,8 +16,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, remembered
-from recordgen.access.generation import REPLACED, Generation
-from recordgen.access.shards import ShardSet
+from recordgen.access.shards import REPLACED, Generation, ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.ordered import map_in_order

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import UsageError
-from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import AUTO, LabelOptions
 from recordgen.reading.parsing import Parse, checked, parse_named
+from recordgen.reading.plan import ClassPlan, class_weights
 
 # The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1

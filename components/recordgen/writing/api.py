@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen import storage
-from recordgen.access.index import lengths_there
+from recordgen.access.shards import lengths_there
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.joining import dataset_of, with_splits
 from recordgen.core.dataset.manifest import (

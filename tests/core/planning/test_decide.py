@@ -328,7 +328,7 @@ def test_stratify_needs_one_label_per_example(task, more):
 
 def test_groups_and_copies_exclude_shares_by_label():
     """The error names both options."""
-    with pytest.raises(UsageError, match=r"stratify.*group_by"):
-        ConvertOptions(stratify="label", group_by="patient")
-    with pytest.raises(UsageError, match=r"duplicates=drop.*group_by=content"):
-        ConvertOptions(stratify="label", group_by="content")
+    copies = "duplicates=drop.*group_by="
+    for by, words in (("patient", "group_by"), ("content", copies), ("near", f"{copies}near")):
+        with pytest.raises(UsageError, match=rf"stratify.*{words}"):
+            ConvertOptions(stratify="label", group_by=by)

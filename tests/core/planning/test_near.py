@@ -190,7 +190,6 @@ REFUSED = [
     ("text_classification", {}, "group_by=near .* text_classification"),
     ("video_classification", {}, "group_by=near .* video_classification"),
     ("declared", {"schema": '{"a": "image", "b": "image"}'}, "group_by=near .* declared"),
-    ("image_classification", {"stratify": "label"}, "duplicates=drop.*group_by=near"),
 ]
 
 

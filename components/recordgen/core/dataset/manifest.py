@@ -423,6 +423,11 @@ def output_of(place: str) -> str:
     return folder + slash if name == DATASET_FILE else place
 
 
+def holds_dataset(place: str) -> bool:
+    """Return whether a place is a finished output, or names a ``dataset.json``."""
+    return output_of(place) != place or storage.exists(storage.join(place, DATASET_FILE))
+
+
 def read_vocabulary(path: str) -> Vocabulary | None:
     """Read the labels of a ``labels.txt``, an output or a ``dataset.json``; None if it has none.
 

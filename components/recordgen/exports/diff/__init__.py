@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, output_of, read_dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
@@ -113,9 +112,7 @@ def _root(name: str, given: str | os.PathLike[str]) -> str:
     path = os.fspath(given)
     if not isinstance(path, str) or not path.strip():
         raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
-    root = storage.normal(path)
-    is_file = posixpath.basename(root) == DATASET_FILE
-    return (posixpath.dirname(root) or ".") if is_file else root
+    return output_of(storage.normal(path)) or "."
 
 
 def _read(root: str, dataset: Dataset) -> Any:
@@ -209,7 +206,7 @@ def _compare(old: Rows, new: Rows, sides: Sequence[Compared], *, is_copy: bool) 
         kinds={kind: int(found.sum()) for kind, found in by_kind.items()},
         moves=_moves(old, new, [side[by_kind["split"]] for side in pairs]),
         leak_counts={name: len(targets) for name, (_, targets) in by_direction.items()},
-        vocabulary=_vocabulary(old.dataset, new.dataset),
+        vocabulary=VocabularyChange.between(old.dataset.labels, new.dataset.labels),
         options=tuple(_options(old.dataset, new.dataset)),
     )
 
@@ -221,12 +218,6 @@ def _moves(old: Rows, new: Rows, moved: Sequence[Places]) -> tuple[Move, ...]:
     counts = Counter(zip(*codes, strict=True))
     found = [Move(names[before], names[after], count) for (before, after), count in counts.items()]
     return tuple(sorted(found, key=lambda move: (-move.rows, move)))
-
-
-def _vocabulary(old: Dataset, new: Dataset) -> VocabularyChange | None:
-    if "none" in (old.label_kind, new.label_kind):
-        return None
-    return VocabularyChange.between(old.labels, new.labels)
 
 
 def _options(old: Dataset, new: Dataset) -> Iterator[OptionChange]:

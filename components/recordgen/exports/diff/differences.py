@@ -158,7 +158,7 @@ class Differences(Shown):
             entities or a segment), ``bytes``, ``features`` (declared columns) and ``split``.
         moves: number of rows that moved between splits, the largest first.
         leak_counts: leaks by direction.
-        vocabulary: changes of labels and their numbers; None if one of the datasets has no labels.
+        vocabulary: changes of labels and their numbers.
         options: options, versions and types of features that differ.
     """
 
@@ -172,7 +172,7 @@ class Differences(Shown):
     kinds: Mapping[str, int]
     moves: Sequence[Move]
     leak_counts: Mapping[str, int]
-    vocabulary: VocabularyChange | None
+    vocabulary: VocabularyChange
     options: Sequence[OptionChange]
 
     @property
@@ -195,7 +195,7 @@ class Differences(Shown):
             "changed_by_kind": dict(self.kinds),
             "moves": [{"from": move.old, "to": move.new, "rows": move.rows} for move in self.moves],
             "leaks_by_direction": dict(self.leak_counts),
-            "vocabulary": None if self.vocabulary is None else asdict(self.vocabulary),
+            "vocabulary": asdict(self.vocabulary),
             "options": [item._asdict() for item in self.options],
         }
 

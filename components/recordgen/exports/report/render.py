@@ -6,10 +6,9 @@ Everything that comes from the data is escaped.
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -29,12 +28,13 @@ from recordgen.exports.report.contents import (
     class_balance,
     contents_of,
 )
-from recordgen.exports.report.records import RecordView, outlines
-from recordgen.exports.report.sampling import (
+from recordgen.exports.report.records import (
     CodeGroup,
     Line,
     Place,
+    RecordView,
     groups_of,
+    outlines,
     places_in,
     read_shown,
     wanted_lines,
@@ -48,7 +48,6 @@ from recordgen.tasks import TASKS
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
 
-_LABELS_CHOSEN = 300  # to filter findings by
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
 # The page has a line for each of these options, with its final value, given or detected.
@@ -119,8 +118,6 @@ def to_html(
 ) -> str:
     """Return the page as text."""
     shown = {item.finding.message for group in groups for item in group.items}
-    labels = {text for group in groups for item in group.items for text in item.labels}
-    script = file_text("page.js").strip("\n")
     return page_template().render(
         dataset=dataset,
         balance=class_balance(dataset),
@@ -128,13 +125,10 @@ def to_html(
         rejects=rejects,
         notes=[text for text in dataset.warnings if text not in shown],
         groups=groups,
-        labels=sorted(labels)[:_LABELS_CHOSEN],
         errors=count_level(dataset.lint, ERROR),
         warned=count_level(dataset.lint, WARNING),
         examples={name: items for name, items in (examples or {}).items() if items},
         contents=contents or Contents(),
-        script=Markup(script),
-        script_hash=_digest(script),
         counted=_counted(dataset.task),
     )
 
@@ -174,7 +168,6 @@ def page_template() -> Template:
         megabytes=megabytes,
         outlines=outlines,
         percent=_percent,
-        places=_places,
         short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
         steps=_steps,
     )
@@ -182,23 +175,11 @@ def page_template() -> Template:
     return pages.get_template("page.html")
 
 
-def _digest(script: str) -> str:
-    """Return the hash by which a content security policy allows a script."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
-
-
 def _visible(value: Any) -> Any:
     """Make invisible characters visible: U+202E, which reverses text, becomes ``⟨202E⟩``."""
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
-
-
-def _places(names: Sequence[str], among: Iterable[str]) -> str:
-    """Return the indices of names for the script: unlike names, they cannot break its lists."""
-    places = {name: place for place, name in enumerate(among)}
-    return " ".join(str(places[name]) for name in names if name in places)
 
 
 def _steps(heights: Sequence[float]) -> str:

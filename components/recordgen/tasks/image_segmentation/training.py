@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError
-from recordgen.reading.class_masks import whole_masks
+from recordgen.reading.detection import whole_masks
 from recordgen.subjects.masks import IGNORED
 from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import FLOAT32, LABEL, MEAN_IOU, UNKNOWN, WEIGHT, TrainingConfig

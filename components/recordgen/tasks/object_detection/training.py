@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading.objects import for_each_box
+from recordgen.reading.detection import for_each_box
 from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.learner import in_order

@@ -19,14 +19,13 @@ from recordgen.access.shards import ShardSet
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
-from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes
 from recordgen.reading.images import ImageReading
 from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed
 from recordgen.reading.options import AUTO, RAGGED, ReadOptions, TableOptions
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
-from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
+from recordgen.reading.plan import ClassPlan, ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
 from recordgen.tables.columns import Column, Table, table_of
