@@ -95,26 +95,26 @@ EVERYWHERE = [
     ('id,label\n7,a\n', 'path={{x}}/{id}.jpg,label=label', ["{x}/7.jpg 'a'"]),
     ('id,label\n,a\n8,b\n', 'path={id}.jpg,label=label', ['no_path', "8.jpg 'b'"]),
     ('id,image_url,label\n7,b.jpg,a\n', 'path={id}.jpg,label=label', ["7.jpg 'a'"]),
-    ('a,x,y\n1.jpg,0,1\n2.jpg,1,1\n', 'path=a,label=x|y', ['1.jpg ["y"]', '2.jpg ["x", "y"]']),
+    ('a,x,y\n1.jpg,0,1\n2.jpg,1,1\n', 'path=a,label=x|y', ["1.jpg 'y'", "2.jpg 'x', 'y'"]),
     ('a,m\n1.jpg,1.png\n2.jpg,2.png\n', 'image=a,mask=m', ['1.jpg 1.png', '2.jpg 2.png']),
     ('a,b,c\n1.jpg,"[10, 20, 30, 40]",cat\n', 'image=a,xywh=b,label=c', ['missing_file']),
     ('a,x,y,r,d,c\n1.jpg,1.5,2,3,4,cat\n', 'image=a,xmin=x,ymin=y,xmax=r,ymax=d,label=c', ['missing_file']),
-    ('f,x,y,w,h,k,width,height\na.jpg,8,12,8,12,cat,64,48\n', 'image=f,xywh=x|y|w|h,label=k,width=width,height=height', ['a.jpg {"boxes":[["cat",0.125,0.25,0.25,0.5]],"size":[64,48]}']),
-    ('f,x,y,w,h,k,width,height\na.jpg,8,12,16,24,cat,64,48\n', 'image=f,xyxy=x|y|w|h,label=k,width=width,height=height', ['a.jpg {"boxes":[["cat",0.125,0.25,0.25,0.5]],"size":[64,48]}']),
-    ('image,label,bbox\na.jpg,cat,"[0.25, 0.5, 0.5, 0.25]"\n', 'xywh=bbox,path=image,label=label', ['a.jpg [["cat",0.25,0.5,0.75,0.75]]']),
-    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[10, 5, 20, 15]"\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
-    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[20, 5, 30, 15]"\nb.jpg,,40,20,\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg {"boxes":[["cat",0.5,0.25,0.75,0.75]],"size":[40,20]}', 'b.jpg ']),
-    ('image,label,width,height,bbox\na.jpg,cat,40,20,"(10, 5, 10, 10)"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
-    ('image,label,width,height,bbox\na.jpg,cat,40,20,15 10 10 10\n', 'path=image,label=label,width=width,height=height,center_xywh=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('f,x,y,w,h,k,width,height\na.jpg,8,12,8,12,cat,64,48\n', 'image=f,xywh=x|y|w|h,label=k,width=width,height=height', ['a.jpg 1 cat at 8,12–16,24']),
+    ('f,x,y,w,h,k,width,height\na.jpg,8,12,16,24,cat,64,48\n', 'image=f,xyxy=x|y|w|h,label=k,width=width,height=height', ['a.jpg 1 cat at 8,12–16,24']),
+    ('image,label,bbox\na.jpg,cat,"[0.25, 0.5, 0.5, 0.25]"\n', 'xywh=bbox,path=image,label=label', ['a.jpg 1 cat at 0.25,0.5–0.75,0.75']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[10, 5, 20, 15]"\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg 1 cat at 10,5–20,15']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[20, 5, 30, 15]"\nb.jpg,,40,20,\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg 1 cat at 20,5–30,15', 'b.jpg ']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"(10, 5, 10, 10)"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['a.jpg 1 cat at 10,5–20,15']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,15 10 10 10\n', 'path=image,label=label,width=width,height=height,center_xywh=bbox', ['a.jpg 1 cat at 10,5–20,15']),
     ('image,label,width,height,bbox\na.jpg,cat,40,20,"1 2 3"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
     ('image,label,width,height,bbox\na.jpg,cat,40,20,"[1, 2, 3, nan]"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
     ('image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n', 'path=image,label=cat|dog', ["1.jpg 'dog'", "2.jpg 'cat'"]),
     ('image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n', 'path=image,label=cat|dog', ['bad_annotation', "2.jpg 'cat'"]),
-    ('f,y\n1.jpg,"[0, 1, 1]"\n2.jpg,"[0, 0, 0]"\n', 'path=f,label=y[cat|cow|dog]', ['1.jpg ["cow", "dog"]', '2.jpg ']),
+    ('f,y\n1.jpg,"[0, 1, 1]"\n2.jpg,"[0, 0, 0]"\n', 'path=f,label=y[cat|cow|dog]', ["1.jpg 'cow', 'dog'", '2.jpg ']),
     ('text,label\nGood and cheap.,"[0, 1, 1]"\nToo dear.,"[1, 0, 0]"\nBad.,"[1, 0]"\nOdd.,"[2, 0, 0]"\n', 'text=text,label=label[cat|cow|dog]', ["Good and cheap. 'cow', 'dog'", "Too dear. 'cat'", 'bad_annotation', 'bad_annotation']),
-    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ['1.jpg ["dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
-    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ['1.jpg ["cat", "dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
-    ('image,cat,dog\n1.jpg,-1,1\n2.jpg,-1,-1\n', 'path=image,label=cat|dog,uncertain=1', ['1.jpg ["cat", "dog"]', '2.jpg ["cat", "dog"]']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ["1.jpg 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ["1.jpg 'cat', 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
+    ('image,cat,dog\n1.jpg,-1,1\n2.jpg,-1,-1\n', 'path=image,label=cat|dog,uncertain=1', ["1.jpg 'cat', 'dog'", "2.jpg 'cat', 'dog'"]),
 ]  # fmt: skip
 
 
@@ -181,8 +181,8 @@ LINES = [
     ('subset,label,image_uri,split\nhard,cat,a.jpg,VALIDATE\n', {'columns': 'path=image_uri'}, ["eval: a.jpg 'cat'"]),
     ('path,label\na.jpg,cat,\nb.jpg,cat,,\nc.jpg,cat,x\nd.jpg\n', {'task': 'image_classification'}, ["a.jpg 'cat'", "b.jpg 'cat'", 'too_many_fields', 'd.jpg ']),
     ('path,label\na.jpg,cat\npath,label\nb.jpg,dog\nPath, Label\npath,label,,\nc.jpg,cat\n', {}, ["a.jpg 'cat'", "b.jpg 'dog'", "c.jpg 'cat'"]),
-    ('label_1,image_uri,width,label_2,split\nx,a.jpg,9,y,TEST\n,b.jpg,9,y,\n', {'columns': 'path=image_uri'}, ['test: a.jpg ["x", "y"]', 'b.jpg ["y"]']),
-    ('filename,class,ymin,xmin,ymax,xmax\na.jpg,cat,.2,.1,.6,.5\nb.jpg,,,,,\n', {}, ['a.jpg [["cat",0.1,0.2,0.5,0.6]]', 'b.jpg ']),
+    ('label_1,image_uri,width,label_2,split\nx,a.jpg,9,y,TEST\n,b.jpg,9,y,\n', {'columns': 'path=image_uri'}, ["test: a.jpg 'x', 'y'", "b.jpg 'y'"]),
+    ('filename,class,ymin,xmin,ymax,xmax\na.jpg,cat,.2,.1,.6,.5\nb.jpg,,,,,\n', {}, ['a.jpg 1 cat at 0.1,0.2–0.5,0.6', 'b.jpg ']),
     ('filename,label,class_name\na.jpg,0,dog\n', {'columns': 'path=filename'}, ["a.jpg '0'"]),
     ('image_uri,label_1,label_2\na.jpg,,x\nb.jpg,x,y\n', {'task': 'image_classification'}, ["a.jpg 'x'", 'too_many_fields']),
     ('text,label\na b,x\ntext,label\n', {}, ["a b 'x'"]),
@@ -199,10 +199,10 @@ LINES = [
     ('id,label\n7,a,b\n8,b\n', {'columns': 'path={id}.jpg,label=label'}, ['too_many_fields', "8.jpg 'b'"]),
     ('id,label\n7,a\nid,label\n8,b\n', {'columns': 'path={id}.jpg,label=label'}, ["7.jpg 'a'", "8.jpg 'b'"]),
     ('id,{id}.jpg,label\n7,other.jpg,a\n', {'columns': 'path={id}.jpg,label=label'}, ["other.jpg 'a'"]),
-    ('image,label,width,height,bbox\na.jpg,cat,40,20,10 5 10 10\n', {'columns': 'xywh=5'}, ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,10 5 10 10\n', {'columns': 'xywh=5'}, ['a.jpg 1 cat at 10,5–20,15']),
     ('image,cat|dog\n1.jpg,owl\n', {'columns': 'path=image,label=cat|dog'}, ["1.jpg 'owl'"]),
-    ('filename,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n', {}, ['1.jpg ["cat", "dog"]', '2.jpg ["cat"]']),
-    ('filename,cat,dog\n1.jpg,0,0\n2.jpg,1,0\n', {}, ['1.jpg ', '2.jpg ["cat"]']),
+    ('filename,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n', {}, ["1.jpg 'cat', 'dog'", "2.jpg 'cat'"]),
+    ('filename,cat,dog\n1.jpg,0,0\n2.jpg,1,0\n', {}, ['1.jpg ', "2.jpg 'cat'"]),
     ('image,cat,dog\n1.jpg,0.0,1.0\n2.jpg,1.0,0.0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
     ('image,cat,dog\n1.jpg,False,True\n2.jpg,True,False\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
     ('split,image,cat,dog\ntrain,1.jpg,0,1\ntest,2.jpg,1,0\n', {}, ["train: 1.jpg 'dog'", "test: 2.jpg 'cat'"]),
@@ -210,14 +210,14 @@ LINES = [
     ('image,cat,dog\n1.jpg,0,1\n2.jpg,,\n', {}, ["1.jpg 'dog'", '2.jpg ']),
     ('text,toxic,threat\nGo away,1,0\nThanks,0,0\nGone,1,1\n', {}, ["Go away 'toxic'", 'Thanks ', "Gone 'threat', 'toxic'"]),
     ('image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n', {'task': 'image_classification'}, ['too_many_fields', "2.jpg 'cat'"]),
-    ('image,cat,dog\n1.jpg,0,1\n', {'task': 'image_multi_label'}, ['1.jpg ["dog"]']),
-    ('image,label\n1.jpg,[0. 1. 1.]\n2.jpg,[0. 0. 0.]\n', {'columns': 'label=label[cat|cow|dog]'}, ['1.jpg ["cow", "dog"]', '2.jpg ']),
-    ('split,image,label\n,1.jpg,"(False, True, True)"\n,2.jpg,"(False, False, False)"\n', {'columns': 'label=label[cat|cow|dog]'}, ['1.jpg ["cow", "dog"]', '2.jpg ']),
-    ('image,label\n1.jpg,cat; dog\n2.jpg,owl\n', {'label_separator': ';'}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
-    ('1.jpg,"cat,dog"\n2.jpg,owl\n', {'label_separator': ','}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
-    ('image,label\n1.jpg,haze  primary\n2.jpg,clear\n', {'label_separator': ' '}, ['1.jpg ["haze", "primary"]', '2.jpg ["clear"]']),
-    ('1.jpg,cat||dog|\n2.jpg,|\n', {'label_separator': '|'}, ['1.jpg ["cat", "dog"]', '2.jpg ']),
-    ('1.jpg,cat::dog\n2.jpg,owl\n', {'label_separator': '::'}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
+    ('image,cat,dog\n1.jpg,0,1\n', {'task': 'image_multi_label'}, ["1.jpg 'dog'"]),
+    ('image,label\n1.jpg,[0. 1. 1.]\n2.jpg,[0. 0. 0.]\n', {'columns': 'label=label[cat|cow|dog]'}, ["1.jpg 'cow', 'dog'", '2.jpg ']),
+    ('split,image,label\n,1.jpg,"(False, True, True)"\n,2.jpg,"(False, False, False)"\n', {'columns': 'label=label[cat|cow|dog]'}, ["1.jpg 'cow', 'dog'", '2.jpg ']),
+    ('image,label\n1.jpg,cat; dog\n2.jpg,owl\n', {'label_separator': ';'}, ["1.jpg 'cat', 'dog'", "2.jpg 'owl'"]),
+    ('1.jpg,"cat,dog"\n2.jpg,owl\n', {'label_separator': ','}, ["1.jpg 'cat', 'dog'", "2.jpg 'owl'"]),
+    ('image,label\n1.jpg,haze  primary\n2.jpg,clear\n', {'label_separator': ' '}, ["1.jpg 'haze', 'primary'", "2.jpg 'clear'"]),
+    ('1.jpg,cat||dog|\n2.jpg,|\n', {'label_separator': '|'}, ["1.jpg 'cat', 'dog'", '2.jpg ']),
+    ('1.jpg,cat::dog\n2.jpg,owl\n', {'label_separator': '::'}, ["1.jpg 'cat', 'dog'", "2.jpg 'owl'"]),
     ('1.jpg,cat\n2.jpg,owl\n', {'label_separator': '|'}, ["1.jpg 'cat'", "2.jpg 'owl'"]),
     ('text,label\nGood and cheap.,a|b\nToo dear.,c\n', {'label_separator': '|'}, ["Good and cheap. 'a', 'b'", "Too dear. 'c'"]),
 ]  # fmt: skip
@@ -319,7 +319,7 @@ def test_a_folder_of_roboflow_needs_no_option(tmp_path):
         table = f"filename, cat, dog\n{split}.jpg, 1, 1\n"
         write_files(tmp_path / split, {"_classes.csv": table, f"{split}.jpg": ""})
     rows = read(tmp_path)
-    assert sorted(row.partition(" [")[0] for row in rows) == [
+    assert sorted(row.partition(" '")[0] for row in rows) == [
         "eval: valid.jpg", "test: test.jpg", "train: train.jpg"
     ]  # fmt: skip
 
@@ -347,7 +347,7 @@ def test_arrays_in_a_frame(columns, tmp_path, make_pictures):
     records = recordgen.source(tmp_path / "out", "train")
     assert [each["image/object/bbox/xmax"].tolist() for each in records] == [[0.75], [0.75]]
     frame = pd.DataFrame({"image": ["1.jpg"], "y": [np.array([0, 1, 1])]})
-    assert read(frame, columns="label=y[cat|cow|dog]") == ['1.jpg ["cow", "dog"]']
+    assert read(frame, columns="label=y[cat|cow|dog]") == ["1.jpg 'cow', 'dog'"]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "csv"])
@@ -369,7 +369,7 @@ def test_tables(kind, tmp_path):
 @pytest.mark.parametrize("kind", [*DOCUMENTS, "csv", "frame"])
 def test_a_schema_finds_names_with_blanks(kind, tmp_path):
     source = write(tmp_path, kind, "\u00a0x,y \nabc,a\nabd,b\n")
-    assert read(source, schema={"x": "text", "y": "label"}) == [' ["abc", "a"]', ' ["abd", "b"]']
+    assert read(source, schema={"x": "text", "y": "label"}) == [" 'abc', 'a'", " 'abd', 'b'"]
 
 
 @pytest.mark.parametrize("given", [None, "text=text,label=label"])

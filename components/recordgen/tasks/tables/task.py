@@ -203,7 +203,7 @@ class Declared(TableTask):
         return uri, "" if annotation is None else self.shown(annotation)
 
     def shown(self, annotation: str) -> str:
-        return listed([*self._values(annotation).values()], str)
+        return listed([*self._values(annotation).values()])
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.schema.table)
