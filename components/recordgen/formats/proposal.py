@@ -73,9 +73,9 @@ _LISTED = re.compile(r"\d+|(?!.*\.\w+$)(?![\d. ]+$)[^\W_][^,/]*")
 # A file of another kind, such as a sound.
 _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
 # A number and its unit, such as 900 CC and $1.50.
-_AMOUNT = re.compile(r"\W*\d[\d.,]*\s*[^\d\s]*")
+_AMOUNT = re.compile(r"\W*\d[\d.,]*(?:[^\d.,][^\d\s]*)?")
 # The name of a shape before its points: POLYGON ((5 6, 25 6, 25 21)).
-_SHAPE = re.compile(r"^[A-Z]+ ?(?=\()")
+_SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
 _NUMBERS_OF_A_BOX = 4
 _BRACKETS = str.maketrans("[]()", "    ")
 
