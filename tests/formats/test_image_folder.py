@@ -10,7 +10,7 @@ import recordgen
 from recordgen.conversion.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.errors import DataError, NotUnderstoodError, RecordgenError, SourceError, UsageError
+from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
@@ -432,20 +432,3 @@ def test_folders_without_splits(files, labels, tmp_path):
     _, rows, _ = read_texts(tmp_path, files)
     assert {split for split, _ in rows.values()} == {None}
     assert {annotation for _, annotation in rows.values()} == set(map(said, labels))
-
-
-# files of a folder that is none of texts by label
-OTHERS = {
-    "YOLO's labels": {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
-    "an import file": {"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"},
-    "captions of images": dict.fromkeys(("a/1.jpg", "a/1.txt", "b/1.jpg", "b/1.txt"), "x"),
-    "a folder in a class": {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},
-    "a split beside a class": {"train/a/1.txt": "x", "train/b/1.txt": "y", "c/1.txt": "z"},
-}
-
-
-@pytest.mark.parametrize("files", OTHERS.values(), ids=OTHERS)
-def test_other_folders_are_no_texts_by_label(files, tmp_path):
-    """Nothing is taken for a class that may be something else."""
-    with pytest.raises(RecordgenError):
-        read_texts(tmp_path, files)
