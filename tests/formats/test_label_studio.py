@@ -5,7 +5,7 @@ import json
 import pytest
 
 import recordgen
-from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.errors import NotUnderstoodError
 from tests.formats.sources import write_files
 
 SIZE = {"original_width": 40, "original_height": 20}
@@ -164,20 +164,6 @@ def test_choices_are_labels(answers, name, outcome):
     assert found.task == name
     assert found.images == dict(zip(images, answers, strict=True))
     assert set(found.splits.values()) == {"train"}
-
-
-STOPPED = [
-    json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
-    json.dumps([task([region()])])[:-5],
-    '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
-]
-
-
-@pytest.mark.parametrize("text", STOPPED)
-def test_documents_that_stop(text, outcome):
-    """Without labels of images, and cut off."""
-    with pytest.raises(SourceError, match=r"p\.json"):
-        outcome({"p.json": text}, "a.png", document="p.json")
 
 
 def test_spans_of_texts_stop(tmp_path):

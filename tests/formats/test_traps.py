@@ -322,6 +322,16 @@ METADATA = json_lines({"file_name": "a.jpg", "label": "cat"})
 STOPS = [
     ("hf: corners", {"metadata.jsonl": json_lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
+    ("cvat: cut off", {"a.xml": "<annotations><image name='a.jpg'>"}),
+    ("cvat: doctype", {"a.xml": "<!DOCTYPE x><annotations><image name='a.jpg'/>"}),
+    ("cvat: late doctype", {"a.xml": f"<!--<annotations><image {'x' * 70_000}--><!DOCTYPE x><annotations><image name='a.jpg'/>"}),
+    ("cvat: open label", {"a.xml": "<annotations><meta><label></meta><image name='a.jpg'/></annotations>"}),
+    ("via: no attribute", {"via.json": via.as_export([via.image("a.jpg", {**via.region(), "region_attributes": {}})])}),
+    ("via: two attributes", {"via.json": via.as_export([via.image("a.jpg", via.region(animal="cat", colour="red"))])}),
+    ("via: cut off", {"via.json": via.as_export([via.image("a.jpg", via.region())])[:-9]}),
+    ("studio: no labels", {"p.json": json.dumps([studio.task([{"type": "rating", "value": {"rating": 4}}], image="a.jpg")])}),
+    ("studio: cut off", {"p.json": json.dumps([studio.task([studio.region()], image="a.jpg")])[:-5]}),
+    ("studio: one result", {"p.json": '[{"annotations": [{"result": [{"type": "rectanglelabels"}'}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
@@ -334,7 +344,7 @@ STOPS = [
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
 def test_an_unclear_form_stops_the_run(files, outcome):
     """Nothing is guessed."""
-    with pytest.raises((SourceError, UsageError)):
+    with pytest.raises((SourceError, UsageError), match="|".join(files)):
         outcome(files, "a.jpg")
 
 
