@@ -234,6 +234,7 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 # a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
+    ("metadata.csv", "id,year\n7,2017\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
     ("taxa.csv", "taxon_id,rank\ncat,species\ndog,species\n", False),

@@ -317,6 +317,7 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
 METADATA = json_lines({"file_name": "a.jpg", "label": "cat"})
+OPEN_IMAGES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf"
 
 # name, files beside a.jpg
 STOPS = [
@@ -335,6 +336,9 @@ STOPS = [
     ("voc: two lists", {"a.xml": voc("", ("cat", "4 5 8 10")), **dict.fromkeys(("ImageSets/Main/train.txt", "ImageSets/Main/val.txt"), "a\n")}),
     ("hf: no file_name", {"metadata.csv": "image,label\na.jpg,x\n"}),
     ("coco: two names", {f"{at}/x.json": coco(image(1, "a.jpg"), categories=[{"id": 2, "name": name}]) for at, name in (("train", "cat"), ("val", "dog"))}),
+    ("yolo: most without labels", {"data.yaml": YAML, "labels/b.txt": LINE, **dict.fromkeys(("images/b.jpg", "images/c.jpg", "images/d.jpg"), "")}),
+    ("open images: another image", {"train-annotations-bbox.csv": f"{OPEN_IMAGES}\nx,xclick,/m/cat,1,0.1,0.2,0.25,0.5,0\n"}),
+    ("open images: no line", {"train-annotations-bbox.csv": f"{OPEN_IMAGES}\n"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),

@@ -224,6 +224,7 @@ STOPS = [
     ('a.csv', 'aa1\t1\t\tThe bell rang.\nb2\t0\t*\tHim rang.\nc3\t1\t\tIt rang.\naa1\t1\t\tWe rang.\n', {'columns': 'text=4,label=2,header=no'}, "text_classification: (assigned) | The bell rang. | '1'"),
     ('a.csv', 'photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n', {'columns': 'target=target'}, 'tabular: (assigned) | 1,30,2.5,a | None'),
     ('a.csv', 'start_time,end_time,time_of_day,delay,outcome\n1,2,3,4,late\n1,2,3,5,early\n', {'columns': 'target=outcome'}, 'tabular: (assigned) | 1,2,3,4,late | None'),
+    ('p.json', '[{"data": {"text": "Anna flew."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 4, "labels": ["PER"]}}]}]}]', {}, ''),
     pytest.param('a.csv', f"id,{MANY},label\n{TURNS * 13}", {'columns': 'target=label'}, '', id="many columns"),
     ('a.csv', ',age,job\n0,31,nurse\n1,40,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 0,31,nurse | None'),
     ('a.csv', 'age,,job\n31,x y,nurse b\n40,y z,clerk c', {'columns': 'text=job,label=age'}, "text_classification: (assigned) | nurse b | '31'"),
