@@ -215,9 +215,9 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
             format_ = FORMATS[_OF_COLUMNS]()
         if options.task != AUTO:
             check_task(format_, options.task)
-        is_possible = not listing.only or DOCUMENTS.get(format_.name) != ()  # no file is a folder
-        evidence = format_.detect_given(listing, given) if is_possible else None
-        return format_, evidence or _without_evidence(format_, path)
+        if listing.only and DOCUMENTS.get(format_.name) == ():  # it reads folders
+            return format_, _without_evidence(format_, path)
+        return format_, format_.detect_given(listing, given) or _without_evidence(format_, path)
     formats = _possible(listing)
     if options.columns.roles:  # `--columns` needs a format with columns
         if options.columns.roles.keys() & {"path", "text", *TABLE_ROLES}:
