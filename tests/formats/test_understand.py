@@ -225,6 +225,7 @@ STOPS = [
     ('a.csv', 'photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n', {'columns': 'target=target'}, 'tabular: (assigned) | 1,30,2.5,a | None'),
     ('a.csv', 'start_time,end_time,time_of_day,delay,outcome\n1,2,3,4,late\n1,2,3,5,early\n', {'columns': 'target=outcome'}, 'tabular: (assigned) | 1,2,3,4,late | None'),
     ('p.json', '[{"data": {"text": "Anna flew."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 4, "labels": ["PER"]}}]}]}]', {}, ''),
+    ('a.txt', 'apple_pie/1000\napple_pie/1001\nbaklava/1002', {}, ''),
     pytest.param('a.csv', f"id,{MANY},label\n{TURNS * 13}", {'columns': 'target=label'}, '', id="many columns"),
     ('a.csv', ',age,job\n0,31,nurse\n1,40,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 0,31,nurse | None'),
     ('a.csv', 'age,,job\n31,x y,nurse b\n40,y z,clerk c', {'columns': 'text=job,label=age'}, "text_classification: (assigned) | nurse b | '31'"),
@@ -320,12 +321,6 @@ def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, option
     """The proposal for a first row keeps to the task that is named."""
     path = written(tmp_path, "a.jsonl" if lines[0] == "{" else "a.csv", lines)
     assert refusal(first_row, path, task=task).options == options
-
-
-def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):
-    """``apple_pie/1000`` is an image below its class, and no option of a list reads it."""
-    path = written(tmp_path, "a.txt", "apple_pie/1000\napple_pie/1001\nbaklava/1002")
-    assert "folder of the images" in refusal(first_row, path).reason
 
 
 def test_a_row_of_many_fields_costs_its_own_length_alone(tmp_path):
