@@ -110,16 +110,6 @@ def test_documents_that_cannot_be_used_stop(text, words, outcome):
         outcome({"a.json": text}, "a.jpg", document="a.json")
 
 
-def test_categories_that_differ_stop(outcome):
-    """One id must not have two names."""
-    files = {
-        f"{split}/x.json": coco(A, categories=[{"id": 2, "name": label}])
-        for split, label in (("train", "cat"), ("val", "dog"))
-    }
-    with pytest.raises(SourceError, match="category 2"):
-        outcome(files, "train/a.jpg", "val/a.jpg")
-
-
 def test_another_task_is_refused(outcome):
     """The refusal proposes the task that boxes have."""
     found = refusal(outcome, {"a.json": coco(A)}, "a.jpg", task="image_classification")

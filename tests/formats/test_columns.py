@@ -244,7 +244,7 @@ UNSURE = "image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.
 # kind, lines, options, what the message has
 STOPPED = [
     ("csv", SIZED.format('"[10, 5, 20, 15]"'), {}, "taken: xywh"),
-    ("csv", SIZED.format('"[30, 5, 38, 15]"'), {}, "xyxy=bbox"),
+    ("csv", SIZED.format('"[.5, .1, .8, .3]"'), {}, "xyxy=bbox"),
     ("csv", SIZED.replace("label", "source").format('"[2, 5, 3, 15]"'), {}, "'object',xywh="),
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=bbox,xyxy=bbox"}, "xyxy, xywh"),
     ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=box"}, "'bbox'"),

@@ -115,20 +115,10 @@ def test_numbers_of_columns_do_not_say_that_there_is_no_header(lines, columns, t
         assert first.where == f"{tmp_path / 'a.csv'}:{line}"
 
 
-# lines of a file, error message
-REFUSED = [
-    (",age,job\n0,31,nurse\n1,40,clerk", r":1: "),
-    ("age,,job\n31,x y,nurse b\n40,y z,clerk c", r":1: "),
-    ("text,label\n", r":1: .*\(text,label\)"),
-    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", ":1: "),
-]
-
-
-@pytest.mark.parametrize(("lines", "message"), REFUSED)
-def test_what_is_no_import_file_is_refused(lines, message, tmp_path):
-    """Files of other programs are errors with a remedy; they are never converted as they are."""
-    with pytest.raises(SourceError, match=rf"a\.csv{message}"):
-        found(tmp_path, "a.csv", lines)
+def test_a_header_without_rows_is_refused(tmp_path):
+    """Its line and its columns are named."""
+    with pytest.raises(SourceError, match=r"a\.csv:1: .*\(text,label\)"):
+        found(tmp_path, "a.csv", "text,label\n")
 
 
 IMAGES = "pic,what,fold\nx/1.jpg,cat,train\nx/2.jpg,dog,\n"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.core.records import RECORDS
-from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
@@ -131,33 +131,6 @@ def test_files_are_named(name, data, format_, tmp_path):
     assert format_ in message.partition(": this looks like ")[2].split(";")[0]
 
 
-TIMES = "start_time,end_time,time_of_day,delay,outcome"
-MANY = ",".join(f"x{number}" for number in range(3_000))
-TURNS = f"1,{MANY},M\n1,{MANY},B\n1,{MANY},B\n".replace("x", ".")
-# Files that no table names: what reads them.
-PROPOSED = {
-    'photo,tags\na0.jpg,"0,3"\na1.jpg,"2,3"\n': "path=photo,label=tags",
-    "word,blood,target\nw0,O,x0\nw1,A,x1\n": "target=target",
-    "what does RLE mean here,a\nand what is its size,b\n": "text=1,label=2,header=no",
-    "rle,width,y\n1,30,a\n0,31,b\n": "target=y",
-    "name,R,G,B,Dist\nx,3,4,5,.1\ny,4,5,6,.2\nz,4,5,7,.1\n": "target=Dist",
-    "Artist_-_Title 1,pop,2\nArtist_-_Title 2,folk,3\nArtist_-_Title 3,pop,2\n": "text=1,label=2,header=no",
-    "aa1\t1\t\tThe bell rang.\nb2\t0\t*\tHim rang.\nc3\t1\t\tIt rang.\naa1\t1\t\tWe rang.\n": "text=4,label=2,header=no",
-    "photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n": "target=target",
-    f"{TIMES}\n1,2,3,4,late\n1,2,3,5,early\n": "target=outcome",
-    f"id,{MANY},label\n{TURNS * 13}": "target=label",
-}
-
-
-@pytest.mark.parametrize(("text", "columns"), PROPOSED.items(), ids=PROPOSED.values())
-def test_forms_of_rows_leave_a_proposal(text, columns, tmp_path):
-    """Rows of a known form leave a proposal of columns."""
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    error = error_of(NotUnderstoodError, read, find_import_files(str(path)))
-    assert error.options == {"columns": columns}
-
-
 ASSET = {"asset": {"path": "file:/photos/{}.jpg"}, "regions": [{"tags": ["cat"]}]}
 DARWIN = {"item": {"name": "0.jpg", "slots": [{"slot_name": "0"}]}, "annotations": []}
 # Documents of tools that no table names: alone, and beside images by class.
@@ -172,6 +145,11 @@ DOCUMENTS = {
     "paths of one name": {"clips/0/20.jpg": b"", "clips/1/20.jpg": b"", "a.json": as_json({"file": ["0/20.jpg", "1/20.jpg"]})},
     "names with commas": {"a/1,aa.jpg": b"", "b/2,bb.jpg": b"", "a.odgt": as_json(["1,aa", "2,bb"])},
     "Supervisely's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "ann/a.jpg.json": b"{}", "ann/b.jpg.json": b"{}"},
+    "YOLO's labels": {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
+    "an import file": {"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"},
+    "a folder in a class": {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},
+    "a split beside a class": {"train/a/1.txt": "x", "train/b/1.txt": "y", "c/1.txt": "z"},
+    "captions of images": dict.fromkeys(("a/1.jpg", "a/1.txt", "b/1.jpg", "b/1.txt"), "x"),
     "Darwin's images": {"cat/a.jpg": b"", "dog/b.jpg": b"", "annotations/0.json": as_json(DARWIN)},
 }  # fmt: skip
 

@@ -83,16 +83,6 @@ def test_a_broken_line_of_a_csv_costs_no_other(broken, closes, outcome):
     assert "3.png" not in found.images
 
 
-def test_other_metadata_are_none_of_images(outcome):
-    found = outcome({"metadata.csv": "id,year\n7,2017\n"}, "cat/a.png", "dog/b.png")
-    assert found.options.format == "folder"
-
-
-def test_the_column_that_metadata_lack_is_named(outcome):
-    with pytest.raises(SourceError, match="file_name"):
-        outcome({"metadata.csv": "image,label\na.png,x\n"}, "a.png")
-
-
 def test_bad_lines_are_rejects(outcome):
     """Each names its line."""
     records = [{"file_name": f"{name}.png", "label": "cat"} for name in ("a", "none")]

@@ -10,7 +10,7 @@ import recordgen
 from recordgen.conversion.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.errors import DataError, NotUnderstoodError, RecordgenError, SourceError, UsageError
+from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
@@ -234,6 +234,7 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 # a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
+    ("metadata.csv", "id,year\n7,2017\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
     ("taxa.csv", "taxon_id,rank\ncat,species\ndog,species\n", False),
@@ -432,20 +433,3 @@ def test_folders_without_splits(files, labels, tmp_path):
     _, rows, _ = read_texts(tmp_path, files)
     assert {split for split, _ in rows.values()} == {None}
     assert {annotation for _, annotation in rows.values()} == set(map(said, labels))
-
-
-# files of a folder that is none of texts by label
-OTHERS = {
-    "YOLO's labels": {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
-    "an import file": {"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"},
-    "captions of images": dict.fromkeys(("a/1.jpg", "a/1.txt", "b/1.jpg", "b/1.txt"), "x"),
-    "a folder in a class": {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},
-    "a split beside a class": {"train/a/1.txt": "x", "train/b/1.txt": "y", "c/1.txt": "z"},
-}
-
-
-@pytest.mark.parametrize("files", OTHERS.values(), ids=OTHERS)
-def test_other_folders_are_no_texts_by_label(files, tmp_path):
-    """Nothing is taken for a class that may be something else."""
-    with pytest.raises(RecordgenError):
-        read_texts(tmp_path, files)

@@ -4,10 +4,6 @@ import json
 
 import pytest
 
-import recordgen
-from recordgen.errors import NotUnderstoodError, SourceError
-from tests.formats.sources import write_files
-
 SIZE = {"original_width": 40, "original_height": 20}
 
 
@@ -164,27 +160,3 @@ def test_choices_are_labels(answers, name, outcome):
     assert found.task == name
     assert found.images == dict(zip(images, answers, strict=True))
     assert set(found.splits.values()) == {"train"}
-
-
-STOPPED = [
-    json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
-    json.dumps([task([region()])])[:-5],
-    '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
-]
-
-
-@pytest.mark.parametrize("text", STOPPED)
-def test_documents_that_stop(text, outcome):
-    """Without labels of images, and cut off."""
-    with pytest.raises(SourceError, match=r"p\.json"):
-        outcome({"p.json": text}, "a.png", document="p.json")
-
-
-def test_spans_of_texts_stop(tmp_path):
-    """No option reads them: none is proposed."""
-    result = {"type": "labels", "value": {"start": 0, "end": 4, "labels": ["PER"]}}
-    tasks = [{"data": {"text": "Anna flew."}, "annotations": [{"result": [result]}]}]
-    source = write_files(tmp_path, {"p.json": json.dumps(tasks)}) / "p.json"
-    with pytest.raises(NotUnderstoodError, match="CONLL2003") as caught:
-        recordgen.convert(str(source), tmp_path / "out")
-    assert caught.value.options == {}

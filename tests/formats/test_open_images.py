@@ -2,8 +2,6 @@
 
 import pytest
 
-from recordgen.errors import SourceError
-
 BOXES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf"
 LABELS = "ImageID,Source,LabelName,Confidence"
 NAMES = "/m/cat,Cat\n/m/dog,Dog\n/m/owl,Owl\n"
@@ -128,10 +126,3 @@ def test_two_images_of_one_id(outcome):
     """An id that two files have is ambiguous."""
     found = outcome(document(line("a"), line("b")), "x/a.jpg", "y/a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "ambiguous_path"}
-
-
-@pytest.mark.parametrize("lines", [[line("x")], []])
-def test_what_stops_a_run(lines, outcome):
-    """None of the images is there."""
-    with pytest.raises(SourceError, match="bbox"):
-        outcome(document(*lines), "a.jpg")

@@ -173,23 +173,6 @@ def test_circles_and_ellipses(files, outcome):
     assert outcome(files, *IMAGES).images["sub/b.png"] == [("cat", [0.375, 0.25, 0.625, 0.75])]
 
 
-# CVAT's document, what the message names
-STOPS = [
-    ("<annotations><meta></meta><track id='0' label='cat'></track></annotations>", "video"),
-    ("<annotations><image name='a'>", ""),
-    ("<!DOCTYPE x><annotations><image name='a'/>", ""),
-    (f"<!--<annotations><image {'x' * 70_000}--><!DOCTYPE x><annotations><image name='a'/>", ""),
-    ("<annotations><meta><label></meta><image name='a'/></annotations>", ""),
-]
-
-
-@pytest.mark.parametrize(("text", "words"), STOPS)
-def test_a_video_a_cut_document_and_a_doctype_are_errors_with_the_path(text, words, outcome):
-    """Documents that can't be read are named with the reason."""
-    with pytest.raises(SourceError, match=rf"annotations\.xml.*{words}"):
-        outcome({"annotations.xml": text}, document="annotations.xml")
-
-
 # --- what each format says of objects besides label and box ----------------------------------------
 
 # Of an image of 40 by 20: in pixels, and as shares.

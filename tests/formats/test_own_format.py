@@ -151,11 +151,12 @@ def test_two_formats_in_one_folder_stop(tmp_path):
         recordgen.plan(str(path.parent))
 
 
-def test_no_evidence_of_the_given_format(tmp_path):
-    """The message says what the format expects."""
+@pytest.mark.parametrize("name", ["album", "folder", "text_folder", "mask_folders"])
+def test_no_evidence_of_the_given_format(name, tmp_path):
+    """The message says what the format expects, which is no file of rows, or a folder."""
     (tmp_path / "a.csv").write_text("1.jpg,cat\n")
-    with pytest.raises(SourceError, match=r"a\.csv.*album"):
-        recordgen.plan(str(tmp_path / "a.csv"), format="album")
+    with pytest.raises(SourceError, match=rf"a\.csv.*{name}"):
+        recordgen.plan(str(tmp_path / "a.csv"), format=name)
 
 
 # the object of an entry point, what the message names

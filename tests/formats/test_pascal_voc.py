@@ -6,7 +6,7 @@ import pytest
 
 import recordgen
 from recordgen import cli
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import UsageError
 from tests.conftest import error_of
 from tests.formats.sources import write_files
 
@@ -73,13 +73,6 @@ def test_a_bad_document_rejects_its_image(text, words, outcome):
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert words in found.rejects[0].message
     assert [*found.images] == ["b.jpg"]
-
-
-def test_an_image_in_two_lists_stops(outcome):
-    """Its split would be a guess."""
-    lists = dict.fromkeys(("ImageSets/Main/train.txt", "ImageSets/Main/val.txt"), "a\n")
-    with pytest.raises(SourceError, match=r"val.*train"):
-        outcome({"Annotations/a.xml": CAT, **lists}, "JPEGImages/a.jpg")
 
 
 def test_a_document_without_an_image(outcome):

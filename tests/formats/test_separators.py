@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.separators import read_separator
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.texts.task import TextContent
@@ -88,24 +88,6 @@ def test_one_blank_separates_paths_and_labels(data, rows, tmp_path):
     if found.options.task == "video_classification":
         read = {uri: json.loads(annotation) for uri, annotation in read.items()}
     assert (found.detection.delimiter, read, found.rejects) == (" ", rows, [])
-
-
-# lines whose fields no sign separates for sure
-UNSURE = {
-    "a path with a blank": "my cat.jpg 0\ndog.jpg 1\n",
-    "two blanks": "images/1.jpg  0\nimages/22.jpg 1\n",
-    "numbered paths": "1 a/1.jpg\n2 a/2.jpg\n",
-    "housing": " 0.00632  18.00  2.31\n 0.02731   0.00  7.07\n 0.1 0 7\n",
-    "a name in quotes": '18.0 8 307.0 "ford"\n17.0 8 302.0 "amc"\n15.0 8 3 "ford"\n',
-}
-
-
-@pytest.mark.parametrize("text", UNSURE.values(), ids=UNSURE.keys())
-def test_other_blanks_separate_nothing(text, tmp_path):
-    """Blanks in lines that are no list divide no field; such a file stops."""
-    assert separated(text)[0] == ","
-    with pytest.raises(RecordgenError):
-        Reading(write_files(tmp_path, {"a.csv": text}) / "a.csv")
 
 
 # a file, options, its annotations: numbers and labels with commas are what the file says

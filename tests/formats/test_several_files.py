@@ -102,17 +102,6 @@ def test_a_file_without_labels_is_read_with_the_others(tmp_path):
     assert options == {"columns": "text=text", "labels": "none"}
 
 
-def test_a_file_without_rows_beside_others(tmp_path):
-    """It hides no proposal for the others."""
-    (tmp_path / "a.jsonl").write_text('{"foo": "Good and cheap", "baz": "praise"}\n')
-    (tmp_path / "b.jsonl").touch()
-    found = refusal(recordgen.check, f"{tmp_path}/*.jsonl")
-    assert (found.source, found.options) == (
-        f"{tmp_path}/a.jsonl",
-        {"columns": "text=foo,label=baz"},
-    )
-
-
 def test_columns_in_another_order_stop(tmp_path):
     """Tables are joined by position, so their columns must have one order."""
     files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}

@@ -317,11 +317,28 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
 METADATA = json_lines({"file_name": "a.jpg", "label": "cat"})
+OPEN_IMAGES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf"
 
 # name, files beside a.jpg
 STOPS = [
     ("hf: corners", {"metadata.jsonl": json_lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
+    ("cvat: cut off", {"a.xml": "<annotations><image name='a.jpg'>"}),
+    ("cvat: doctype", {"a.xml": "<!DOCTYPE x><annotations><image name='a.jpg'/>"}),
+    ("cvat: late doctype", {"a.xml": f"<!--<annotations><image {'x' * 70_000}--><!DOCTYPE x><annotations><image name='a.jpg'/>"}),
+    ("cvat: open label", {"a.xml": "<annotations><meta><label></meta><image name='a.jpg'/></annotations>"}),
+    ("via: no attribute", {"via.json": via.as_export([via.image("a.jpg", {**via.region(), "region_attributes": {}})])}),
+    ("via: two attributes", {"via.json": via.as_export([via.image("a.jpg", via.region(animal="cat", colour="red"))])}),
+    ("via: cut off", {"via.json": via.as_export([via.image("a.jpg", via.region())])[:-9]}),
+    ("studio: no labels", {"p.json": json.dumps([studio.task([{"type": "rating", "value": {"rating": 4}}], image="a.jpg")])}),
+    ("studio: cut off", {"p.json": json.dumps([studio.task([studio.region()], image="a.jpg")])[:-5]}),
+    ("studio: one result", {"p.json": '[{"annotations": [{"result": [{"type": "rectanglelabels"}'}),
+    ("voc: two lists", {"a.xml": voc("", ("cat", "4 5 8 10")), **dict.fromkeys(("ImageSets/Main/train.txt", "ImageSets/Main/val.txt"), "a\n")}),
+    ("hf: no file_name", {"metadata.csv": "image,label\na.jpg,x\n"}),
+    ("coco: two names", {f"{at}/x.json": coco(image(1, "a.jpg"), categories=[{"id": 2, "name": name}]) for at, name in (("train", "cat"), ("val", "dog"))}),
+    ("yolo: most without labels", {"data.yaml": YAML, "labels/b.txt": LINE, **dict.fromkeys(("images/b.jpg", "images/c.jpg", "images/d.jpg"), "")}),
+    ("open images: another image", {"train-annotations-bbox.csv": f"{OPEN_IMAGES}\nx,xclick,/m/cat,1,0.1,0.2,0.25,0.5,0\n"}),
+    ("open images: no line", {"train-annotations-bbox.csv": f"{OPEN_IMAGES}\n"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
     ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
@@ -334,7 +351,7 @@ STOPS = [
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
 def test_an_unclear_form_stops_the_run(files, outcome):
     """Nothing is guessed."""
-    with pytest.raises((SourceError, UsageError)):
+    with pytest.raises((SourceError, UsageError), match="|".join(files)):
         outcome(files, "a.jpg")
 
 

@@ -12,6 +12,8 @@ from recordgen.options import make_options
 from tests.formats.sources import Reading, refusal, write_files
 
 ROWS = 12
+MANY = ",".join(f"x{number}" for number in range(3_000))
+TURNS = f"1,{MANY},M\n1,{MANY},B\n1,{MANY},B\n".replace("x", ".")
 
 # lines of a file, its task, and the first row: split, subject and annotation
 # fmt: off
@@ -218,6 +220,26 @@ STOPS = [
     ('a.csv', """Sentence #,Sentence,POS,Tag\n{i},"Anna flew to Paris {i} .","['NNP', 'VBD']","['B-P', 'O']\"""", {}, ''),
     ('a.csv', 'Id,Eyes,Face,Age\na.jpg,0,0,20\nb.jpg,1,0,21\nc.jpg,0,1,22\nd.jpg,1,1,23\ne.jpg,0,0,24\nf.jpg,1,0,25\ng.jpg,0,1,26\nh.jpg,1,1,27\ni.jpg,0,0,28', {}, ''),
     ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | 1 cat at 0.1,0.2–0.4,0.6'),
+    ('a.csv', 'photo,tags\na0.jpg,"0,3"\na1.jpg,"2,3"\n', {'columns': 'path=photo,label=tags'}, "image_classification: (assigned) | a0.jpg | '0,3'"),
+    ('a.csv', 'word,blood,target\nw0,O,x0\nw1,A,x1\n', {'columns': 'target=target'}, 'tabular: (assigned) | w0,O,x0 | None'),
+    ('a.csv', 'what does RLE mean here,a\nand what is its size,b\n', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | what does RLE mean here | 'a'"),
+    ('a.csv', 'rle,width,y\n1,30,a\n0,31,b\n', {'columns': 'target=y'}, 'tabular: (assigned) | 1,30,a | None'),
+    ('a.csv', 'name,R,G,B,Dist\nx,3,4,5,.1\ny,4,5,6,.2\nz,4,5,7,.1\n', {'columns': 'target=Dist'}, 'tabular: (assigned) | x,3,4,5,.1 | None'),
+    ('a.csv', 'Artist_-_Title 1,pop,2\nArtist_-_Title 2,folk,3\nArtist_-_Title 3,pop,2\n', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | Artist_-_Title 1 | 'pop'"),
+    ('a.csv', 'aa1\t1\t\tThe bell rang.\nb2\t0\t*\tHim rang.\nc3\t1\t\tIt rang.\naa1\t1\t\tWe rang.\n', {'columns': 'text=4,label=2,header=no'}, "text_classification: (assigned) | The bell rang. | '1'"),
+    ('a.csv', 'photo_id,width,price,target\n1,30,2.5,a\n2,31,2.5,b\n', {'columns': 'target=target'}, 'tabular: (assigned) | 1,30,2.5,a | None'),
+    ('a.csv', 'start_time,end_time,time_of_day,delay,outcome\n1,2,3,4,late\n1,2,3,5,early\n', {'columns': 'target=outcome'}, 'tabular: (assigned) | 1,2,3,4,late | None'),
+    ('p.json', '[{"data": {"text": "Anna flew."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 4, "labels": ["PER"]}}]}]}]', {}, ''),
+    ('a.txt', 'apple_pie/1000\napple_pie/1001\nbaklava/1002', {}, ''),
+    pytest.param('a.csv', f"id,{MANY},label\n{TURNS * 13}", {'columns': 'target=label'}, '', id="many columns"),
+    ('a.csv', ',age,job\n0,31,nurse\n1,40,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 0,31,nurse | None'),
+    ('a.csv', 'age,,job\n31,x y,nurse b\n40,y z,clerk c', {'columns': 'text=job,label=age'}, "text_classification: (assigned) | nurse b | '31'"),
+    ('a.csv', 'TRAIN,gs://b/a.jsonl\nTEST,b.jsonl', {}, ''),
+    ('a.csv', 'my cat.jpg 0\ndog.jpg 1\n', {}, ''),
+    ('a.csv', 'images/1.jpg  0\nimages/22.jpg 1\n', {'columns': 'path=1,label=2'}, "image_classification: (assigned) | images/1.jpg | '0'"),
+    ('a.csv', '1 a/1.jpg\n2 a/2.jpg\n', {}, ''),
+    ('a.csv', ' 0.00632  18.00  2.31\n 0.02731   0.00  7.07\n 0.1 0 7\n', {}, ''),
+    ('a.csv', '18.0 8 307.0 "ford"\n17.0 8 302.0 "amc"\n15.0 8 3 "ford"\n', {}, ''),
 ]
 # the lines of a file of texts or images whose task is given, the task, and the proposed options
 GIVEN = [
@@ -247,6 +269,7 @@ FOLDERS = [
     ({**{f"train/{n}/{n}c0ffee7.png": b"" for n in range(6)}, "a.csv": "img,kind\n" + "".join(f"train/{n}/{n}c0ffee7.png,k{n % 3}\n" for n in range(6))}, {"columns": "path=img,label=kind"}, "a.csv"),
     ({"a_tags.txt": "B-P O\nB-P I-P\n", "b_words.txt": "Ben left\nAnna Day\n"}, {}, ""),
     ({"a.jsonl": '{"t": "It is late, @john"}\n' * 2}, {"columns": "text=t", "labels": "none"}, "a.jsonl"),
+    ({"a.jsonl": '{"foo": "Good and cheap", "baz": "praise"}\n', "b.jsonl": ""}, {"columns": "text=foo,label=baz"}, "a.jsonl"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on
@@ -304,12 +327,6 @@ def test_no_table_is_proposed_to_those_who_name_another_task(lines, task, option
     """The proposal for a first row keeps to the task that is named."""
     path = written(tmp_path, "a.jsonl" if lines[0] == "{" else "a.csv", lines)
     assert refusal(first_row, path, task=task).options == options
-
-
-def test_paths_without_suffix_name_the_folder_of_the_images(tmp_path):
-    """``apple_pie/1000`` is an image below its class, and no option of a list reads it."""
-    path = written(tmp_path, "a.txt", "apple_pie/1000\napple_pie/1001\nbaklava/1002")
-    assert "folder of the images" in refusal(first_row, path).reason
 
 
 def test_a_row_of_many_fields_costs_its_own_length_alone(tmp_path):

@@ -5,8 +5,6 @@ import math
 
 import pytest
 
-from recordgen.errors import SourceError
-
 BOX = [0.1, 0.25, 0.2, 0.5]
 RECT = {"name": "rect", "x": 4, "y": 5, "width": 4, "height": 5}
 HUGE = 10**400
@@ -145,18 +143,3 @@ def test_a_region_that_cannot_be_used_rejects_its_image(files, outcome):
     found = outcome(files, "a.png", "b.png")
     assert [item.uri for item in found.rejects] == ["a.png"]
     assert [*found.images] == ["b.png"]
-
-
-# what stops a run
-STOPS = [
-    as_export([image("a.png", {**region(), "region_attributes": {}})]),
-    as_export([image("a.png", region(animal="cat", colour="red"))]),
-    as_export([image("a.png", region())])[:-9],
-]
-
-
-@pytest.mark.parametrize("text", STOPS)
-def test_what_stops_a_run(text, outcome):
-    """No attribute, several, or a document that is cut off."""
-    with pytest.raises(SourceError, match=r"via\.json"):
-        outcome({"via.json": text}, "a.png")

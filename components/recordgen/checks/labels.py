@@ -192,8 +192,8 @@ class MixedSplits(LabelCheck):
             if split is not None and 0 < split.assigned < split.examples:
                 yield (
                     f"{split.assigned:,} of {split.examples:,} examples in split {name} come from "
-                    f"rows that name no split, though other rows name {name}; converted again with "
-                    f"split=100, such rows are in train"
+                    f"rows that name no split, though other rows name {name}; split=100 keeps such "
+                    f"rows in train"
                 )
 
 

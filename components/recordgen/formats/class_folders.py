@@ -148,7 +148,7 @@ class TextFolder(_ClassFolders):
     how_to_label = "put the texts of each class into a folder of its name, or write a CSV"
 
     def detect(self, listing: Listing) -> Evidence | None:
-        if listing.only or storage.is_http(listing.root) or listing.images:
+        if storage.is_http(listing.root) or listing.images:
             return None
         if any(names_sentences(it) or it.lower().endswith(_BESIDE_TEXTS) for it in listing.others):
             return None
@@ -186,8 +186,6 @@ class ImageFolder(_ClassFolders):
     )
 
     def detect(self, listing: Listing) -> Evidence | None:
-        if listing.only:
-            return None
         return Evidence(f"{listing.root}: a folder of images", self.task.name, is_weak=True)
 
     def check(self, files: Files, options: ConvertOptions) -> None:

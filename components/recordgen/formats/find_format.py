@@ -215,6 +215,8 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
             format_ = FORMATS[_OF_COLUMNS]()
         if options.task != AUTO:
             check_task(format_, options.task)
+        if listing.only and DOCUMENTS.get(format_.name) == ():  # it reads folders
+            return format_, _without_evidence(format_, path)
         return format_, format_.detect_given(listing, given) or _without_evidence(format_, path)
     formats = _possible(listing)
     if options.columns.roles:  # `--columns` needs a format with columns

@@ -435,9 +435,9 @@ def layout_of_classes(names: Sequence[str]) -> str:
     levels = [{*folders} for folders in zip(*deepest, strict=True)]
     patterns = [{*map(_with_split, folders)} for folders in levels]
     differing = [at for at in range(depth) if len(patterns[at]) > 1]
-    named = [folder for at in differing for folder in levels[at]]
+    may_be_classes = all(may_be_class(it) for at in differing for it in levels[at])
     are_own = len({*map(tuple, deepest)}) > max(_FEW_FOLDERS, len(deepest) // 2)
-    if not differing or are_own or not all(map(may_be_class, named)):
+    if not differing or are_own or not may_be_classes:
         return ""
     *others, last = differing
     while others and _are_parts({(path[others[-1]], path[last]) for path in deepest}):

@@ -67,8 +67,6 @@ class MaskFolders(PictureFormat):
     names_files = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        if listing.only:
-            return None
         images, masks = _images_and_masks(listing)
         pairs = [(mask, found) for mask in masks if (found := images.get(_key(mask)))]
         if not pairs or len(pairs) * 2 < len(masks):

@@ -125,7 +125,7 @@ class NamedRecords:
         header = [*names, *(name for each in made for name in each.columns)]
         columns = given.below(header, source)
         self._columns = self._parser.columns_of(columns.known)
-        if not self._has_payload:
+        if not (self._columns["path"] or self._columns["text"]):
             raise NotUnderstoodError(
                 f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})",
                 options=propose(names, (), source),
@@ -147,10 +147,6 @@ class NamedRecords:
         corners = [at for role in BOX_ROLES for at in self._columns.get(role, ())[:1]]
         self._boxes = (*lists, corners)[0] if "xmin" in task.columns else ()
         self._labels = [at for at in self._columns.get("label", ()) if at < len(names)]
-
-    @property
-    def _has_payload(self) -> bool:
-        return bool(self._columns["path"] or self._columns["text"])
 
     def rows(self, records: Iterable[Values]) -> Rows:
         """Yield the rows of records, and the rejects."""

@@ -9,11 +9,10 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 from __future__ import annotations
 
 import json
-import math
 import posixpath
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import chain
@@ -53,7 +52,6 @@ from recordgen.tables.roles import (
     LABEL_COLUMNS,
     LABEL_TEXT,
     MASK_COLUMNS,
-    SIZE_COLUMNS,
     SIZE_ROLES,
     Columns,
 )
@@ -490,26 +488,17 @@ def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
     boxes = {*chain.from_iterable(lists)}
     if not all(x < right and y < down for x, y, right, down in boxes):
         return False
-    largest = [_largest(columns, SIZE_COLUMNS[role]) for role in SIZE_ROLES]
-    if _leave(boxes, (1, 1) if max(map(max, boxes)) <= 1 else largest):
-        return True
     images = columns.all[columns.names.index(columns.roles["path"])][:_MANY]
     sizes = [None if _is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
-    pairs = zip(lists, sizes, strict=False)
-    are_beyond = any(_leave(some, size) for some, size in pairs if size is not None)
+    if max(map(max, boxes)) <= 1:
+        sizes = [(1, 1)] * len(lists)  # shares of the picture
+    are_beyond = any(
+        x + across > size[0] or y + down > size[1]
+        for some, size in zip(lists, sizes, strict=False)
+        if size is not None
+        for x, y, across, down in some
+    )
     return are_beyond or len(boxes) >= _MANY
-
-
-def _leave(boxes: Iterable[Sequence[float]], size: Sequence[float]) -> bool:
-    """Return whether a box, read as a corner and a size, ends beyond a picture."""
-    width, height = size
-    return any(x + across > width or y + down > height for x, y, across, down in boxes)
-
-
-def _largest(columns: _Columns, known: Collection[str]) -> float:
-    """Return the largest number in the columns of a known name; infinity if there is none."""
-    numbers = (it for at in columns.named(known) for it in columns.filled[at])
-    return max(map(float, filter(NUMBER.fullmatch, numbers)), default=math.inf)
 
 
 def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
