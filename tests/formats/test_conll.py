@@ -52,7 +52,6 @@ SCHEMES = [
     ("B-A E-A S-A O", "B-A I-A B-A O"),
     ("B-A L-A U-A I-A", "B-A I-A B-A B-A"),
     ("B-A M-A E-A E-A", "B-A I-A I-A B-A"),
-    ("B-A I-B O S-B", "B-A B-B O B-B"),
     (f"B-A {'O ' * 9_000}O", f"B-A {'O ' * 9_000}O"),  # a long sentence, before short ones
 ]
 

@@ -496,7 +496,9 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     layout, problem, source = "", "", ("", "")
     if len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1):
         found = twins
-        layout, problem = _layout_of_twins(listing, images, twins)
+        described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
+        pairs = layout_of_pairs(images, described) if described else ""
+        layout, problem = layout_that_reads(listing, pairs)
     elif found:
         labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
         sources = {
@@ -560,14 +562,6 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     if is_whole and len(firsts) == 1 and sources[best] != every:
         source = storage.join(listing.root, pattern)  # a file for each split
     return source, root
-
-
-def _layout_of_twins(
-    listing: Listing, images: Sequence[str], twins: Sequence[str]
-) -> tuple[str, str]:
-    """Return the layout of images and their documents, or why these are not read."""
-    described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
-    return layout_that_reads(listing, layout_of_pairs(images, described) if described else "")
 
 
 def _is_annotation(name: str) -> bool:
