@@ -75,7 +75,6 @@ JSONL_REJECTS = [
     (b'{"imageGcsUri": "a\\nb"}', "bad_line"),
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding"),
     (ml_use("trian"), "unknown_ml_use"),
-    (ml_use(3), "unknown_ml_use"),
     (record(mlUse="test"), "unknown_ml_use"),
     (record(split="test"), "unknown_ml_use"),
     (record(dataItemResourceLabels={"ml_use": "test"}), "unknown_ml_use"),

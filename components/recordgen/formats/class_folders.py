@@ -476,7 +476,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         return
     classes = layout_of_classes(images)
     labels = {item.label for item in files or ()} - {None}
-    has_classes = bool(classes) if files is None else len(labels) > 1
+    has_classes = bool(classes) and (files is None or len(labels) > 1)
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
@@ -504,11 +504,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         sources = {
             name: named[name]
             for name in found
-            if (
-                _is_table(name)
-                and not (has_classes and classes)
-                and "submission" not in words_of(name)
-            )
+            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
