@@ -500,11 +500,13 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         pairs = layout_of_pairs(images, described) if described else ""
         layout, problem = layout_that_reads(listing, pairs)
     elif found:
-        labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
+        inside = {_stem(item.name) for item in files or () if item.label}
+        labelled = inside if has_classes else set[str]()
+        tables = {name for name in filter(_is_table, found) if not inside or named[name] & inside}
         sources = {
             name: named[name]
             for name in found
-            if (_is_table(name) and not has_classes and "submission" not in words_of(name))
+            if (name in tables and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
