@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import recordgen
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import SourceError, UsageError
@@ -210,12 +209,10 @@ TEXT_ROWS = [
     ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
     ("TRAIN, Good and cheap. ,praise", ("train", "Good and cheap. ", ["praise"])),
     ('Validation, "  a ""b""  ", praise ', ("eval", '  a "b"  ', ["praise"])),
-    ("Good,praise", (None, "Good", ["praise"])),
     (",test,praise", (None, "test", ["praise"])),
     (",,\nGood,praise,,\n , ,", (None, "Good", ["praise"])),
     ("test", (None, "test", None)),
     ("TEST,Good", ("test", "Good", None)),
-    ("GREAT,praise", (None, "GREAT", ["praise"])),
     ("TEST,gs://b/1.md,praise", ("test", "gs://b/1.md", ["praise"])),
     ("texts/My first.TXT,praise", (None, "texts/My first.TXT", ["praise"])),
     ("TEST,https://x.org is down,praise", ("test", "https://x.org is down", ["praise"])),
@@ -366,18 +363,3 @@ def test_nobody_would_miss_a_video(path):
         assert " / " in row.message
     url = "gs://bucket/a\\b.mp4"  # a valid name in an object store
     assert isinstance(row_of(f"{url},car,0,1", task), Row)
-
-
-def test_slips_are_said_of_a_conversion(make_images, make_csv, tmp_path):
-    """Labels that look alike are two classes with a warning; a backslash is part of a file name."""
-    images = make_images(6)
-    odd = images[0].parent / "odd\\name.jpg"
-    images[5].rename(odd)
-    rows = [f"TRAIN,{path},{'Cat' if n < 2 else 'cat'}" for n, path in enumerate(images[:5])]
-    windows = str(images[0]).replace("/", "\\")
-    source = make_csv([*rows, f"TRAIN,{odd},dog", f"TRAIN,{windows},dog"])
-    result = recordgen.convert(source, tmp_path / "out", max_reject_fraction=0.5)
-    assert result.dataset.labels == ("Cat", "cat", "dog")
-    assert any("'Cat' (2) and 'cat' (3)" in text for text in result.dataset.warnings)
-    [reject] = result.rejects
-    assert reject.code == "missing_file"

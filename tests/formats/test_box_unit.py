@@ -58,7 +58,6 @@ PIXEL_ROWS = [
     # the first clear box decides, also about the rows before it
     (["b.jpg,2,4,cat,0,0,1,1", A], [(0, 0, 0.5, 0.25), BOX], PIXELS),
     (["b.jpg,9,9,cat,0,0,1,1", "a.jpg,200,100,cat,.1,.2,.5,.6"], [(0, 0, 1, 1), BOX], {}),
-    (["b.jpg,9,9,cat,0,0,1,2"], [REJECTED], {}),
     (["a.jpg,200,100,cat,20,20,100,"], [REJECTED], {}),
 ]
 

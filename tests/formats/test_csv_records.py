@@ -165,7 +165,6 @@ FILES = [
     (b' a, b ,"  c"\n', [(1, ["a", "b ", "  c"])]),
     (b'a,b\r\r\n"c",d\r\r\ne,f\r', [(1, ["a", "b"]), (2, ["c", "d"]), (3, ["e", "f"])]),
     (b'a,"x\r\n y",1\r\n', [(1, ["a", "x\r\n y", "1"])]),
-    (b'a "b" c,d\n', [(1, ['a "b" c', "d"])]),
     (b'a,b\nc\rd,e\n"f\rg",h\n', [(1, ["a", "b"]), (2, "bad_line"), (3, ["f\rg", "h"])]),
     (b"c\0,d\n\xff,e\nf,g\n", [(1, "bad_line"), (2, "bad_encoding"), (3, ["f", "g"])])
 ]  # fmt: skip

@@ -315,7 +315,6 @@ FIRST_LINES = [
     (REVIEWS, "text=1,label=2"),
     (REVIEWS, "text=review,label=stars"),
     (f"image,breed\n{PHOTOS}", "path=1,label=2"),
-    (f"Filename,breed\n{PHOTOS}", "path=1,label=2"),
     (f"name,label\n{PHOTOS}", "path=1,label=2"),
 ]
 

@@ -294,6 +294,7 @@ LABELLED = [
     (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt", {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
     (["i/a10.jpg", "i/b20.jpg"], {f"{at}.csv": f"image,label\na10.jpg,{at[0]}\nb20.jpg,{at[1]}\n" for at in ("01", "10")}, "", {}, None),
     ([f"{at}/{at}1.jpg" for at in ("10006", "10011")], {"a.csv": "image,y\n100061,1\n100111,0\n"}, "a.csv", {"image_root": "", "columns": "path=image,label=y"}, {"0", "1"}),
+    (["train/cat/a10.jpg", "train/dog/b20.jpg", "test/c30.jpg", "test/d40.jpg"], {"test.csv": "image,label\nc30.jpg,cat\nd40.jpg,dog\n"}, "", {}, None),
     ([f"{s}/{c}/{c}{n}{s}.jpg" for s in ("训练集", "测试集") for c in "xy" for n in "12"], {}, "", {}, None),
     (DOGS, {}, "", {"layout": "{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),
     (["a b/n1_1.jpg", "a b/n1_2.jpg", "a b/n2_1.jpg", "a b/n2_2.jpg"], {}, "", {"layout": "a*b/{label}_{n:digits}.jpg"}, {"n1", "n2"}),

@@ -13,7 +13,6 @@ from tests.formats.sources import json_lines
 UNCLEAR = [
     ({"text": "a cat"}, "file_name .*text"),
     ({"label": "cat", "category": "pet"}, "label.*category"),
-    ({"label": "cat", "mask_file_name": "b.png"}, "mask_file_name"),
     ({"label": "cat", "bbox": [1, 2, 3, 4]}, "bbox"),
 ]
 

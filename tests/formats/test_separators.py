@@ -40,7 +40,6 @@ SEPARATED = [
     ("sentence\nGood\nBad, and dear\t\t", "tabs"),
     ("Image URI\n0.jpg\n1.jpg;", "semicolons"),
     ("1|24|M,x|other\n2|53|F,y|none", "bars"),
-    ("sep=|\na.jpg|cat", "bars"),
     ("text|label\nGood, and cheap.|praise\nBad|blame", "bars"),
 ]
 

@@ -46,14 +46,11 @@ def ml_use(value):
 SPLITS = [
     (record(), None),
     (record(dataItemResourceLabels={"color": "red"}), None),
-    (ml_use("training"), "train"),
     (ml_use("validation"), "eval"),
     (ml_use(" TEST "), "test"),
-    (ml_use("unassigned"), None),
     ({**ml_use("test"), "split": "fold 1"}, "test"),
     (record(dataItemResourceLabels={f"{PREFIX}ml_use": "validation", "split": "a"}), "eval"),
     (record(split=None, ml_use=""), None),
-    (record(has_annotation=True), None),
 ]
 
 
@@ -78,7 +75,6 @@ JSONL_REJECTS = [
     (b'{"imageGcsUri": "a\\nb"}', "bad_line"),
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding"),
     (ml_use("trian"), "unknown_ml_use"),
-    (ml_use(3), "unknown_ml_use"),
     (record(mlUse="test"), "unknown_ml_use"),
     (record(split="test"), "unknown_ml_use"),
     (record(dataItemResourceLabels={"ml_use": "test"}), "unknown_ml_use"),

@@ -77,7 +77,6 @@ OUTLINE = {"image_id": 1, "category_id": 2, "segmentation": [[4, 5, 8, 5, 6, 10]
 READ = [
     ("coco: beside", {"a.json": coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: images/", {"x/a.json": coco(image(1, "a.jpg"))}, "x/images/a.jpg", CAT),
-    ("coco: data/", {"labels.json": coco(image(1, "a.jpg"))}, "data/a.jpg", CAT),
     ("coco: stem", {"ann/part1.json": coco(image(1, "a.jpg"))}, "part1/a.jpg", CAT),
     ("coco: base name", {"a.json": coco(image(1, "q/a.jpg"))}, "x/y/a.jpg", CAT),
     ("coco: ./", {"a.json": coco(image(1, "./a.jpg"))}, "a.jpg", CAT),
@@ -95,7 +94,6 @@ READ = [
     ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])], "boxes_clipped"),
     ("yolo: classes in labels/", {"labels/classes.txt": "cat\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
-    ("yolo: text keys", {"data.yaml": "train: images\nnames: {'0': cat, '2': dog}\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: gaps", {"data.yaml": "train: images\nnames: {0: cat, 2: dog}\n", "labels/a.txt": "1 0.15 0.375 0.1 0.25\n"}, "images/a.jpg", [("1", BOX)]),
     ("yolo: notes.json", {"classes.txt": "cat\n", "notes.json": "{}", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: prefix of a word", {"data.yaml": YAML, "labels/a.txt": f"\n{LINE}\n"}, "images/a.jpg", CAT),
@@ -123,7 +121,6 @@ READ = [
     ("labelme: point", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "point", "points": [[1, 2]]})}, "a.jpg", CAT, "shapes_dropped"),
     ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {**RECTANGLE, "label": "__ignore__"})}, "a.jpg", CAT, "shapes_dropped"),
     ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
-    ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
     ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
     ("labelme: polygon", {"a.json": labelme({"label": "cat", "points": [[4, 5], [8, 5], [6, 10]]})}, "a.jpg", CAT),
     ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
@@ -264,7 +261,6 @@ def with_second(*boxes):
 REJECTED = [
     ("coco: no such category", with_second(box(1, 2, *SIDES), box(1, 77, *SIDES, id=501)), "501"),
     ("coco: no number", with_second(box(1, 2, 1, 1, 2, float("nan")))),
-    ("coco: no float", with_second(box(1, 2, 1.5, 1, 10**400, 2))),
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
     ("dota: not UTF-8", {"labelTxt/a.txt": DOTA.replace("cat", "caf\xe9").encode("latin-1"), "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),

@@ -217,6 +217,7 @@ STOPS = [
     ('a.csv', 'image,x,y,label\n{i}.jpg,4,5,c{d}', {}, ''),
     ('a.csv', 'ImageId,PolygonWKT_Pix,Class\n{i}.jpg,"POLYGON ((5 6, 8 6, 8 9, 5 6))",c{d}', {}, ''),
     ('a.csv', 'mileage,engine,label\n1{i}.5 kmpl,{i}00 CC,c{d}', {'columns': 'target=label'}, 'tabular: (assigned) | 10.5 kmpl,000 CC,c0 | None'),
+    ('a.jsonl', '{{"text": "It is cold here {i}", "label": ["c{d}"], "Comments": []}}', {'columns': 'text=text,label=label'}, "text_multi_label: (assigned) | It is cold here 0 | 'c0'"),
     ('a.csv', """Sentence #,Sentence,POS,Tag\n{i},"Anna flew to Paris {i} .","['NNP', 'VBD']","['B-P', 'O']\"""", {}, ''),
     ('a.csv', 'Id,Eyes,Face,Age\na.jpg,0,0,20\nb.jpg,1,0,21\nc.jpg,0,1,22\nd.jpg,1,1,23\ne.jpg,0,0,24\nf.jpg,1,0,25\ng.jpg,0,1,26\nh.jpg,1,1,27\ni.jpg,0,0,28', {}, ''),
     ('a.csv', 'image,label,xmin,ymin,width,height\n{i}.jpg,cat,.1,.2,.3,.4', {'columns': 'path=image,label=label,xywh=xmin|ymin|width|height'}, 'object_detection: (assigned) | 0.jpg | 1 cat at 0.1,0.2–0.4,0.6'),

@@ -475,7 +475,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         return
     classes = layout_of_classes(images)
     labels = {item.label for item in files or ()} - {None}
-    has_classes = bool(classes) if files is None else len(labels) > 1
+    has_classes = bool(classes) and (files is None or len(labels) > 1)
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
@@ -496,17 +496,16 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     if len(twins) * 2 >= len(images) and (len(twins) > 1 or len(images) == 1):
         found = twins
         described = [it for it in twins if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE]
-        layout, problem = layout_that_reads(listing, layout_of_pairs(images, described))
+        pairs = layout_of_pairs(images, described) if described else ""
+        layout, problem = layout_that_reads(listing, pairs)
     elif found:
-        labelled = {_stem(item.name) for item in files or () if item.label and has_classes}
+        inside = {_stem(item.name) for item in files or () if item.label}
+        labelled = inside if has_classes else set[str]()
+        tables = {name for name in filter(_is_table, found) if not inside or named[name] & inside}
         sources = {
             name: named[name]
             for name in found
-            if (
-                _is_table(name)
-                and not (has_classes and classes)
-                and "submission" not in words_of(name)
-            )
+            if (name in tables and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)

@@ -57,8 +57,6 @@ from recordgen.tasks.texts.tags import BEGIN, OUTSIDE, TagError, is_tag, spans_o
 
 SENTENCES, LABELS = "sentences", "labels"
 
-_BLANKS = re.compile(r"[ \t]+")
-
 
 class _Tagged(Format):
     """Tokens and their tags."""
@@ -169,8 +167,7 @@ def _tagged_row(
 
 def _parts(raw: bytes, what: str) -> list[str]:
     """Return the parts of a line between blanks. Raises: AnnotationError."""
-    text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
-    return _BLANKS.split(text) if text else []
+    return _fields(decode_line(raw, what, "write one per line").replace("\t", " "))
 
 
 _DOCUMENT = "-DOCSTART-"

@@ -299,11 +299,12 @@ def _loses(columns: _Columns) -> bool:
     """Return whether columns without a role may describe the rows."""
     label = columns.roles.get("label", "")
     nested = [] if _have("labels", words_of(label)) else columns.those(_is_nested)
-    tags = [at for at, name in enumerate(columns.names) if name == label]
-    are_tags = any(mostly(LIST.fullmatch, columns.filled[at]) for at in tags)
-    lists = columns.those(LIST.fullmatch) if are_tags else []
+    commas = [[value.count(",") for value in column] for column in columns.all]
+    labels = [commas[at] for at, name in enumerate(columns.names) if name == label]
+    lists = columns.those(LIST.fullmatch)
+    tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
-    return bool(columns.those(_are_numbers) or nested or lists or len(points) > 1)
+    return bool(columns.those(_are_numbers) or nested or tags or len(points) > 1)
 
 
 def _without_marks(name: str) -> Sequence[str]:
