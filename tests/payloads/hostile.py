@@ -229,7 +229,6 @@ def _long(tag):
 
 _EXIF_PART = b"Exif\0\0" + bytes(60_000)
 _RESOURCES = b"Photoshop 3.0\0" + b"8BIM".ljust(12, b"\0") * 5000
-_PRIVATE = png_chunk(b"prIv", bytes(1_000_000))
 
 # Files that cost much: file, code; "" if the file is accepted
 BOMBS = by_name(

@@ -148,9 +148,6 @@ _ROW_PADDINGS = (AUTO, "ragged")
 #: ``padding``: to the longest list of a batch; or not at all.
 LONGEST, RAGGED = "longest", "ragged"
 
-#: ``epochs`` of a dataset that repeats without end.
-ENDLESS = "endless"
-
 MEMORY = "memory"
 BALANCED = "balanced"
 
