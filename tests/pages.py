@@ -78,13 +78,17 @@ def pages() -> list[str]:
 
 def wrong_rows(title: str) -> str:
     """Return a section of the tables of wrong rows."""
-    text = (ROOT / "tests/wrong_rows.txt").read_text(encoding="utf-8")
-    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return text_of("tests/wrong_rows.txt").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def text_of(page: str) -> str:
+    """Return the text of a page."""
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(page: str) -> list[Block]:
     """Return the blocks of a page in their order."""
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = text_of(page)
     return [
         Block(page, text.count("\n", 0, match.start()) + 2, match[2], textwrap.dedent(match[3]))
         for match in _FENCE.finditer(text)

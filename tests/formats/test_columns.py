@@ -112,8 +112,8 @@ EVERYWHERE = [
     ('image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n', 'path=image,label=cat|dog', ['bad_annotation', "2.jpg 'cat'"]),
     ('f,y\n1.jpg,"[0, 1, 1]"\n2.jpg,"[0, 0, 0]"\n', 'path=f,label=y[cat|cow|dog]', ["1.jpg 'cow', 'dog'", '2.jpg ']),
     ('text,label\nGood and cheap.,"[0, 1, 1]"\nToo dear.,"[1, 0, 0]"\nBad.,"[1, 0]"\nOdd.,"[2, 0, 0]"\n', 'text=text,label=label[cat|cow|dog]', ["Good and cheap. 'cow', 'dog'", "Too dear. 'cat'", 'bad_annotation', 'bad_annotation']),
-    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ['1.jpg ["dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
-    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ['1.jpg ["cat", "dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ["1.jpg 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ["1.jpg 'cat', 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
 ]  # fmt: skip
 
 
@@ -200,7 +200,7 @@ LINES = [
     ('id,{id}.jpg,label\n7,other.jpg,a\n', {'columns': 'path={id}.jpg,label=label'}, ["other.jpg 'a'"]),
     ('image,label,width,height,bbox\na.jpg,cat,40,20,10 5 10 10\n', {'columns': 'xywh=5'}, ['a.jpg 1 cat at 10,5–20,15']),
     ('image,cat|dog\n1.jpg,owl\n', {'columns': 'path=image,label=cat|dog'}, ["1.jpg 'owl'"]),
-    ('filename,cat,dog\n1.jpg,0,0\n2.jpg,1,0\n', {}, ['1.jpg ', '2.jpg ["cat"]']),
+    ('filename,cat,dog\n1.jpg,0,0\n2.jpg,1,0\n', {}, ['1.jpg ', "2.jpg 'cat'"]),
     ('image,cat,dog\n1.jpg,0.0,1.0\n2.jpg,1.0,0.0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
     ('image,cat,dog\n1.jpg,False,True\n2.jpg,True,False\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
     ('split,image,cat,dog\ntrain,1.jpg,0,1\ntest,2.jpg,1,0\n', {}, ["train: 1.jpg 'dog'", "test: 2.jpg 'cat'"]),

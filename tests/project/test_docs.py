@@ -22,7 +22,7 @@ from pipelines.samples.digits import write_digits, write_scattered_digits
 from recordgen import cli
 from recordgen.samples import write_photos
 from recordgen.tasks import TASKS
-from tests.pages import ROOT, bare_import, blocks, first_missing, pages, run_page
+from tests.pages import ROOT, bare_import, blocks, first_missing, pages, run_page, text_of
 from tests.servers import serving as serving_http
 
 WITH_TFX_HERE = find_spec("tfx") is not None
@@ -293,10 +293,6 @@ def _without_optional(page):
 
 
 # --- blocks -----------------------------------------------------------------------------------
-
-
-def text_of(page):
-    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def has_blocks(page):

@@ -13,15 +13,11 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.rejects import Reject
-from tests.pages import ROOT, pages, wrong_rows
+from tests.pages import pages, text_of, wrong_rows
 from tests.rows import read_rows
 
 # A test as pages name it: its file and its name.
 _TEST = re.compile(r"`(tests/\S+)::(\w+)")
-
-
-def text_of(page):
-    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def section(page, title):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,16 +47,15 @@ def import_file(folder, span, task):
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
     """Return the datasets of a task, by span."""
-    made = {}
 
+    @cache
     def converted(task):
-        if task not in made:
-            folder = tmp_path_factory.mktemp(task)
-            made[task] = {span: str(folder / span) for span in SPANS}
-            for span, out in made[task].items():
-                more = {"vocabulary": made[task]["one"]} if span == "two" else {}
-                convert(import_file(folder, span, task), out, task=task, lint="-ALL", **more)
-        return made[task]
+        folder = tmp_path_factory.mktemp(task)
+        made = {span: str(folder / span) for span in SPANS}
+        for span, out in made.items():
+            more = {"vocabulary": made["one"]} if span == "two" else {}
+            convert(import_file(folder, span, task), out, task=task, lint="-ALL", **more)
+        return made
 
     return converted
 

@@ -59,7 +59,6 @@ OF_TASKS = [
     ("text_entities", "image_size", ((8, 8),)),
     ("text_classification", "augment", (None,)),
     ("declared", "padding", ("dense",)),
-    ("declared", "only", (3,)),
     ("declared", "scale", ("0..1:int8",)),
     ("declared", "image_size", (0,)),
 ]

@@ -117,6 +117,7 @@ def test_length_is_known(path):
         (SPEC, dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
         (SPEC, dict(image_size=(4, 4)), "'image_size'"),
         (SPEC, dict(batch_size=0), "batch_size"),
+        (SPEC, dict(only=["a"]), "only"),
     ],
 )
 def test_what_is_wrong_is_named_before_reading(path, spec, options, message):

@@ -148,7 +148,6 @@ _ROW_PADDINGS = (AUTO, "ragged")
 #: ``padding``: to the longest list of a batch; or not at all.
 LONGEST, RAGGED = "longest", "ragged"
 
-
 MEMORY = "memory"
 BALANCED = "balanced"
 
