@@ -163,9 +163,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish() -> None:
-    """Look for garbage once; pytest would look at all objects five times."""
+    """Look for garbage once; pytest would look at all objects five times.
+
+    Save what was measured before xdist ends this worker, which it does not wait for.
+    """
     gc.collect()
     gc.freeze()
+    coverage = sys.modules.get("coverage")  # not all environments of the tests have it
+    if coverage is not None and (measured := coverage.Coverage.current()):
+        measured.save()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects tests

@@ -37,6 +37,7 @@ from recordgen.formats.folder_names import (
     MARK,
     PAIRED,
     PlacedFile,
+    are_shards,
     layout_of_classes,
     layout_of_names,
     layout_of_pairs,
@@ -68,7 +69,6 @@ _DESCRIBING = (
 )
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
-_HASH = re.compile(r"[0-9a-f]{8,}")
 _SIGNS = re.compile(r"[\s,;|\"']+")
 _LINES_READ = 100
 # A path, a label and a box.
@@ -317,7 +317,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
     whole = {(posixpath.dirname(it), HALF.sub("?", posixpath.basename(it))) for it in paths}
     are_twice, have_halves = len(paths) * 4 < len(files) * 3, 1 < len(whole) * 2 <= len(paths)
     are_recorded = _are_recordings(listing, files)
-    are_parts = are_recorded or have_halves or _are_shards(folders) or _hold_the_same(folders)
+    are_parts = are_recorded or have_halves or are_shards(folders) or _hold_the_same(folders)
     if are_twice or are_parts or are_pairs:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
@@ -326,24 +326,6 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
             layout = ""  # the likelier reading is none
         reason = f"{' and '.join(folders) or 'these files'} look like pairs or parts; if"
         raise refusal(listing, f"{reason} each folder is a class, {_confirming(names)}", layout)
-
-
-def _are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether folders divide files by their numbers or hashes, and are no classes.
-
-    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
-    ``0e/0e57a1c4.png`` those whose hash begins with 0e.
-    """
-    files = [(at, stem) for at, stems in folders.items() for stem in stems]
-    if len(folders) > 1 and all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files):
-        return True
-    names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
-    if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
-        return False
-    ends = {at: at.lstrip("0") or "0" for at in folders}
-    are_ends = all(it.endswith(ends[at]) for at, stems in folders.items() for it in stems)
-    are_tens = all(at.endswith("0") for at in folders) and len({*map(len, names)}) == 1
-    return are_ends or (are_tens and names == sorted(names))
 
 
 def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:

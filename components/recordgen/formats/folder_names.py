@@ -57,6 +57,8 @@ PAIRED = ANNOTATIONS | frozenset(
 #: Names of folders of pictures that lack something, beside those of the same that have it.
 DEGRADED = frozenset({"low", "lowlight", "norain"})
 
+_HASH = re.compile(r"[0-9a-f]{8,}")
+
 
 def _marks(words: Set[str]) -> re.Pattern[str]:
     """Return a pattern for the words in the name of a file."""
@@ -487,3 +489,21 @@ def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     inner = {one for _, one in folders}
     recur = len(inner) < len(folders) and all(one[-1].isdigit() for one in inner)
     return are_own or recur or all(map(str.isdecimal, inner))
+
+
+def are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether folders divide files by their numbers or hashes, and are no classes.
+
+    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
+    ``0e/0e57a1c4.png`` those whose hash begins with 0e.
+    """
+    files = [(at, stem) for at, stems in folders.items() for stem in stems]
+    if len(folders) > 1 and all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files):
+        return True
+    names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
+    if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
+        return False
+    ends = {at: at.lstrip("0") or "0" for at in folders}
+    are_ends = all(it.endswith(ends[at]) for at, stems in folders.items() for it in stems)
+    are_tens = all(at.endswith("0") for at in folders) and len({*map(len, names)}) == 1
+    return are_ends or (are_tens and names == sorted(names))

@@ -8,17 +8,12 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 
 from __future__ import annotations
 
-import json
 import posixpath
-import random
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
 
-from recordgen import storage, tasks
+from recordgen import storage
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
@@ -42,27 +37,31 @@ from recordgen.formats.header import (
     column_name,
 )
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
-from recordgen.formats.listing import Listing
-from recordgen.formats.split_names import names_split
+from recordgen.formats.proposed_columns import (
+    MANY,
+    ProposedColumns,
+    have_words,
+    is_web,
+    numbers_in,
+    take_boxes,
+    take_list,
+    words_by_kind,
+)
 from recordgen.tables.roles import (
     BOX_LISTS,
     BOX_ROLES,
     LABEL_COLUMNS,
     LABEL_TEXT,
     MASK_COLUMNS,
-    SIZE_ROLES,
     Columns,
 )
 
-# So few columns may hold short texts; so many are a table, whose texts are names or addresses.
-_FEW, _MANY = 3, 8
+# So few columns may hold short texts; MANY are a table, whose texts are names or addresses.
+_FEW = 3
 
 # Objects and keys of a JSONL file that are considered: each object may have other keys.
 CONSIDERED = 1000
-# Fields of rows that are considered: of wide tables, some rows are enough for advice.
-_CONSIDERED_FIELDS = 50_000
 
 _DATE = re.compile(DATE)
 _WHOLE = re.compile(r"\d+(\.0)?")
@@ -74,79 +73,9 @@ _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
 _AMOUNT = re.compile(r"\W*\d[\d.,]*(?:[^\d.,][^\d\s]*)?")
 # The name of a shape before its points: POLYGON ((5 6, 25 6, 25 21)).
 _SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
-_NUMBERS_OF_A_BOX = 4
-_BRACKETS = str.maketrans("[]()", "    ")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
-
-
-@cache
-def _words() -> Mapping[str, Any]:
-    """Return the table of words in names of columns."""
-    table = resources.files("recordgen.formats").joinpath("column_words.json")
-    return json.loads(table.read_text(encoding="utf-8"))
-
-
-def _have(kind: str, words: Sequence[str]) -> bool:
-    """Return whether some words are of a kind."""
-    return not {*words}.isdisjoint(_words()[kind])
-
-
-class _Columns:
-    """The columns of a file, of which roles are taken one by one."""
-
-    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        values: list[list[str]] = [[] for _ in names]
-        count = min(len(rows), _CONSIDERED_FIELDS // (len(names) or 1) or 1)
-        # Classes may come by turns, so the choice is random, and the same each time.
-        chosen = sorted(random.Random(0).sample(range(len(rows)), count))
-        for row in map(rows.__getitem__, chosen):  # one may be much wider than the others
-            for column, value in zip(values, row, strict=False):
-                column.append(value)
-        self.names = names
-        self.all = values
-        self.filled = [[*filter(None, column)] for column in values]
-        self.rest = [
-            at
-            for at, name in enumerate(names)
-            if self.filled[at] and name.strip() and not _numbers_splits(name, self.filled[at])
-        ]
-        self.roles: dict[str, str] = {}
-
-    def named(self, known: Collection[str]) -> list[int]:
-        """Return the columns of a known name that have no role yet."""
-        return [at for at in self.rest if _bare(self.names[at]) in known]
-
-    def those(self, test: Callable[[str], object]) -> list[int]:
-        """Return the columns without a role most of whose values pass a test."""
-        return [at for at in self.rest if mostly(test, self.filled[at])]
-
-    def is_varied(self, at: int) -> bool:
-        """Return whether a column has several values, or too few rows to show them."""
-        return len({*self.filled[at]}) > 1 or len(self.filled[at]) < _MANY
-
-    def repeats(self, at: int) -> bool:
-        """Return whether a value of a column is in several rows."""
-        return len({*self.filled[at]}) < len(self.filled[at])
-
-    def take(self, role: str, places: Sequence[int]) -> bool:
-        """Give a role to the first of some columns; return whether there is one."""
-        for at in places[:1]:
-            self.roles[role] = self.names[at]
-            self.rest.remove(at)
-        return bool(places)
-
-
-def _bare(name: str) -> str:
-    """Return the known name of a column without its unit: ``xmin [px]`` → ``xmin``."""
-    return column_name(name.partition("[")[0].partition("(")[0] or name)
-
-
-def _numbers_splits(name: str, values: Sequence[str]) -> bool:
-    """Return whether a column has the name of folds, and numbers or flags for them."""
-    is_fold = names_split(name) or "fold" in words_of(name)
-    return is_fold and not any(map(is_ml_use, values))
 
 
 def propose(
@@ -172,14 +101,14 @@ def propose(
     """
     if header and (found := _of_list(rows, source)):
         return found
-    columns = _Columns(names, rows)
+    columns = ProposedColumns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     are_numbers = not header and all(map(str.isdecimal, names))
     is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
     if is_record:
         return {}  # an object whose keys are files, or numbers of rows
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    if len(axes) > _NUMBERS_OF_A_BOX and len({*axes}) > 1:
+    if len(axes) > len(BOX_ROLES) and len({*axes}) > 1:
         return {}  # points
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
@@ -189,7 +118,7 @@ def propose(
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
-        _take_boxes(columns, image_root or storage.folder_of(source))
+        take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
@@ -210,7 +139,7 @@ def propose(
 def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
     """Return the options, as :func:`propose`, that are likely to read a table without a header."""
     names = [str(number) for number, _ in enumerate(rows[0], start=1)]
-    return _of_table(_Columns(names, rows), "no")
+    return _of_table(ProposedColumns(names, rows), "no")
 
 
 def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
@@ -230,7 +159,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     return {"columns": "path=1,label=2", **({"image_root": root} if root else {})}
 
 
-def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence[int], str]:
+def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[Sequence[int], str]:
     """Give the role of the path or text to a column.
 
     Returns: all columns that might have it, and the folder of the images; empty if it is unknown.
@@ -241,7 +170,7 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if count <= _FEW:
         texts += columns.those(_is_phrase)
-    elif count >= _MANY:
+    elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     others = {*columns.those(_is_list), *columns.those(_DATE.match)}
     texts = [at for at in texts if at not in others]
@@ -250,25 +179,21 @@ def _take_subject(columns: _Columns, source: str, header: str) -> tuple[Sequence
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
-    paths = sorted([*files, *roots], key=lambda at: mostly(_is_web, columns.filled[at]))
+    paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
     if columns.take("path", paths):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
-        named = [at for at in named if count < _MANY or words_of(columns.names[at])[0] != "id"]
+        named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
 
 
 def _is_phrase(value: str) -> bool:
     """Return whether a value is a text, and neither numbers nor an amount."""
-    is_number = bool(_AMOUNT.fullmatch(value) or _numbers(value))
+    is_number = bool(_AMOUNT.fullmatch(value) or numbers_in(value))
     return not is_number and likely_kind(value) == "text"
-
-
-def _is_web(value: str) -> bool:
-    return "://" in value
 
 
 def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
@@ -279,7 +204,7 @@ def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
     return {"columns": _spelled({**split, "target": roles["label"]}, header)}
 
 
-def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
+def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -> bool:
     """Return whether a column without a role is the other half of what rows are."""
     beside = [*subjects]
     if header == "no" and "path" in columns.roles:
@@ -288,17 +213,17 @@ def _are_pairs(columns: _Columns, subjects: Sequence[int], header: str) -> bool:
         beside = columns.those(_is_text)
     else:
         named = [columns.names[at] for at in {*subjects}]
-        halves = [name for name in named if _have("halves", words_of(name))]
+        halves = [name for name in named if have_words("halves", words_of(name))]
         are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
         has_two = len(halves) > 1 or (halves and columns.those(_is_text))
         beside = beside if are_alike or has_two else []
     return not {*beside}.isdisjoint(columns.rest)
 
 
-def _loses(columns: _Columns) -> bool:
+def _loses(columns: ProposedColumns) -> bool:
     """Return whether columns without a role may describe the rows."""
     label = columns.roles.get("label", "")
-    nested = [] if _have("labels", words_of(label)) else columns.those(_is_nested)
+    nested = [] if have_words("labels", words_of(label)) else columns.those(_is_nested)
     commas = [[value.count(",") for value in column] for column in columns.all]
     labels = [commas[at] for at, name in enumerate(columns.names) if name == label]
     lists = columns.those(LIST.fullmatch)
@@ -318,7 +243,7 @@ def _without_marks(name: str) -> Sequence[str]:
 
 def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
-    numbers = _numbers(_SHAPE.sub("", value).replace(";", " "))
+    numbers = numbers_in(_SHAPE.sub("", value).replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
 
 
@@ -332,10 +257,10 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in _words()["no_labels"] or words_of(name)[-1:] == ["id"]
+    return column_name(name) in words_by_kind()["no_labels"] or words_of(name)[-1:] == ["id"]
 
 
-def _take_labels(columns: _Columns) -> bool:
+def _take_labels(columns: ProposedColumns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
     ids = [at for at in columns.rest if words_of(columns.names[at])[-1:] == ["id"]]
@@ -345,14 +270,14 @@ def _take_labels(columns: _Columns) -> bool:
     if columns.take("mask", masks) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
-        _take_list(columns, "label", flags)
+        take_list(columns, "label", flags)
         return True
     if not columns.take("label", others) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
     return "label" in columns.roles
 
 
-def _flags(columns: _Columns) -> Sequence[int]:
+def _flags(columns: ProposedColumns) -> Sequence[int]:
     """Return the columns of 0 and 1, or of true and false."""
     values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
@@ -362,10 +287,10 @@ def _flags(columns: _Columns) -> Sequence[int]:
     return flags if len(flags) > 1 and are_varied else ()
 
 
-def _ends_with_amount(columns: _Columns) -> bool:
+def _ends_with_amount(columns: ProposedColumns) -> bool:
     """Return whether the last column holds numbers to predict."""
     at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
-    return any(len(values) > _MANY and all(map(NUMBER.fullmatch, values)) for values in at_end)
+    return any(len(values) > MANY and all(map(NUMBER.fullmatch, values)) for values in at_end)
 
 
 def _spelled(roles: Mapping[str, str], header: str) -> str:
@@ -373,7 +298,7 @@ def _spelled(roles: Mapping[str, str], header: str) -> str:
     return str(Columns.of({**roles, **({"header": header} if header and not is_shown else {})}))
 
 
-def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
+def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
@@ -382,7 +307,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     amounts = [at for at in columns.those(NUMBER.fullmatch) if not _is_key(columns.names[at])]
     if len(words) > 1 and not repeat and {*last} <= {*amounts}:
         words, last = [], []  # the target is one of the words, or the amount at the end
-    target = [*columns.named(_words()["labels"]), *repeat, *words, *last]
+    target = [*columns.named(words_by_kind()["labels"]), *repeat, *words, *last]
     if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
@@ -393,7 +318,7 @@ def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     return {"columns": _spelled(columns.roles, header)}
 
 
-def _may_be_target(columns: _Columns, at: int) -> bool:
+def _may_be_target(columns: ProposedColumns, at: int) -> bool:
     """Return whether most rows have a value in a column, and not all the same or their own.
 
     Only amounts may all differ, or the words of a few rows; ``0,cat`` and ``1,dog`` list classes.
@@ -403,7 +328,7 @@ def _may_be_target(columns: _Columns, at: int) -> bool:
     are_names = not columns.repeats(at) and not mostly(NUMBER.fullmatch, filled)
     counts = [[str(number) for number, _ in enumerate(values, start)] for start in (0, 1)]
     is_list = len(columns.names) == len(counts) and columns.all[0] in counts
-    are_own = are_names and (is_list or len(values) >= _MANY)
+    are_own = are_names and (is_list or len(values) >= MANY)
     is_filled = len(filled) * 2 > len(values)
     return is_varied and is_filled and not are_own and not _is_key(columns.names[at])
 
@@ -416,7 +341,7 @@ def _are_listed(names: Sequence[str]) -> bool:
     return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
 
 
-def _is_class_first(columns: _Columns) -> bool:
+def _is_class_first(columns: ProposedColumns) -> bool:
     """Return whether the first column holds classes: words before whole numbers, or their numbers.
 
     ``A,2,8,3``; ``5,0,0,12`` as MNIST's pixels, ``1,14.23,1065``: the last holds other numbers
@@ -437,110 +362,16 @@ def _number_classes(values: Sequence[str]) -> bool:
     return are_all and are_few and all(map(float.is_integer, numbers))
 
 
-def _splits(columns: _Columns) -> list[int]:
+def _splits(columns: ProposedColumns) -> list[int]:
     """Return the columns of words of ML_USE: "valid" alone may also be a state."""
     found = [at for at in columns.rest if all(map(is_ml_use, columns.filled[at]))]
     words = {at: {value.lower() for value in columns.filled[at]} for at in found}
     return [at for at in found if not words[at].isdisjoint(PUBLISHED_WORDS)]
 
 
-def _take_boxes(columns: _Columns, folder: str) -> None:
-    """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
-    if tasks.ObjectDetection.has_header([_bare(columns.names[at]) for at in columns.rest]):
-        for role, known in tasks.ObjectDetection.columns.items():
-            if role != "label":
-                columns.take(role, columns.named(known))
-        return
-    lists = columns.those(_are_boxes)
-    lists = [at for at in lists if not _have("runs", words_of(columns.names[at]))]
-    if lists:
-        are_corners = _hold_corners(columns, lists[0], folder)
-        columns.take("xyxy" if are_corners else "xywh", lists)
-        return
-    numbers = columns.those(NUMBER.fullmatch)
-    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
-    fours = [four for four in fours if {*four} <= {*numbers}]
-    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
-    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
-    for four in named[:1] if len(named) == 1 else ():  # more are points
-        first, _, second, _ = (words_of(columns.names[at]) for at in four)
-        if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
-            return
-    for form, sides in _words()["sides"].items():
-        if all(found := [columns.named(known) for known in sides]):
-            _take_list(columns, form, [first for first, *_ in found])
-            return
-    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
-        for four in fours[:1]:
-            if not _take_corners(columns, four):
-                _take_list(columns, "xywh", four)
-        size = columns.those(NUMBER.fullmatch)
-        if fours and len(size) == len(SIZE_ROLES):
-            for role, at in zip(SIZE_ROLES, size, strict=True):
-                columns.take(role, [at])
-
-
-def _hold_corners(columns: _Columns, at: int, folder: str) -> bool:
-    """Return whether the last two of four numbers are a corner, and no width and height.
-
-    They are larger than the first two in many boxes, or would be sizes beyond a picture.
-    """
-    lists = [*map(_boxes, columns.all[at])]
-    boxes = {*chain.from_iterable(lists)}
-    if not all(x < right and y < down for x, y, right, down in boxes):
-        return False
-    images = columns.all[columns.names.index(columns.roles["path"])][:_MANY]
-    sizes = [None if _is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
-    if max(map(max, boxes)) <= 1:
-        sizes = [(1, 1)] * len(lists)  # shares of the picture
-    are_beyond = any(
-        x + across > size[0] or y + down > size[1]
-        for some, size in zip(lists, sizes, strict=False)
-        if size is not None
-        for x, y, across, down in some
-    )
-    return are_beyond or len(boxes) >= _MANY
-
-
-def _take_list(columns: _Columns, form: str, places: Sequence[int]) -> None:
-    columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
-    columns.rest = [at for at in columns.rest if at not in places]
-
-
-def _take_corners(columns: _Columns, places: Sequence[int]) -> bool:
-    """Give roles to four columns of numbers if the second corner is beyond the first."""
-    numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)  # of most rows
-    left, top, right, down = (list(map(float, each)) for each in numbers)
-    pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
-    are_corners = all(low < high for low, high in pairs)
-    if are_corners:
-        for role, at in zip(BOX_ROLES, places, strict=True):
-            columns.take(role, [at])
-    return are_corners
-
-
 def _is_text(value: str) -> bool:
     letters = sum(map(str.isalpha, value))
     return is_sentence(value) and letters * 2 > len(value.replace(" ", ""))
-
-
-def _are_boxes(value: str) -> bool:
-    count = len(_numbers(value))
-    is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
-    return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
-
-
-def _boxes(value: str) -> Sequence[tuple[float, ...]]:
-    """Return the fours of numbers in a list of boxes; none of another value."""
-    numbers = [*map(float, _numbers(value))] if _are_boxes(value) else []
-    return [
-        (*numbers[at : at + _NUMBERS_OF_A_BOX],) for at in range(0, len(numbers), _NUMBERS_OF_A_BOX)
-    ]
-
-
-def _numbers(value: str) -> list[str]:
-    parts = value.translate(_BRACKETS).replace(",", " ").split()
-    return parts if all(map(NUMBER.fullmatch, parts)) else []
 
 
 def unknown_columns(
@@ -559,7 +390,7 @@ def unknown_columns(
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [label] if label or mask else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
-    boxes = [name for name in others if _have("boxes", words_of(name)) and not given.boxes]
+    boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
     found |= {"xywh": boxes if len(boxes) == 1 else [], "label": labels[:1]}
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
@@ -582,11 +413,11 @@ def label_names(names: Sequence[str]) -> list[str]:
     """Return the names that say that a column holds labels, the likeliest first."""
     known = [name for name in names if column_name(name) in LABEL_COLUMNS]
     texts = [name for name in names if known and column_name(name) == LABEL_TEXT]
-    others = [name for name in names if _have("labels", words_of(name))]
+    others = [name for name in names if have_words("labels", words_of(name))]
     return list(dict.fromkeys([*texts, *known, *others]))
 
 
-def _named_labels(columns: _Columns) -> list[int]:
+def _named_labels(columns: ProposedColumns) -> list[int]:
     """Return the columns that hold labels by their names, unless they hold the same everywhere."""
     flat = [at for at in columns.rest if not mostly(_is_nested, columns.filled[at])]
     places = {columns.names[at]: at for at in reversed(flat)}  # of equal names, the first
@@ -595,7 +426,7 @@ def _named_labels(columns: _Columns) -> list[int]:
     return [at for at in found if at in known or columns.is_varied(at)]
 
 
-def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
+def _labels(columns: ProposedColumns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
     tests = is_sentence, is_media, _is_nested, _DATE.match
     others = {at for test in tests for at in columns.those(test)}
@@ -605,7 +436,7 @@ def _labels(columns: _Columns, *, are_words: bool = False) -> list[int]:
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
     several = [at for at in repeat if counts[at] > 1]
     whole = [at for at in several if all(map(_WHOLE.fullmatch, columns.filled[at]))]
-    are_few = len(some) == 1 and not repeat and counts[some[0]] < _MANY
+    are_few = len(some) == 1 and not repeat and counts[some[0]] < MANY
     only = [at for at in some if len(some) == 1 and (are_few or at in [*words, *several])]
     if are_words:
         return [at for at in words if columns.is_varied(at)]

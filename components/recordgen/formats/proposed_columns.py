@@ -1,0 +1,200 @@
+"""The columns of a file, of which roles are proposed one by one, and those of boxes among them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from itertools import chain
+from typing import Any
+
+from recordgen import tasks
+from recordgen.core.dataset.splits import is_ml_use
+from recordgen.formats.field_kinds import NUMBER, mostly, words_of
+from recordgen.formats.header import column_name
+from recordgen.formats.image_sizes import size_in_file
+from recordgen.formats.label_fields import BETWEEN
+from recordgen.formats.listing import Listing
+from recordgen.formats.split_names import names_split
+from recordgen.tables.roles import BOX_ROLES, SIZE_ROLES
+
+#: Rows or columns that are many: they show what their values mean.
+MANY = 8
+
+# Fields of rows that are considered: of wide tables, some rows are enough for advice.
+_CONSIDERED_FIELDS = 50_000
+
+_NUMBERS_OF_A_BOX = 4
+_BRACKETS = str.maketrans("[]()", "    ")
+
+
+@cache
+def words_by_kind() -> Mapping[str, Any]:
+    """Return the table of words in names of columns."""
+    table = resources.files("recordgen.formats").joinpath("column_words.json")
+    return json.loads(table.read_text(encoding="utf-8"))
+
+
+def have_words(kind: str, words: Sequence[str]) -> bool:
+    """Return whether some words are of a kind."""
+    return not {*words}.isdisjoint(words_by_kind()[kind])
+
+
+class ProposedColumns:
+    """The columns of a file, of which roles are taken one by one."""
+
+    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        values: list[list[str]] = [[] for _ in names]
+        count = min(len(rows), _CONSIDERED_FIELDS // (len(names) or 1) or 1)
+        # Classes may come by turns, so the choice is random, and the same each time.
+        chosen = sorted(random.Random(0).sample(range(len(rows)), count))
+        for row in map(rows.__getitem__, chosen):  # one may be much wider than the others
+            for column, value in zip(values, row, strict=False):
+                column.append(value)
+        self.names = names
+        self.all = values
+        self.filled = [[*filter(None, column)] for column in values]
+        self.rest = [
+            at
+            for at, name in enumerate(names)
+            if self.filled[at] and name.strip() and not _numbers_splits(name, self.filled[at])
+        ]
+        self.roles: dict[str, str] = {}
+
+    def named(self, known: Collection[str]) -> list[int]:
+        """Return the columns of a known name that have no role yet."""
+        return [at for at in self.rest if bare_name(self.names[at]) in known]
+
+    def those(self, test: Callable[[str], object]) -> list[int]:
+        """Return the columns without a role most of whose values pass a test."""
+        return [at for at in self.rest if mostly(test, self.filled[at])]
+
+    def is_varied(self, at: int) -> bool:
+        """Return whether a column has several values, or too few rows to show them."""
+        return len({*self.filled[at]}) > 1 or len(self.filled[at]) < MANY
+
+    def repeats(self, at: int) -> bool:
+        """Return whether a value of a column is in several rows."""
+        return len({*self.filled[at]}) < len(self.filled[at])
+
+    def take(self, role: str, places: Sequence[int]) -> bool:
+        """Give a role to the first of some columns; return whether there is one."""
+        for at in places[:1]:
+            self.roles[role] = self.names[at]
+            self.rest.remove(at)
+        return bool(places)
+
+
+def bare_name(name: str) -> str:
+    """Return the known name of a column without its unit: ``xmin [px]`` → ``xmin``."""
+    return column_name(name.partition("[")[0].partition("(")[0] or name)
+
+
+def _numbers_splits(name: str, values: Sequence[str]) -> bool:
+    """Return whether a column has the name of folds, and numbers or flags for them."""
+    is_fold = names_split(name) or "fold" in words_of(name)
+    return is_fold and not any(map(is_ml_use, values))
+
+
+def take_boxes(columns: ProposedColumns, folder: str) -> None:
+    """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
+    if tasks.ObjectDetection.has_header([bare_name(columns.names[at]) for at in columns.rest]):
+        for role, known in tasks.ObjectDetection.columns.items():
+            if role != "label":
+                columns.take(role, columns.named(known))
+        return
+    lists = columns.those(are_boxes)
+    lists = [at for at in lists if not have_words("runs", words_of(columns.names[at]))]
+    if lists:
+        are_corners = _hold_corners(columns, lists[0], folder)
+        columns.take("xyxy" if are_corners else "xywh", lists)
+        return
+    numbers = columns.those(NUMBER.fullmatch)
+    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
+    fours = [four for four in fours if {*four} <= {*numbers}]
+    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
+    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
+    for four in named[:1] if len(named) == 1 else ():  # more are points
+        first, _, second, _ = (words_of(columns.names[at]) for at in four)
+        if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
+            return
+    for form, sides in words_by_kind()["sides"].items():
+        if all(found := [columns.named(known) for known in sides]):
+            take_list(columns, form, [first for first, *_ in found])
+            return
+    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
+        for four in fours[:1]:
+            if not _take_corners(columns, four):
+                take_list(columns, "xywh", four)
+        size = columns.those(NUMBER.fullmatch)
+        if fours and len(size) == len(SIZE_ROLES):
+            for role, at in zip(SIZE_ROLES, size, strict=True):
+                columns.take(role, [at])
+
+
+def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
+    """Return whether the last two of four numbers are a corner, and no width and height.
+
+    They are larger than the first two in many boxes, or would be sizes beyond a picture.
+    """
+    lists = [*map(_boxes, columns.all[at])]
+    boxes = {*chain.from_iterable(lists)}
+    if not all(x < right and y < down for x, y, right, down in boxes):
+        return False
+    images = columns.all[columns.names.index(columns.roles["path"])][:MANY]
+    sizes = [None if is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
+    if max(map(max, boxes)) <= 1:
+        sizes = [(1, 1)] * len(lists)  # shares of the picture
+    are_beyond = any(
+        x + across > size[0] or y + down > size[1]
+        for some, size in zip(lists, sizes, strict=False)
+        if size is not None
+        for x, y, across, down in some
+    )
+    return are_beyond or len(boxes) >= MANY
+
+
+def take_list(columns: ProposedColumns, form: str, places: Sequence[int]) -> None:
+    """Give one role to several columns."""
+    columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
+    columns.rest = [at for at in columns.rest if at not in places]
+
+
+def _take_corners(columns: ProposedColumns, places: Sequence[int]) -> bool:
+    """Give roles to four columns of numbers if the second corner is beyond the first."""
+    numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)  # of most rows
+    left, top, right, down = (list(map(float, each)) for each in numbers)
+    pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
+    are_corners = all(low < high for low, high in pairs)
+    if are_corners:
+        for role, at in zip(BOX_ROLES, places, strict=True):
+            columns.take(role, [at])
+    return are_corners
+
+
+def are_boxes(value: str) -> bool:
+    """Return whether a value is a list of boxes, each of four numbers."""
+    count = len(numbers_in(value))
+    is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
+    return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
+
+
+def _boxes(value: str) -> Sequence[tuple[float, ...]]:
+    """Return the fours of numbers in a list of boxes; none of another value."""
+    numbers = [*map(float, numbers_in(value))] if are_boxes(value) else []
+    return [
+        (*numbers[at : at + _NUMBERS_OF_A_BOX],) for at in range(0, len(numbers), _NUMBERS_OF_A_BOX)
+    ]
+
+
+def numbers_in(value: str) -> list[str]:
+    """Return the numbers in a list; none of another value."""
+    parts = value.translate(_BRACKETS).replace(",", " ").split()
+    return parts if all(map(NUMBER.fullmatch, parts)) else []
+
+
+def is_web(value: str) -> bool:
+    """Return whether a value is a URL."""
+    return "://" in value
