@@ -464,14 +464,14 @@ def test_a_listing_replaces_many_look_ups(store, monkeypatch):
 
 
 def test_pages_of_google(monkeypatch):
-    """Each page names the next one; a name may look like that of a version."""
+    """Each page names the next one; names that look like a version are skipped."""
     names = [*(f"a b/{n:04}.jpg" for n in range(2100)), "a b/x.jpg#12"]
     with listed_bucket(names, monkeypatch) as asked:
         found = listed_infos(f"gs://bucket/{name}" for name in names)
     assert len(asked) == 3
     assert {item["prefix"] for item in asked} == {"a b/"}
     assert found == {
-        f"gs://bucket/{name}": storage.FileInfo(7, f"1{n:04}") for n, name in enumerate(names)
+        f"gs://bucket/{name}": storage.FileInfo(7, f"1{n:04}") for n, name in enumerate(names[:-1])
     }
 
 
@@ -509,3 +509,15 @@ def test_a_listing_fails_as_look_ups_do(store):
     assert listed_infos([f"{store.url}/none/{n}.jpg" for n in range(100)]) == {}
     assert listed_infos([f"{store.url}-none/{n}.jpg" for n in range(100)]) == {}
     assert store.proxy.seen.total() == 2
+
+
+def test_one_version_of_an_object(new_store):
+    """A URL may name a version; without a version it is the newest."""
+    store = new_store("s3")
+    fs = fsspec.filesystem("s3", skip_instance_cache=True, version_aware=True)
+    fs.make_bucket_versioned(store.url.removeprefix("s3://"))
+    url = store.put("file", b"old")
+    [version] = fs.object_version_info(url)
+    store.put("file", b"newer")
+    assert storage.read_bytes(url) == b"newer"
+    assert storage.read_bytes(f"{url}?versionId={version['VersionId']}") == b"old"

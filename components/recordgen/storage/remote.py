@@ -78,6 +78,10 @@ _ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
 _GCS = ("gs", "gcs")
 _S3 = ("s3", "s3a")
 
+# The end of a URL that names one version of an object: #1650000000000000, ?generation=…,
+# ?versionId=…
+_VERSION = re.compile(r"#\d+\Z|[?&](generation|versionId)=")
+
 
 @dataclass(frozen=True)
 class _FileSystems:
@@ -104,6 +108,11 @@ def is_known(path: str) -> bool:
     return scheme in available_protocols() or scheme in registry
 
 
+def names_version(path: str) -> bool:
+    """Return whether the URL of a gs:// or s3:// object names one version of it."""
+    return _VERSION.search(path) is not None
+
+
 def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
     """Return the file system for a URL, and the path in it.
 
@@ -122,11 +131,12 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         # In other URLs the host, user or account selects the server.
         host = "" if is_store else path.partition("://")[2].partition("/")[0]
         root = f"{scheme}://{host}"
+        versions = is_store and names_version(path)
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
-        key = (root, retrying, policy, environment)
+        key = (root, versions, retrying, policy, environment)
         made = _filesystems.setdefault(os.getpid(), _FileSystems())
-        fs = made.get(key, lambda: _make(root, policy, retrying=retrying))
+        fs = made.get(key, lambda: _make(root, policy, versions=versions, retrying=retrying))
         return fs, strip_protocol(path)
     except ImportError as exc:
         extra = "gcs" if scheme in _GCS else "s3" if scheme in _S3 else ""
@@ -134,10 +144,12 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         raise StorageError(f"{path}: {scheme}:// needs a package: {exc}{hint}") from exc
 
 
-def _make(root: str, policy: RetryPolicy, *, retrying: bool) -> Any:
+def _make(root: str, policy: RetryPolicy, *, versions: bool, retrying: bool) -> Any:
     scheme = scheme_of(root)
     # No cache: we write into the folders that we list.
     settings = {"use_listings_cache": False, "skip_instance_cache": True}
+    if versions:
+        settings["version_aware"] = True
     try:
         if scheme in _GCS:
             return _gcs(scheme, settings, policy, retrying=retrying)
@@ -459,10 +471,10 @@ def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
     if scheme_of(path) in ("gs", "gcs"):
         # gcsfs's info() also lists a folder of this name, which takes longer and costs more.
         fs, inner = filesystem_of(path)
-        bucket, name, _ = fs.split_path(inner)
+        bucket, name, generation = fs.split_path(inner)
         with suppress(FileNotFoundError):
             place = ("GET", "b/{}/o/{}", bucket, name)
-            found = _call(fs, "call", context, *place, json_out=True)
+            found = _call(fs, "call", context, *place, json_out=True, generation=generation)
             return {**found, "type": "file"}
     return _details(path, context)
 
@@ -489,7 +501,9 @@ def list_infos(
             found, token = retried(partial(_list_page, folder, first, token), folder, context)
         except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
             return
-        yield {f"{folder}/{name}": to_info(details) for name, details in found.items()}
+        infos = {f"{folder}/{name}": to_info(details) for name, details in found.items()}
+        # As a URL, such a name would mean a version of another object.
+        yield {path: info for path, info in infos.items() if not names_version(path)}
         if last is not None and max(found, default="") >= last:
             return
 
