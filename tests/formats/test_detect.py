@@ -130,9 +130,9 @@ AUTOML = (
 # file name, lines, options, task, columns as shown, first row
 COLUMNS = [
     ("a.csv", IMAGES, {"columns": "label=what, path=pic ,split=fold"}, "image_classification", {"fold": "split", "pic": "path", "what": "label"}, ("train", "x/1.jpg", "'cat'")),
-    ("a.csv", IMAGES.partition("\n")[2], {"columns": "path=1,label=2,label=3,header=no"}, "image_multi_label", {"1": "path", "2": "label", "3": "label"}, ("(assigned)", "x/1.jpg", '["cat", "train"]')),
+    ("a.csv", IMAGES.partition("\n")[2], {"columns": "path=1,label=2,label=3,header=no"}, "image_multi_label", {"1": "path", "2": "label", "3": "label"}, ("(assigned)", "x/1.jpg", "'cat', 'train'")),
     ("a.csv", "a,b,a\n1.jpg,x,2.jpg\n", {"columns": "path=3,label=b,header=yes"}, "image_classification", {"a": "path", "b": "label"}, ("(assigned)", "2.jpg", "'x'")),
-    ("a.csv", "clip,what,from,to\n1.mp4,run,1,2.5\n", {"columns": "path=clip,label=what,start=from,end=to"}, "video_classification", {"clip": "path", "what": "label", "from": "start", "to": "end"}, ("(assigned)", "1.mp4", '["run", 1.0, 2.5]')),
+    ("a.csv", "clip,what,from,to\n1.mp4,run,1,2.5\n", {"columns": "path=clip,label=what,start=from,end=to"}, "video_classification", {"clip": "path", "what": "label", "from": "start", "to": "end"}, ("(assigned)", "1.mp4", "'run' from 1 s to 2.5 s")),
     ("a.csv", 'note,"a, b"\n"So good, so cheap",praise\n', {"columns": 'text=note,"label=a, b"'}, "text_classification", {"note": "text", "a, b": "label"}, ("(assigned)", "So good, so cheap", "'praise'")),
     ("a.csv", "label,path\n1.jpg,cat\n", {"columns": "path=label,label=path"}, "image_classification", {"label": "path", "path": "label"}, ("(assigned)", "1.jpg", "'cat'")),
     ("a.jsonl", SCORED, {"columns": "text=body,label=stars", "task": "text_sentiment"}, "text_sentiment", {"body": "text", "stars": "label"}, ("(assigned)", "So good", "'4'")),

@@ -347,9 +347,11 @@ def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
     folders = {*map(posixpath.dirname, items)}
     beside = (it for it in listing.others if posixpath.splitext(it)[1].lower() in _OF_AN_IMAGE)
     documents = [it for it in beside if posixpath.dirname(it) in folders and it not in items]
-    inside = grouped([*items, *documents], posixpath.dirname).values()
+    files_of = [*items, *documents]
+    inside = grouped(files_of, posixpath.dirname).values()
     are_alike = len({frozenset(map(_without_folder, some)) for some in inside}) == 1
-    are_named = all(_without_folder(it) != posixpath.basename(it) for it in documents)
+    are_ids = all(any(map(str.isdecimal, folder)) for folder in folders)
+    are_named = are_ids and all(_without_folder(it) != posixpath.basename(it) for it in files_of)
     return are_alike and len(documents) + are_named > len(folders) > 1
 
 

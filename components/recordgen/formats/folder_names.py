@@ -57,7 +57,7 @@ PAIRED = ANNOTATIONS | frozenset(
 #: Names of folders of pictures that lack something, beside those of the same that have it.
 DEGRADED = frozenset({"low", "lowlight", "norain"})
 
-_HASH = re.compile(r"[0-9a-f]{8,}")
+_HASH, _MIXED = re.compile(r"[0-9a-f]{8,}"), re.compile(r"\d[a-f]|[a-f]\d")
 
 
 def _marks(words: Set[str]) -> re.Pattern[str]:
@@ -498,7 +498,9 @@ def are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
     ``0e/0e57a1c4.png`` those whose hash begins with 0e.
     """
     files = [(at, stem) for at, stems in folders.items() for stem in stems]
-    if len(folders) > 1 and all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files):
+    mixed = [it for at, it in files if _MIXED.search(it[len(at) :])]  # numbers and words are not
+    are_hashes = all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files)
+    if len(folders) > 1 and are_hashes and len(mixed) * 2 > len(files):
         return True
     names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
     if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):

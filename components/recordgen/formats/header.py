@@ -568,7 +568,7 @@ def labels_folders(head: bytes, folders: Set[str]) -> bool:
     names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
     columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
     named = [name for name, values in columns.items() if folders <= values]
-    are_numbered = all(any(map(str.isdecimal, folder)) for folder in folders)
+    are_numbered = any(any(map(str.isdecimal, folder)) for folder in folders)
     are_ids = are_numbered and any(words_of(name)[-1:] == ["id"] for name in named)
     labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}
     named = [name for name in named if are_ids or name not in labels]

@@ -41,6 +41,7 @@ from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.proposed_columns import (
     MANY,
     ProposedColumns,
+    form_of_boxes,
     have_words,
     is_web,
     numbers_in,
@@ -172,7 +173,8 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
         texts += columns.those(_is_phrase)
     elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
-    others = {*columns.those(_is_list), *columns.those(_DATE.match)}
+    addresses = columns.those(_is_address)
+    others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
     texts = [at for at in texts if at not in others]
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
@@ -180,7 +182,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
-    if columns.take("path", paths):
+    if columns.take("path", paths := paths or ([] if texts else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
@@ -188,6 +190,10 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
     return texts, ""
+
+
+def _is_address(value: str) -> bool:
+    return is_web(value) and " " not in value
 
 
 def _is_phrase(value: str) -> bool:
@@ -405,7 +411,8 @@ def unknown_columns(
 def doubt_about_boxes(columns: str) -> str:
     """Return the end of a message about proposed columns; "" if names say what boxes are."""
     boxes = [(form, name) for form, [name, *_] in Columns.of(columns).by_role if form in BOX_LISTS]
-    unsure = [form for form, name in boxes if BETWEEN not in name or name[0].isdecimal()]
+    are_unsaid = {name for _, name in boxes if BETWEEN not in name or name[0].isdecimal()}
+    unsure = [form for form, name in boxes if name in are_unsaid and not form_of_boxes(name)]
     return "".join(f"; boxes may be {' or '.join(BOX_LISTS)} (taken: {form})" for form in unsure)
 
 

@@ -26,6 +26,12 @@ MANY = 8
 # Fields of rows that are considered: of wide tables, some rows are enough for advice.
 _CONSIDERED_FIELDS = 50_000
 
+# Names of forms, longer ones first.
+_FORMS = {
+    **{"center_xywh": "center_xywh", "cxcywh": "center_xywh"},
+    **{"xywh": "xywh", "ltwh": "xywh", "xyxy": "xyxy", "ltrb": "xyxy"},
+}
+
 _NUMBERS_OF_A_BOX = 4
 _BRACKETS = str.maketrans("[]()", "    ")
 
@@ -108,8 +114,9 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
     lists = columns.those(are_boxes)
     lists = [at for at in lists if not have_words("runs", words_of(columns.names[at]))]
     if lists:
-        are_corners = _hold_corners(columns, lists[0], folder)
-        columns.take("xyxy" if are_corners else "xywh", lists)
+        form = form_of_boxes(columns.names[lists[0]])
+        are_corners = not form and _hold_corners(columns, lists[0], folder)
+        columns.take(form or ("xyxy" if are_corners else "xywh"), lists)
         return
     numbers = columns.those(NUMBER.fullmatch)
     fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
@@ -132,6 +139,11 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
         if fours and len(size) == len(SIZE_ROLES):
             for role, at in zip(SIZE_ROLES, size, strict=True):
                 columns.take(role, [at])
+
+
+def form_of_boxes(name: str) -> str:
+    """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh."""
+    return next((form for said, form in _FORMS.items() if said in name.lower()), "")
 
 
 def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:

@@ -192,4 +192,5 @@ def predicted(model: keras.Model, inputs: Any) -> Any:
         missing = tf.concat([[tf.maximum(1 - count, 0)], tf.shape(each)[1:]], 0)
         return tf.concat([each, tf.zeros(missing, each.dtype)], 0)
 
-    return model(tf.nest.map_structure(filled, inputs), training=False)[:count]
+    outputs = model(tf.nest.map_structure(filled, inputs), training=False)
+    return tf.nest.map_structure(lambda each: each[:count], outputs)

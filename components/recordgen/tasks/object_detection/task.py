@@ -302,7 +302,7 @@ class ObjectDetection(ImageTask):
         row = Boxes.from_json(annotation)
         found = []
         for label, some in groupby(row.boxes, attrgetter("label")):
-            boxes, name = [*some], label if label[0].isalpha() else repr(label)
+            boxes, name = [*some], label if label.isidentifier() else repr(label)
             found.append(f"{len(boxes)} {name} at {listed(boxes, row.corners)}")
         return listed(found, str, between="; ")
 

@@ -160,7 +160,8 @@ class VideoClassification(Task):
 
     def shown(self, annotation: str) -> str:
         label, start, end = Segment.decode(annotation)
-        return f"{label!r} from {start:g} s to {'the end' if math.isinf(end) else f'{end:g} s'}"
+        stop = "the end" if math.isinf(end) else f"{end:.10g} s"
+        return f"{label!r} from {start:.10g} s to {stop}"
 
     def part(self, uri: str, annotation: str | None) -> str:
         return annotation or ""
