@@ -12,7 +12,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.exports.verifying import verify
+from recordgen.exports.verifying import is_finished, verify
 from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"
@@ -63,8 +63,10 @@ def test_each_change_is_found(change, output, json_of):
 
 
 def test_an_output_is_as_it_was_written(output, stdout_of):
-    """Exit 0 and the digest; options of import files are refused."""
+    """Exit 0 and the digest; options of import files are refused, and other programs' files."""
     assert main(["check", str(output), "--seed", "3"]) == 2
+    (output.parent / "dataset.json").write_text("{}")
+    assert not is_finished(str(output.parent))
     assert recordgen.read_dataset(output).digest in stdout_of("check", output)
 
 

@@ -68,6 +68,8 @@ UNDERSTOOD = [
     *(([name.format(c, n) for c in ("cat", "dog") for n in "123"], [(None, label.format(c)) for c in ("cat", "dog") for n in "123"], {}) for name, label in (("{0}s/{0}.{1}.jpg", "{}s"), ("{0}/{1}.jpg", "{}"), ("{0}/IMG_{1}{0}.jpg", "{}"))),
     ([f"{at}/{at}1_{side}.jpg" for at in "012" for side in ("left", "right")], [(None, at) for at in "001122"], {}),
     ([f"00{at}/00{at + 1}.jpg" for at in range(4)], [(None, f"00{at}") for at in range(4)], {}),
+    ([f"{at}/{at}000{n}.jpg" for at in ("cafe", "dead") for n in "12"], [(None, at) for at in ("cafe", "cafe", "dead", "dead")], {}),
+    ([f"{at}/{at}{end}" for at in ("cat", "dog") for end in ("_0.jpg", ".json")], [(None, "cat"), (None, "dog")], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
     (["old/dataset.json", "old/Split-train/1.jpg", "a/1.jpg", "b/1.jpg"], [(None, "a"), (None, "b")], {"old/": "skipped, a converted dataset"}),
 ]  # fmt: skip
@@ -234,7 +236,6 @@ def test_a_folder_moves_with_its_splits(tmp_path):
 # a file beside folders of classes, its text, whether it may hold labels, boxes or splits
 BESIDE_CLASSES = [
     ("history.csv", "epoch,loss\n1,0.5\n2,0.4\n", False),
-    ("metadata.csv", "id,year\n7,2017\n", False),
     ("classes.csv", "name,label\ncat,0\ndog,1\n", False),
     ("videos.csv", "video;label\ncat;run\ndog;run\n", True),
     ("taxa.csv", "taxon_id,rank\ncat,species\ndog,species\n", False),

@@ -80,11 +80,11 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     path = storage.join(output, manifest.EXAMPLES_FILE)
     start = _start_of(dataset, output)
     groups = tuple(group._replace(start=start) for group in _groups(path))
-    listed_there = storage.join(output, manifest.REJECTS_FILE)
+    rejects_file = storage.join(output, manifest.REJECTS_FILE)
     try:
-        rejects = tuple(read_lines(listed_there, Reject))
+        rejects = tuple(read_lines(rejects_file, Reject))
     except SourceError as exc:
-        raise SourceError(f"{exc}; remove {listed_there} to append") from exc
+        raise SourceError(f"{exc}; remove {rejects_file} to append") from exc
     _check_listed(path, groups, dataset)
     return Existing(dataset, groups, rejects, output, start)
 

@@ -32,7 +32,6 @@ _FORMS = {
     **{"xywh": "xywh", "ltwh": "xywh", "xyxy": "xyxy", "ltrb": "xyxy"},
 }
 
-_NUMBERS_OF_A_BOX = 4
 _BRACKETS = str.maketrans("[]()", "    ")
 
 
@@ -119,7 +118,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
         columns.take(form or ("xyxy" if are_corners else "xywh"), lists)
         return
     numbers = columns.those(NUMBER.fullmatch)
-    fours = [[*range(at, at + _NUMBERS_OF_A_BOX)] for at in numbers]
+    fours = [[*range(at, at + len(BOX_ROLES))] for at in numbers]
     fours = [four for four in fours if {*four} <= {*numbers}]
     axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
     named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
@@ -189,16 +188,14 @@ def _take_corners(columns: ProposedColumns, places: Sequence[int]) -> bool:
 def are_boxes(value: str) -> bool:
     """Return whether a value is a list of boxes, each of four numbers."""
     count = len(numbers_in(value))
-    is_whole = value.startswith("[[") or count == _NUMBERS_OF_A_BOX
-    return is_whole and count > 0 and count % _NUMBERS_OF_A_BOX == 0
+    is_whole = value.startswith("[[") or count == len(BOX_ROLES)
+    return is_whole and count > 0 and count % len(BOX_ROLES) == 0
 
 
 def _boxes(value: str) -> Sequence[tuple[float, ...]]:
     """Return the fours of numbers in a list of boxes; none of another value."""
     numbers = [*map(float, numbers_in(value))] if are_boxes(value) else []
-    return [
-        (*numbers[at : at + _NUMBERS_OF_A_BOX],) for at in range(0, len(numbers), _NUMBERS_OF_A_BOX)
-    ]
+    return [(*numbers[at : at + len(BOX_ROLES)],) for at in range(0, len(numbers), len(BOX_ROLES))]
 
 
 def numbers_in(value: str) -> list[str]:

@@ -177,13 +177,13 @@ def test_what_is_there(tmp_path):
     assert existing.base == Base({"train": 2, "test": 2}, Vocabulary("text", ("cat", "dog")))
     unlabelled = replace(existing, dataset=replace(DATASET, labels=()))
     assert unlabelled.base == Base({"train": 2, "test": 2}, None)
-    rejects = [
-        Reject("a.csv", 1, "x.jpg", "corrupt", "no\u2028end"),
-        Reject("b", 2, "", "no_path", ""),
-    ]
+    rejects = [Reject("a", 1, "x.jpg", "corrupt", "no\u2028end"), Reject("b", 2, "", "no_path", "")]
     text = "".join(f"{json.dumps(one._asdict(), ensure_ascii=False)}\n" for one in rejects)
     (tmp_path / "rejects.jsonl").write_text(text, encoding="utf-8")
     assert find_existing(out, OPTIONS) == Existing(DATASET, groups, tuple(rejects), out)
+    (tmp_path / "rejects.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=f"remove {out}/rejects.jsonl"):
+        find_existing(out, OPTIONS)
 
 
 def test_rows_without_names_cannot_be_appended_to(tmp_path):
