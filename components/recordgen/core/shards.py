@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,7 +29,7 @@ from recordgen.core.rows.columns import (
     Columns,
     PlannedBatch,
     content_of,
-    evenly,
+    gathered,
     packed,
     read_streams,
     together,
@@ -58,6 +57,10 @@ _BATCHES_FROM_AFAR = 64
 # A shard of small payloads has many rows; this many are turned into tuples at once.
 _ROWS_AT_ONCE = 1000
 
+# A part of a shard's rows ends when it has this many rows, or annotations of this many bytes.
+_PART_ROWS = 1 << 14
+_PART_BYTES = 1 << 20
+
 _ANNOTATION = PlannedRow._fields.index("annotation")
 
 
@@ -72,10 +75,10 @@ class PlannedRows:
 
     def __init__(self, parts: Iterable[Columns]) -> None:
         """Take columns of whole rows, in parts."""
-        self._packed, kept = Spool(), list[Columns]()
-        for part in evenly(parts, _ROWS_AT_ONCE):
-            self._packed.add(packed(part))
-            left = part.set_column(_ANNOTATION, "annotation", pa.nulls(len(part), pa.string()))
+        self._annotations, kept = Spool(), list[Columns]()
+        for part in gathered(parts, _PART_ROWS, _PART_BYTES):
+            self._annotations.add(packed(part.select(["annotation"])))
+            left = _with_annotations(part, pa.nulls(len(part), pa.string()))
             kept.append(left.take(pa.array(np.arange(len(part)))))  # frees the memory of the part
         self.columns = together(PlannedRow, kept)
 
@@ -86,8 +89,9 @@ class PlannedRows:
 
     def annotations(self) -> Iterator[Any]:
         """Yield the annotations of the rows in parts, as Arrow arrays."""
-        for columns in self._in_turn():
-            yield columns["annotation"].combine_chunks()
+        for number in range(len(self._annotations)):
+            [part] = read_streams(self._annotations[number])
+            yield part["annotation"].combine_chunks()
 
     def identity(self, vocabulary: Vocabulary, task: Task) -> bytes | None:
         """Return a digest of everything besides the options that affects the rows' examples.
@@ -95,21 +99,24 @@ class PlannedRows:
         Import files and lines are not part of it: only rejects name them. None if storage cannot
         distinguish a payload from its replacement.
         """
-        said, labels = hashlib.sha256(), set[str]()
-        for columns in self._in_turn():
+        # Rows give the same digest however they are cut into parts.
+        contents, labels = defaultdict[Any, Any](hashlib.sha256), set[str]()
+        for columns in self._parts():
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
-                for content in content_of(columns[name]):
-                    said.update(content)
+                for at, content in enumerate(content_of(columns[name])):
+                    contents[name, at].update(content)
             if task.names_payloads:
                 labels.update(count_labels(columns["annotation"], task))
                 stored = self._stored_uris(columns, task)
                 if not _are_versioned(columns, stored):
                     return None
                 places = zip(stored, values_of(columns["source"]), strict=True)
-                paths = [[storage.resolve(uri, each) for uri in mine] for mine, each in places]
-                said.update(json.dumps(paths).encode())
+                for uris, source in places:
+                    paths = [storage.resolve(uri, source) for uri in uris]
+                    contents["paths", 0].update(json.dumps(paths).encode())
         # Of small rows, finding the labels costs more than it saves.
         names = sorted(labels) if task.names_payloads else vocabulary.names
+        said = hashlib.sha256(b"".join(each.digest() for each in contents.values()))
         said.update(json.dumps([(name, vocabulary.index(name)) for name in names]).encode())
         return said.digest()
 
@@ -118,16 +125,23 @@ class PlannedRows:
 
     def _paths(self, task: Payloads) -> Iterator[str]:
         """Yield where payloads are in storage."""
-        for columns in self._in_turn():
+        for columns in self._parts():
             for uris, source in zip(
                 self._stored_uris(columns, task), values_of(columns["source"]), strict=True
             ):
                 yield from (storage.resolve(uri, source) for uri in uris)
 
-    def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[Columns]:
+    def _parts(self) -> Iterator[Columns]:
         """Yield the rows in parts: an Arrow array holds at most 2 GB of text."""
-        parts = (read_streams(self._packed[number]) for number in range(len(self._packed)))
-        return evenly(chain.from_iterable(parts), count)
+        start = 0
+        for texts in self.annotations():
+            yield _with_annotations(self.columns.slice(start, len(texts)), texts)
+            start += len(texts)
+
+    def _slices(self, rows: int) -> Iterator[Columns]:
+        """Yield the rows of each part in slices of at most so many rows."""
+        for part in self._parts():
+            yield from (part.slice(start, rows) for start in range(0, len(part), rows))
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Give rejects of the same payloads the import files and lines of these rows."""
@@ -185,7 +199,7 @@ class PlannedRows:
             return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
 
         left = len(self.columns)
-        for part in map(PlannedBatch, self._in_turn(max(batch_rows, _ROWS_AT_ONCE))):
+        for part in map(PlannedBatch, self._slices(max(batch_rows, _ROWS_AT_ONCE))):
             ends = np.cumsum(part.columns["bytes"].to_numpy())  # where each row's payload ends
             start = done = 0
             while start < len(ends):
@@ -197,6 +211,10 @@ class PlannedRows:
                 yield batch
                 left -= stop - start
                 start, done = stop, end
+
+
+def _with_annotations(columns: Columns, annotations: Any) -> Columns:
+    return columns.set_column(_ANNOTATION, "annotation", annotations)
 
 
 def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:

@@ -264,7 +264,7 @@ class _Reader:
             text = f"\n{joined.decode('utf-8')}\n"
         except UnicodeDecodeError:
             return _NONE, 0
-        plain = text.replace("\r\n", "\n")
+        plain = text.replace("\r\n", "\n") if "\r" in text else text  # most have none
         if any(sign in plain for sign in self._signs):
             firsts, records, taken = self._divided(text[1:])
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import IO
 
 from recordgen.core.task.annotation import AnnotationError
@@ -170,13 +171,19 @@ def bounded_lines(
 
     Raises: SourceError: the file has a known format of another tool, or another encoding.
     """
+    return chain.from_iterable(_lines_by_chunk(file, source, encoding, chunk_bytes))
+
+
+def _lines_by_chunk(
+    file: IO[bytes], source: str, encoding: str, chunk_bytes: int
+) -> Iterator[list[bytes]]:
     rest = b""
     for number, chunk in enumerate(text_chunks(file, source, encoding, chunk_bytes)):
         found = None if number else foreign_formats.of_file(chunk[: foreign_formats.HEAD_BYTES])
         if found is not None:
             raise found.error(source)
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-        rest = rest[: MAX_RECORD_BYTES + 1]
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()[: MAX_RECORD_BYTES + 1]
+        yield lines
     if rest:
-        yield rest
+        yield [rest]

@@ -249,10 +249,8 @@ def named(header: Sequence[str]) -> list[str]:
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
     """Yield items without the empty fields that spreadsheets add behind the last column."""
     for item in items:
-        if isinstance(item, Records):
-            texts, quoted = list(item.texts), {**item.quoted}
-            if ",\n" in "\n".join([*texts, ""]):
-                texts = [_fitted(text, width - 1) for text in texts]
+        if isinstance(item, Records) and (item.quoted or ",\n" in "\n".join([*item.texts, ""])):
+            texts, quoted = [_fitted(text, width - 1) for text in item.texts], {**item.quoted}
             for at, fields in quoted.items():
                 is_padded = len(fields) > width and not any(map(str.strip, fields[width:]))
                 quoted[at] = fields[:width] if is_padded else fields

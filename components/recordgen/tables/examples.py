@@ -252,9 +252,12 @@ def _without_empty(texts: Texts) -> Texts:
 
 def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
     # Arrow's own CSV reader replaces the signal handlers of the process and scans all its objects.
-    fields = pc.split_pattern(lines, ",").flatten()
-    places = np.arange(len(lines)) * width
-    columns = [fields.take(pa.array(places + index)) for index in wanted]
+    # The fields before the first wanted one stay together: often, only the target is wanted.
+    joint = max(min(wanted, default=0), 1)
+    splits = width - joint
+    fields = pc.split_pattern(lines, ",", max_splits=splits, reverse=joint > 1).flatten()
+    firsts = np.arange(len(lines)) * (splits + 1)
+    columns = [fields.take(pa.array(firsts + index - joint + 1)) for index in wanted]
     if b", " in bytes(joined(lines)) or pc.any(pc.starts_with(lines, " ")).as_py():
         return [pc.utf8_ltrim(column, " ") for column in columns]
     return columns

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from recordgen.core.rows import columns
 from recordgen.core.rows.row import PlacedRow, PlannedRow, Row, RowBatch, placing
@@ -42,15 +43,26 @@ def test_rows_in_one_place_are_in_the_order_of_their_files_and_lines():
     assert not len(columns.in_order(columns.columns_of(PlacedRow, ())))
 
 
-def test_parts_are_cut_evenly():
-    """All parts but the last have the same number of rows, in order."""
-    rows = [PlannedRow(n, "a.csv", n, f"{n}", None, 1, "", assigned=False) for n in range(7)]
-    parts = [columns.columns_of(PlannedRow, rows[:3]), columns.columns_of(PlannedRow, rows[3:])]
-    found = [
-        [row.line for row in columns.rows_of(PlannedRow, it)] for it in columns.evenly(parts, 2)
+@pytest.mark.parametrize(
+    ("rows", "text_bytes", "expected"),
+    [
+        (3, 10_000, [[0, 1, 2, 3], [4, 5, 6]]),
+        (100, 1250, [[0, 1], [2, 3], [4, 5, 6]]),
+        (100, 10_000, [[0, 1, 2, 3, 4, 5, 6]]),
+    ],
+)
+def test_parts_are_gathered(rows, text_bytes, expected):
+    """A part ends as soon as it has enough rows, or annotations of enough bytes."""
+    made = [
+        PlannedRow(n, "a.csv", n, f"{n}", "x" * 100 * (9 - n), 1, "", assigned=False)
+        for n in range(7)
     ]
-    assert found == [[0, 1], [2, 3], [4, 5], [6]]
-    assert [*columns.evenly([], 2)] == []
+    parts = [
+        columns.columns_of(PlannedRow, some) for some in (made[:2], made[2:4], made[4:6], made[6:])
+    ]
+    found = columns.gathered(parts, rows, text_bytes)
+    assert [[row.line for row in columns.rows_of(PlannedRow, it)] for it in found] == expected
+    assert [*columns.gathered([], rows, text_bytes)] == []
 
 
 def test_bytes_of_columns():

@@ -315,9 +315,10 @@ class ReadSummary:
     found: tuple[FoundFile, ...] = ()
 
 
-# A shard reads whole blocks. A shard of large images has about a thousand rows; a shard of small
-# images reads many blocks.
-_BLOCK_ROWS = 1000
+# A shard reads whole blocks. A shard of large images has about a thousand rows; blocks of small
+# payloads have more, so that a shard of them does not read very many.
+_FEWEST_ROWS, _MOST_ROWS = 1000, 16_000
+_BLOCK_BYTES = 4_000_000
 
 
 class FileBlock(NamedTuple):
@@ -370,12 +371,18 @@ def encode_bucket(
     contents: list[bytes] = []
     for group, columns in groups.items():
         ordered = in_planned_order(columns)
-        for start in range(0, len(ordered), _BLOCK_ROWS):
-            some = PlannedBatch(ordered.slice(start, _BLOCK_ROWS))
+        rows = _block_rows(PlannedBatch(ordered))
+        for start in range(0, len(ordered), rows):
+            some = PlannedBatch(ordered.slice(start, rows))
             contents.append(packed(some.columns))
             found = FileBlock(len(contents[-1]), some.payload_bytes)
             blocks.setdefault(group, []).append(found)
     return b"".join(contents), blocks
+
+
+def _block_rows(rows: PlannedBatch) -> int:
+    fitting = _BLOCK_BYTES * len(rows.columns) // max(1, rows.payload_bytes)
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, fitting))
 
 
 def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:

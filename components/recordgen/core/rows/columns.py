@@ -161,24 +161,32 @@ def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
 
 def in_order(columns: Columns) -> Columns:
     """Return placed rows sorted by place; rows in the same place by import file and line."""
-    sources = columns["source"].combine_chunks()
-    names = sources.dictionary.to_pylist()
-    rank = np.argsort(np.argsort(names)) if names else np.zeros(0, np.intp)
-    keys = [columns[name].to_numpy() for name in ("line", "split_hash", "sort_key")]
-    source = rank[sources.indices.to_numpy()]
-    return columns.take(pa.array(np.lexsort((keys[0], source, *keys[1:]))))
+    places = columns["sort_key"].to_numpy()
+    order = np.argsort(places, kind="stable")
+    if not np.diff(places[order]).all():
+        sources = columns["source"].combine_chunks()
+        names = sources.dictionary.to_pylist()
+        rank = np.argsort(np.argsort(names))
+        lines, hashes = columns["line"].to_numpy(), columns["split_hash"].to_numpy()
+        order = np.lexsort((lines, rank[sources.indices.to_numpy()], hashes, places))
+    return columns.take(pa.array(order))
 
 
-def evenly(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
-    """Yield planned rows of several parts in parts of ``rows`` rows; the last has the rest."""
+def gathered(parts: Iterable[Columns], rows: int, text_bytes: int) -> Iterator[Columns]:
+    """Yield planned rows of several parts in larger ones, and one with the rest.
+
+    A part ends as soon as it has this many rows, or annotations of this many bytes.
+    """
     waiting: list[Columns] = []
+    count = size = 0
     for part in parts:
         waiting.append(part)
-        while sum(map(len, waiting)) >= rows:
-            whole = together(PlannedRow, waiting)
-            yield whole.slice(0, rows)
-            waiting = [whole.slice(rows)]
-    if any(map(len, waiting)):
+        count += len(part)
+        size += part["annotation"].nbytes
+        if count >= rows or size >= text_bytes:
+            yield together(PlannedRow, waiting)
+            waiting, count, size = [], 0, 0
+    if count:
         yield together(PlannedRow, waiting)
 
 
