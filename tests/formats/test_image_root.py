@@ -326,18 +326,21 @@ def test_records_of_any_form_take_an_image_root(tmp_path, make_pictures, suffix)
 # --- where missing files may be, and slips in paths -----------------------------------------------
 
 
-def hint(folder, files, *uris):
-    """Return the hint for rows of ``labels.csv`` that name missing files."""
+def hint(folder, files, *uris, usable=0):
+    """Return the hint for rows of ``labels.csv`` that name missing files, beside usable ones."""
     write_files(folder, dict.fromkeys(files, ""))
     source = str(folder / "labels.csv")
-    return missing_hint([Reject(source, 1, uri, "missing_file", "no such file") for uri in uris])
+    rejects = [Reject(source, 1, uri, "missing_file", "no such file") for uri in uris]
+    return missing_hint(rejects, len(rejects) + usable)
 
 
 def test_without_a_file_of_that_name_there_is_no_hint(tmp_path):
-    """Nor for an import file whose folder cannot be listed."""
+    """Nor for an import file whose folder cannot be listed, nor if most files are there."""
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
+    assert hint(tmp_path, [], "2.jpg").text
+    assert hint(tmp_path, [], "2.jpg", usable=1) == Hint()
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
-    assert missing_hint([elsewhere]) == Hint()
+    assert missing_hint([elsewhere], 1) == Hint()
 
 
 # files, uris, root

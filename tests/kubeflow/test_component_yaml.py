@@ -220,7 +220,7 @@ def test_bad_data_fails_the_step(step, make_csv, tmp_path):
     last = done.lines[-1]
     assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
     reason, row = last["message"].splitlines()
-    assert reason.startswith("1 of 2 rows were rejected, more than the allowed 1.00%")
+    assert reason.startswith("rejected 1 of 2 rows, more than the allowed 1.00%")
     assert row.strip().startswith(f"{source}:2: ")
     assert "traceback" not in last
     assert not Path(done.uris["dataset"], "dataset.json").exists()

@@ -180,7 +180,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: 1 of 1 rows were rejected")
+    assert done.stderr.startswith("error: rejected 1 of 1 row")
     assert f"{tmp_path}/a.csv:1: missing_file: " in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -96,7 +96,7 @@ def check_summary(result: results.CheckResult, *, limit: int = 20) -> str:
         *detection_lines(result.detection),
         *row_lines(dataset, rejects),
         *first_lines(rejects, limit, len(rejects)),
-        *_hint_lines(missing_hint(rejects)),
+        *_hint_lines(missing_hint(rejects, dataset.rows.read)),
         *first_lines(result.findings, limit, sum(_listed(dataset.rows.adjusted).values())),
         *lint_lines(result.lint, dataset, limit),
     ]

@@ -53,6 +53,7 @@ from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.image_root import missing_hint
 from recordgen.formats.source import Source
 from recordgen.lineage import Facets
+from recordgen.messages import counted
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.access import unreachable_text
@@ -442,12 +443,12 @@ def why_unusable(
     are_too_many = too_many(len(rejects), read, most)
     if read and examples and not are_too_many:
         return None
-    hint, root = missing_hint(rejects)
+    hint, root = missing_hint(rejects, read)
     options = {"image_root": root} if root else {}
     if are_too_many:
         first = rejects[0]
         return TooManyRejectsError(
-            f"{len(rejects):,} of {read:,} rows were rejected, more than the allowed "
+            f"rejected {len(rejects):,} of {counted(read, 'row')}, more than the allowed "
             f"{most:.2%} ({_by_reason(rejects)}), such as "
             f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
             f"{f'{hint}; ' if hint else ''}fix them or raise --max-reject-fraction",

@@ -253,8 +253,8 @@ class Hint(NamedTuple):
     root: str = ""
 
 
-def missing_hint(rejects: Sequence[Reject]) -> Hint:
-    """Return where the missing files of rejects may be."""
+def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
+    """Return where the missing files of rejects may be, of which ``read`` rows were read."""
     missing = [
         item
         for item in rejects
@@ -271,8 +271,8 @@ def missing_hint(rejects: Sequence[Reject]) -> Hint:
         found += pairs
         roots |= {_root(source, pairs)} if pairs else set()
     if not found:
-        are_names = missing and not any({"/", "\\"} & {*item.uri} for item in missing)
-        return Hint(_NO_FOLDER if are_names else "")
+        are_names = not any({"/", "\\"} & {*item.uri} for item in missing)
+        return Hint(_NO_FOLDER if are_names and len(missing) * 2 > min(read, _REJECTS) else "")
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
     return Hint(
         f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "

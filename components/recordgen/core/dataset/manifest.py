@@ -403,8 +403,8 @@ def read_dataset(
         return Dataset.from_json(data)
     except FileNotFoundError as exc:
         raise SourceError(
-            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not "
-            f"finish; convert {root} first, or name the files of other tools' records: "
+            f"{root}: no {DATASET_FILE} here: a wrong path, no Recordgen output, or a run that did "
+            f"not finish; convert {root} first, or name the files of other tools' records: "
             f"{storage.join(root, '*')}"
         ) from exc
     except OSError as exc:
