@@ -451,5 +451,5 @@ def test_no_row_is_utf8(encoding, tmp_path):
     with pytest.raises(SourceError, match=rf"a.csv:2: .*encoding.* {encoding}"):
         detect([ImportFile(str(path))], ConvertOptions())
     path.write_bytes(text)
-    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .*encoding.* {encoding}"):
+    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows, .*encoding.* {encoding}"):
         recordgen.convert(path, tmp_path / "out")
