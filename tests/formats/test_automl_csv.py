@@ -274,11 +274,6 @@ def test_a_text_of_a_frame_names_no_file():
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
 
 
-def test_a_repeated_header_may_have_other_blanks():
-    """Texts keep their blanks, but a header with other blanks is not a text."""
-    assert text_rows("text ,label\ntext,label\nGood,praise\n") == text_rows("\n\nGood,praise\n")
-
-
 # --- slips: the message names the cause, and nothing is changed -----------------------------------
 
 

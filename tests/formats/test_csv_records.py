@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recordgen import Schema
-from recordgen.core.rows.row import Row, RowBatch
+from recordgen.core.rows.row import RowBatch
 from recordgen.formats import csv_records
 from recordgen.formats.automl_csv import LineParser, TextParser, VideoParser
 from recordgen.formats.csv_records import Record, each_record, read_blocks
@@ -384,14 +384,6 @@ def test_a_written_record_is_read_as_it_was(fields):
     assert next(read_fields(io.StringIO(line, newline="\n"))) == fields
     columns = parse(pa.array([line]), len(fields), range(len(fields)))
     assert [column[0].as_py() or "" for column in columns] == fields
-
-
-def test_a_declared_table_skips_what_is_no_row():
-    """Lines of empty fields and repeated headers are skipped, as in every other format."""
-    task = Declared(Schema({"a": "text", "b": "label"}))
-    lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
-    found = parsed(DeclaredParser.parse_lines, lines, "a.csv", task)
-    assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 
 def test_a_line_inside_quotes_names_no_list(tmp_path):
