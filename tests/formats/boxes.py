@@ -1,4 +1,9 @@
-"""The boxes of a dataset, read back from its records."""
+"""The boxes and masks of a dataset, read back from its records."""
+
+import io
+
+import numpy as np
+from PIL import Image
 
 from tests.conftest import stored_examples
 
@@ -20,4 +25,15 @@ def boxes_of(output):
             strict=True,
         )
         found[uri] = split, list(boxes)
+    return found
+
+
+def masks_of(output):
+    """Return for each image its split, the name of its mask, and its pixels."""
+    found = {}
+    for split, example in stored_examples(output):
+        uri = example["image/source_id"][0].decode()
+        [name] = example.get("image/segmentation/class/source_id", [b""])
+        mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
+        found[uri] = split, name.decode(), np.asarray(mask)
     return found
