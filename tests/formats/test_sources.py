@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Sources other than CSV lines with one label: boxes, JSONL, frames; and the unit of offsets."""
 
 import json
@@ -18,7 +19,13 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    TASKS,
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextEntities,
+)
 from recordgen.tasks.texts.tags import Span, TagError, in_codepoints
 from recordgen.tasks.texts.task import TextContent
 from tests.conftest import stored_examples
@@ -92,6 +99,32 @@ def test_wrong_json_lines_are_rejects(line, code):
     found = read_jsonl([good, wrong, good], ImageClassification())
     assert [type(item) for item in found] == [Row, Reject, Row]
     assert (found[1].line, found[1].code) == (2, code)
+
+
+SPAN = '{"textContent": "Anna flew", "textSegmentAnnotations": [{"displayName": "x", %s}]}'
+OLDER = '{"text_snippet": {"content": "Anna flew"}, "annotations": [%s]}'
+PLACE = '{"text_extraction": {"text_segment": {"startOffset": 5, "end_offset": 9}}, "display_name": "x"}'
+AREA = '{"displayName": "x", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2, "area": 3}'
+SEGMENT = '{"displayName": "x", "startTime": "1s"}'
+
+# task, an object; keys that are nearly right are rejected: tests/wrong_rows.txt has them
+OTHER_KEYS = [
+    ("text_entities", SPAN % '"endOffset": 9, "confidence": 0.9'),
+    ("text_entities", SPAN % '"startOffset": 0, "start_offset": 3, "endOffset": 9'),
+    ("text_entities", OLDER % PLACE),
+    ("object_detection", f'{{"imageGcsUri": "a.jpg", "boundingBoxAnnotations": [{AREA}]}}'),
+    ("image_classification", '{"imageGcsUri": "a.jpg", "classificationAnnotations": [], "class": "x"}'),
+    ("image_classification", '{"imageGcsUri": "a.jpg", "dataItemResourceLabels": {"x.com/model": "a"}}'),
+    ("text_sentiment", '{"textContent": "Good", "sentimentAnnotation": {"sentimentMax": 4}}'),
+    ("video_classification", f'{{"videoGcsUri": "a.mp4", "timeSegmentAnnotations": [{SEGMENT}]}}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "record"), OTHER_KEYS)
+def test_keys_that_are_not_read(task, record):
+    """A key that is like none that is missing is passed over."""
+    [found] = read_jsonl([record.encode()], TASKS[task]())
+    assert isinstance(found, Row)
 
 
 @settings(deadline=None, max_examples=50)

@@ -124,24 +124,6 @@ def test_a_span_within_a_word_takes_the_whole_word():
     assert tags_of(tokens, [Span(2, 10, "city")]) == ["O", "B-city", "I-city"]
 
 
-# tags, the spans of tokens a b c, number of spans that begin with I-
-SCHEMES = [
-    ("B-x I-x O", [Span(0, 3, "x")], 0),
-    ("B-x B-x I-y", [Span(0, 1, "x"), Span(2, 3, "x"), Span(4, 5, "y")], 1),
-    ("I-x I-x O", [Span(0, 3, "x")], 1),
-    ("O I-x B-x", [Span(2, 3, "x"), Span(4, 5, "x")], 1),
-    ("B-a-b I-a-b O", [Span(0, 3, "a-b")], 0),
-]
-
-
-@pytest.mark.parametrize(("tags", "spans", "begun"), SCHEMES)
-def test_schemes(tags, spans, begun):
-    """IOB1 and IOB2 both mark where entities begin."""
-    found, begun_inside = spans_of(split_at_blanks("a b c"), tags.split())
-    assert (found, len(begun_inside)) == (spans, begun)
-    assert set(begun_inside) <= set(spans)
-
-
 def vertex(text, *spans, key="textContent", **more):
     names = ("startOffset", "endOffset", "displayName")
     segments = [dict(zip(names, span, strict=True)) for span in spans]
