@@ -180,24 +180,16 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    """Convert a tar for each of :data:`HOSTILE`; return what became of its members by name."""
-    folder = tmp_path_factory.mktemp("hostile")
+def test_a_bad_member_is_a_reject_with_its_name(folder):
+    """A bad member is a reject with its name; the good one before it stays."""
     tars = {f"{at:02}.tar": GOOD + more for at, (more, _, _) in enumerate(HOSTILE.values())}
     write_files(folder / "in", {**tars, "classes.txt": "cat\ndog\n"})
-    return converted_each(folder, HOSTILE)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_bad_member_is_a_reject_with_its_name(name, hostile):
-    """A bad member is a reject with its name; the good one before it stays."""
-    _, uri, code = HOSTILE[name]
-    tar, [reject], examples = hostile[name]
-    assert reject["code"] == code
-    assert reject["uri"].removeprefix("'").removesuffix("'") == (f"{tar}/{uri}" if uri else "")
-    assert tar in reject["uri"] + reject["message"]
-    assert examples == [f"{tar}/a.jpg"]
+    for name, (tar, [reject], examples) in converted_each(folder, HOSTILE).items():
+        _, uri, code = HOSTILE[name]
+        assert reject["code"] == code, name
+        assert reject["uri"].removeprefix("'").removesuffix("'") == (f"{tar}/{uri}" if uri else "")
+        assert tar in reject["uri"] + reject["message"]
+        assert examples == [f"{tar}/a.jpg"]
 
 
 def test_long_names_folders_and_other_files(folder):

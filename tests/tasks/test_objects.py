@@ -15,7 +15,7 @@ from recordgen.subjects.objects import details_in, features_of
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, without_size
 from recordgen.tasks.object_detection.stored_boxes import measured
-from tests.conftest import stored_examples
+from tests.formats.boxes import examples_of
 from tests.formats.conftest import make_pictures  # noqa: F401
 from tests.formats.test_coco import box, coco, image
 
@@ -54,14 +54,10 @@ def document(tmp_path, make_pictures):  # noqa: F811
     return tmp_path / "in"
 
 
-def features_by_uri(out):
-    return {each["image/source_id"][0].decode(): each for _, each in stored_examples(out)}
-
-
 def test_records_have_what_is_known(document, tmp_path):
     """Features are there if one box of the image has them, with a value for each box."""
     result = recordgen.convert(str(document), tmp_path / "out")
-    found = features_by_uri(tmp_path / "out")
+    found = {uri: values for uri, (_, values) in examples_of(tmp_path / "out").items()}
     mine = {name.removeprefix("image/object/"): v for name, v in found["train/0.png"].items()}
     assert mine["class/text"] == [b"cat", b"cat", b"person"]
     assert mine["is_crowd"] == [1, 0, 0]
