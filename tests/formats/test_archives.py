@@ -14,12 +14,13 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.conversion.api import store_of
-from recordgen.core.rows.row import RowBatch
+from recordgen.conversion.api import convert_files
 from recordgen.errors import NothingToConvertError, SourceError
 from recordgen.formats.archives import Archive
+from recordgen.formats.import_file import find_import_files
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
+from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
 from tests.conftest import encoded, tree_bytes
 from tests.formats.containers import converted, image
@@ -137,43 +138,28 @@ def test_same_as_the_folder(files, pack, name, tmp_path, unpacked):
 
 def test_workers_read_the_archive(tmp_path):
     """What a worker gets has no list of the archive's files, which it reads again."""
-    _, source, options = opened_yolo(tmp_path, ConvertOptions())
-    reader, store = RowReader(options), store_of(options)
-    data = pickle.dumps((reader, store, source.files))
+    write_files(tmp_path / "in", yolo())
+    zipped(tmp_path / "in", tmp_path / "a.zip")
+    source, options = open_source(tmp_path / "a.zip", ConvertOptions())
+    reader = RowReader(options)
+    data = pickle.dumps((reader, source.files))
     assert b"labels/train/0.txt" not in data
-    assert sizes(*pickle.loads(data)) == [len(image(at)) for at in range(9)]
-
-
-def opened_yolo(folder, options):
-    """Pack the images of :func:`yolo`; return the archive, its source and the options."""
-    write_files(folder / "in", yolo())
-    zipped(folder / "in", folder / "a.zip")
-    source, decided = open_source(str(folder / "a.zip"), options)
-    return folder / "a.zip", source, decided
-
-
-def rows_of(reader, files):
-    batches = reader.read_all(files)
-    return [row for item in batches if isinstance(item, RowBatch) for row in item.rows]
-
-
-def sizes(reader, store, files):
-    """Return the sizes of the images of an archive."""
-    rows = rows_of(reader, files)
-    addresses = [json.loads(row.addresses)[0] for row in rows]
-    return [info.size for info in store.infos(addresses, [row.source for row in rows])]
+    copy, files = pickle.loads(data)
+    assert [*copy.read_all(files)] == [*reader.read_all(source.files)] != []
 
 
 def test_access_holds_for_the_archive(tmp_path):
     """In a pipeline step, images of the archive are reached; allow must name the archive."""
-    _, source, options = opened_yolo(tmp_path, ConvertOptions(confined=True))
-    found = sizes(RowReader(options), store_of(options), source.files)
-    assert found == [len(image(at)) for at in range(9)]
-    _, rejects, _ = converted(tmp_path, source=tmp_path / "a.zip", allow=[str(tmp_path / "a.zip")])
+    write_files(tmp_path / "in", yolo())
+    path = tmp_path / "a.zip"
+    zipped(tmp_path / "in", path)
+    files, options = find_import_files(str(path)), ConvertOptions(confined=True)
+    step = convert_files(files, str(tmp_path / "out"), options, new_runner=runner_factory([]))
+    assert step.dataset.examples == 9
+    _, rejects, _ = converted(tmp_path, source=path, allow=[str(path)])
     assert rejects == {}
-    elsewhere = str(tmp_path / "in")
     with pytest.raises(NothingToConvertError, match="not_allowed"):
-        converted(tmp_path, source=tmp_path / "a.zip", allow=[elsewhere])
+        converted(tmp_path, source=path, allow=[str(tmp_path / "in")])
 
 
 GOOD = [(name, data) for name, data in by_label().items()]

@@ -86,6 +86,7 @@ SIZES = [
     (6, "20,40", "upright", ""),
     (6, "20,40", "stored", "--box-orientation upright"),
     (6, "40,20", "upright", "--box-orientation stored"),
+    *((6, ",", option, "") for option in ("stored", "upright")),  # shares of any picture
 ]
 
 
@@ -93,7 +94,7 @@ SIZES = [
 def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words, tmp_path):
     """The image is compared with its row, because boxes of another picture would be wrong."""
     (tmp_path / "a.png").write_bytes(picture(orientation))
-    width, height = map(int, size.split(","))
+    width, height = (int(side or 1) for side in size.split(","))
     corners = f"{width / 10:g},{height / 10:g},{width * 0.4:g},{height * 0.3:g}"
     (tmp_path / "a.csv").write_text(f"{HEADER}\na.png,{size},red,{corners}\n")
     rejects = recordgen.check(tmp_path / "a.csv", box_orientation=option).rejects
