@@ -1,7 +1,6 @@
 """Masks: what rows say, what records hold, and that masks move with their images."""
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -94,18 +93,6 @@ def test_rows(given, annotation):
         return
     [row] = task.from_record({"imageGcsUri": "i.jpg", **given}, adjusted)
     assert row == ("i.jpg", annotation)
-
-
-def test_a_rows_payloads_are_its_image_and_its_mask():
-    """The core asks for both files, and replaces addresses with secrets in both."""
-    task = ImageSegmentation()
-    annotation = '["m.png?key=1", {"#ff0000": "cat"}]'
-    assert task.stored_uris(["i.jpg", "j.jpg"], [annotation, None]) == [
-        ("i.jpg", "m.png?key=1"),
-        ("j.jpg",),
-    ]
-    replaced = task.with_uris(annotation, {"m.png?key=1": "m.png", "i.jpg": "i.jpg"})
-    assert json.loads(replaced) == ["m.png", {"#ff0000": "cat"}]
 
 
 NUMBERS = [[0, 1, 2], [2, 255, 0]]

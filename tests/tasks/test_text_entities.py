@@ -11,27 +11,21 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.rows.row import Adjustments, PlannedRow, Row, content_uri
+from recordgen.core.rows.row import Row, content_uri
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
-from recordgen.tasks import TextEntities
-from recordgen.tasks.texts.entities import said_of_tokens
 from recordgen.tasks.texts.tags import (
     Span,
     are_whole,
     cut_spans,
     spans_of,
-    split_at_blanks,
     tags_of,
     tokenize,
 )
 from tests.conftest import stored_examples
-from tests.planned import record_of
 from tests.rows import read_rows
-from tests.settings import payload_settings
 
 TASK = {"task": "text_entities"}
 
@@ -209,29 +203,6 @@ def test_records(tmp_path):
     stored = found["Zoë met Mr. York".encode()]
     assert stored["source_id"] == [b"file.txt"]
     assert stored["tags/text"] == [b"O", b"O", b"B-person", b"I-person", b"I-person"]
-
-
-@given(tagged(), st.booleans())
-@settings(max_examples=50)
-def test_a_record_gives_its_part_of_the_digest(case, is_given):
-    """A record gives back what its shard's digest covers."""
-    task, (text, spans) = TextEntities(), case
-    said = _of_iob(text) if is_given else _of_json(text, spans)
-    vocabulary = Vocabulary("text", ("city", "person"))
-    row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
-    record, digested = record_of(task, row, [], vocabulary, payload_settings())
-    assert task.digested(record) == digested
-
-
-def _of_json(text, spans):
-    [found] = TextEntities().from_record(json.loads(vertex(text, *spans)), Adjustments())
-    return found
-
-
-def _of_iob(text):
-    tokens = text.split()
-    tags = ["O" if number % 3 else "B-city" for number in range(len(tokens))]
-    return said_of_tokens(tokens, spans_of(split_at_blanks(" ".join(tokens)), tags)[0])
 
 
 @pytest.fixture
