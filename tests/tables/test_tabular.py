@@ -448,17 +448,9 @@ TABLE = Table(
 def test_examples_are_what_each_row_by_itself_would_be(rows):
     """Columns of rows give the bytes that single rows give."""
     lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
-    expected = [
-        b"".join(
-            serialize_example(
-                {
-                    name: (value.encode() or None) if isinstance(value, str) else value
-                    for name, value in zip(NAMES, row, strict=True)
-                }
-            )
-        )
-        for row in rows
-    ]
+    features = [[(v.encode() or None) if isinstance(v, str) else v for v in row] for row in rows]
+    examples = (dict(zip(NAMES, row, strict=True)) for row in features)
+    expected = [b"".join(serialize_example(each)) for each in examples]
     made = make_examples(pa.array(lines), TABLE)
     assert (made.records.to_pylist(), made.errors) == (expected, {})
 

@@ -25,6 +25,7 @@ from recordgen.tasks.texts.tags import (
     tokenize,
 )
 from tests.conftest import stored_examples
+from tests.formats.sources import write_files
 from tests.rows import read_rows
 
 TASK = {"task": "text_entities"}
@@ -216,11 +217,7 @@ def iob(tmp_path):
         "sentences.txt": "One\n",
         "labels.txt": "O\n",
     }
-    folder = tmp_path / "data"
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    return folder
+    return write_files(tmp_path / "data", files)
 
 
 def test_sentences_and_tags(iob, tmp_path):
