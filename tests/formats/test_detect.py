@@ -200,6 +200,10 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path):
     assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
     with pytest.raises(UsageError, match="task"):
         found(tmp_path, "b.csv", lines + odd * 2)
+    [reject] = Reading(
+        write_files(tmp_path, {"c.csv": f"x.jpg,a,b\n{lines * 3}"}) / "c.csv"
+    ).rejects
+    assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
 
 
 def test_options_of_tables_say_that_it_is_one(tmp_path):

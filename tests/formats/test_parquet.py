@@ -195,13 +195,8 @@ def test_a_cut_file_is_named(cut, folder):
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
     """Other row groups survive a damaged page."""
-    write(
-        folder,
-        "a.parquet",
-        {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)},
-        row_group_size=4,
-        compression=compression,
-    )
+    columns = {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)}
+    write(folder, "a.parquet", columns, row_group_size=4, compression=compression)
     path = folder / "in/a.parquet"
     start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
     data = bytearray(path.read_bytes())

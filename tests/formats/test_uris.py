@@ -69,16 +69,9 @@ def written(name):
 
 
 def tfrecord(names):
-    records = [
-        {
-            "image/encoded": [image(at)],
-            "image/filename": [name.encode()],
-            "image/source_id": [name.encode()],
-            "image/class/text": [b"cat"],
-        }
-        for at, name in enumerate(names)
-    ]
-    return framed(*records)
+    said = {"image/class/text": b"cat"}
+    named = [{"image/filename": it, "image/source_id": it, **said} for it in map(str.encode, names)]
+    return framed(*({"image/encoded": image(at), **each} for at, each in enumerate(named)))
 
 
 def parquet(names, *, has_bytes):

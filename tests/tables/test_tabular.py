@@ -487,6 +487,15 @@ def test_columns_and_single_values_follow_one_rule(texts, kind):
     assert stored == expected
 
 
+def test_a_target_of_two_lines_is_no_label(tmp_path):
+    """Its row is rejected, and no label is counted for it; a row without a target is an example."""
+    source = write(tmp_path / "a.csv", 'y,x\na,1\n"b\nc",2\n,3\na,4\n')
+    options = {"task": "tabular", "columns": "target=y", "split": "100", "max_reject_fraction": 1}
+    found = recordgen.convert(source, tmp_path / "out", **options)
+    assert [item.line for item in found.rejects] == [3]
+    assert (found.dataset.examples, found.dataset.splits["train"].labels) == (3, {"a": 2})
+
+
 def test_blocks_are_bounded_in_lines_and_in_characters():
     """Long and short lines both make bounded blocks."""
     long = ["x" * 200_000] * 100
