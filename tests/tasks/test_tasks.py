@@ -253,7 +253,10 @@ def test_unread_images_are_not_upright():
 
 
 def test_the_object_detection_api_reads_the_label_map(make_images, make_csv, tmp_path):
-    """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt."""
+    """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt.
+
+    If another task overwrites the output, it is removed.
+    """
     [image] = make_images(1)
     csv = make_csv([f'TRAIN,{image},"a ""b""",0,0,,,1,1,,', f"TRAIN,{image},a,0,0,,,1,1,,"])
     recordgen.convert(csv, tmp_path / "boxes")
@@ -261,5 +264,5 @@ def test_the_object_detection_api_reads_the_label_map(make_images, make_csv, tmp
     assert (tmp_path / "boxes" / "label_map.pbtxt").read_text() == (
         'item {\n  id: 1\n  name: "a"\n}\nitem {\n  id: 2\n  name: "a \\"b\\""\n}\n'
     )
-    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "classes")
-    assert not (tmp_path / "classes" / "label_map.pbtxt").exists()
+    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "boxes", overwrite=True)
+    assert not (tmp_path / "boxes" / "label_map.pbtxt").exists()
