@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
@@ -25,7 +26,7 @@ from recordgen.formats.table_roles import in_blocks
 from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
-from recordgen.tables.examples import make_examples, parse_column
+from recordgen.tables.examples import label_lists, make_examples, parse_column
 from recordgen.tables.types import ColumnType
 from tests.conftest import stored_examples, tree_bytes
 from tests.pages import wrong_rows
@@ -487,13 +488,17 @@ def test_columns_and_single_values_follow_one_rule(texts, kind):
     assert stored == expected
 
 
-def test_a_target_of_two_lines_is_no_label(tmp_path):
-    """Its row is rejected, and no label is counted for it; a row without a target is an example."""
-    source = write(tmp_path / "a.csv", 'y,x\na,1\n"b\nc",2\n,3\na,4\n')
-    options = {"task": "tabular", "columns": "target=y", "split": "100", "max_reject_fraction": 1}
-    found = recordgen.convert(source, tmp_path / "out", **options)
-    assert [item.line for item in found.rejects] == [3]
-    assert (found.dataset.examples, found.dataset.splits["train"].labels) == (3, {"a": 2})
+def test_labels_are_those_of_the_examples():
+    """Planned and written labels are counted alike."""
+    for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
+        columns = Column.of("y", dtype), Column.of("x", "bytes")
+        table = Table(columns, target="y", prediction="classification", has_gaps=True)
+        lines = pa.array([f"{value},x" for value in values])
+        made = make_examples(lines, table)
+        assert Counter(label_lists(lines, table).flatten().to_pylist()) == made.labels
+        # The row without a target is an example; the row whose target has two lines is refused.
+        assert len(made.records) == sum(made.labels.values()) + 1
+        assert len(made.errors) == (dtype == "bytes")
 
 
 def test_blocks_are_bounded_in_lines_and_in_characters():

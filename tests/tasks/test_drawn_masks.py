@@ -130,15 +130,12 @@ def test_outlines_turn_with_their_image(way):
 
 def coco(folder, *annotations):
     """Write a document of two photos of 6×4 pixels; annotations are of the first."""
-    folder.mkdir()
-    for name in ("a.png", "b.png"):
-        Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / name)
     images = (image(n, f"{name}.png", width=6, height=4) for n, name in enumerate("ab"))
     boxes = [box(0, 9, 1, 1, 3, 2, **each) for each in annotations]
     categories = [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]
     document = document_of_coco(*images, boxes=boxes, categories=categories)
-    (folder / "_annotations.coco.json").write_text(document)
-    return str(folder)
+    photos = dict.fromkeys(("a.png", "b.png"), encoded(Image.new("RGB", (6, 4))))
+    return str(write_files(folder, {**photos, "_annotations.coco.json": document}))
 
 
 def test_coco(tmp_path):
