@@ -32,12 +32,6 @@ def replace_later(path, data):
     os.utime(path, ns=(before + 1000, before + 1000))
 
 
-def test_same_files_same_fingerprint(data):
-    """It has the number of images."""
-    assert fingerprint(data) == fingerprint(data)
-    assert fingerprint(data).startswith("images:5,sha256:")
-
-
 def backwards(path):
     """Replace a file by another of the same size."""
     replace_later(path, bytes(reversed(path.read_bytes())))
@@ -80,8 +74,9 @@ def test_an_image_found_by_name_counts(data):
 
 
 def test_unnamed_files_do_not_count(data):
-    """Only files that rows name are in the fingerprint."""
+    """Only files that rows name are in the fingerprint, which has their number."""
     before = fingerprint(data)
+    assert before.startswith("images:5,sha256:")
     (data / "i/other.png").write_bytes(b"x")
     assert fingerprint(data) == before
 

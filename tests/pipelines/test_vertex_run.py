@@ -206,9 +206,8 @@ def test_every_step_runs(whole):
 def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
     """Only a new span makes the steps work again."""
     buckets, job, service, _ = whole
-    service = replace(
-        service, start=vertex_runner.preloaded(environment())
-    )  # with the cache of the first run
+    # With the cache of the first run.
+    service = replace(service, start=vertex_runner.preloaded(environment()))
     assert set(vertex_runner.steps(service.run(job), cached=True)) == {*STEPS}
     write_digits(str(buckets / "bucket/data/span-2"), 200)
     runs = service.run(job, until="StatisticsGen")

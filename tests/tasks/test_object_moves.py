@@ -47,16 +47,14 @@ def write(folder, orientation):
     polygon = [value for point in SHAPE for value in point]
     runs = coco_masks.frPyObjects([polygon], SIZE[1], SIZE[0])[0]
     keypoints = [value for point in POINTS for value in (*point, 2)]
-    width, height = SIZE
+    photo = image(1, "a.jpg", width=SIZE[0], height=SIZE[1])
     crowd = {"segmentation": {**runs, "counts": runs["counts"].decode()}, "iscrowd": 1}
     boxes = [
         box(1, 2, 0, 0, *SIZE, area=1000, segmentation=[polygon], keypoints=keypoints),
         box(1, 2, 24, 16, 196, 148, area=1000, **crowd),
     ]
     categories = [{"id": 2, "name": "cat", "keypoints": list("abcd")}]
-    document = coco(
-        image(1, "a.jpg", width=width, height=height), boxes=boxes, categories=categories
-    )
+    document = coco(photo, boxes=boxes, categories=categories)
     (folder / "instances_train.json").write_text(document)
     return folder
 

@@ -29,16 +29,12 @@ POLYGON = [4.0, 5.0, 12.0, 5.0, 8.0, 15.0]
 BLOCK = np.zeros((20, 40), np.uint8)
 BLOCK[2:12, 3:33] = 1
 RLE = coco_masks.encode(np.asfortranarray(BLOCK))
+RUNS = {"size": [20, 40], "counts": RLE["counts"].decode()}
 
 
 ANNOTATIONS = [
     box(0, 1, 4, 5, 8, 10, segmentation=[POLYGON], area=40.0, iscrowd=0),
-    box(
-        *(0, 1, 3, 2, 30, 10),
-        segmentation={"size": [20, 40], "counts": RLE["counts"].decode()},
-        area=300,
-        iscrowd=1,
-    ),
+    box(0, 1, 3, 2, 30, 10, segmentation=RUNS, area=300, iscrowd=1),
     box(0, 2, 10, 5, 20, 10, keypoints=[12, 6, 2, 0, 0, 0, 20, 10, 1], num_keypoints=2),
     box(1, 1, 0, 0, 10, 10, area=100.0, iscrowd=0),
 ]
