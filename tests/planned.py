@@ -99,14 +99,9 @@ def bucket_of(sort_key: int, buckets: int) -> int:
     return sort_key * buckets >> 64
 
 
-def made_of(task, row, payloads, vocabulary, settings):
-    """Make the example of one planned row; return the batch that holds it, or its reject."""
+def record_of(task, row, payloads, vocabulary, settings):
+    """Make the example of one planned row; return its record and digest."""
     batch = PlannedBatch(columns_of(PlannedRow, [row]))
-    return task.make(batch, [lambda: payloads], vocabulary, settings)
-
-
-def record_of(*given):
-    """Make the example of one planned row as :func:`made_of`; return its record and digest."""
-    made = made_of(*given)
+    made = task.make(batch, [lambda: payloads], vocabulary, settings)
     [record] = made.records
     return b"".join(record), b"".join(made.digested)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Checks of accepted data: findings, their reports, and failed runs."""
 
 import json
@@ -174,31 +175,19 @@ def test_what_is_appended_is_compared_with_what_is_there(source, tmp_path):
     assert recordgen.read_dataset(str(target)).lint["NO_EVAL"] == 1
 
 
+TARGET = {"columns": "target=kind,split=use"}
+SCHEMA = {"schema": {"use": "split", "age": "int", "kind": "label"}}
+
 # task, options, rows, findings: code and line
 TASKS = [
     ("text_classification", {}, "TRAIN,one text,a\nTRAIN,another,b\nTEST,third,a\n", []),
     ("tabular", {}, "age,kind\n1,a\n2,b\n3,a\n", []),
-    (
-        "tabular",
-        {"columns": "target=kind,split=use"},
-        "use,age,kind\ntrain,1,a\ntest,1,a\ntrain,2,b\ntrain,2,b\ntrain,2,a\n",
-        [("LEAK", 3), ("CONFLICT", 6), ("DUPLICATE", 5), ("DUPLICATE", 6)],
-    ),
-    (
-        "declared",
-        {"schema": {"use": "split", "age": "int", "kind": "label"}},
-        "use,age,kind\ntrain,1,a\ntest,1,b\ntrain,2,b\n",
-        [("LEAK", 3), ("CONFLICT", 3)],
-    ),
+    ("tabular", TARGET, "use,age,kind\ntrain,1,a\ntest,1,a\ntrain,2,b\ntrain,2,b\ntrain,2,a\n", [("LEAK", 3), ("CONFLICT", 6), ("DUPLICATE", 5), ("DUPLICATE", 6)]),
+    ("declared", SCHEMA, "use,age,kind\ntrain,1,a\ntest,1,b\ntrain,2,b\n", [("LEAK", 3), ("CONFLICT", 3)]),
     # A text in a row has the same payload as a file with this text.
     ("text_classification", {}, "TRAIN,a.txt,x\nTEST,one text,y\n", [("LEAK", 2), ("CONFLICT", 2)]),
-    (
-        "video_classification",
-        {},
-        "TRAIN,a.mp4,run,0,5\nTRAIN,a.mp4,walk,5,9\nTEST,b.mp4,run,0,5\n",
-        [],
-    ),
-]
+    ("video_classification", {}, "TRAIN,a.mp4,run,0,5\nTRAIN,a.mp4,walk,5,9\nTEST,b.mp4,run,0,5\n", []),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "options", "rows", "found"), TASKS, ids=range(len(TASKS)))

@@ -336,14 +336,10 @@ def test_every_shard_of_the_count_is_there(make_csv, tmp_path):
 def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):
     """A DataFrame gives the same shards as the CSV; both accessor methods work."""
     images = make_images(6)
-    frame = pd.DataFrame(
-        {
-            "split": ["TRAIN", "VALIDATION", "TEST"] * 2,
-            "image_uri": [str(path) for path in images],
-            "label": [0, 1, 0, 1, 0, 1],
-        }
-    )
-    frame.to_csv(tmp_path / "frame.csv", index=False)
+    splits = ("TRAIN", "VALIDATION", "TEST")
+    lines = [f"{splits[n % 3]},{path},{n % 2}\n" for n, path in enumerate(images)]
+    (tmp_path / "frame.csv").write_text("".join(["split,image_uri,label\n", *lines]))
+    frame = pd.read_csv(tmp_path / "frame.csv")
     expected = recordgen.convert(str(tmp_path / "frame.csv"), str(tmp_path / "csv")).dataset
     for name in ("to_tfr", "to_tfrecord"):
         call = getattr(frame.tensorflow, name)
@@ -353,13 +349,8 @@ def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
     with pytest.raises(errors.UsageError, match="DataFrame"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
-    typed = pd.DataFrame(
-        {
-            "split": ["TRAIN", pd.NA, "TRAIN"],
-            "image_uri": [str(images[0]), str(images[1]), "a\rb.jpg"],
-            "label": [0, pd.NA, 1],
-        }
-    ).convert_dtypes()
+    rows = [("TRAIN", images[0], 0), (pd.NA, images[1], pd.NA), ("TRAIN", "a\rb.jpg", 1)]
+    typed = pd.DataFrame(rows, columns=frame.columns).astype({"image_uri": str}).convert_dtypes()
     result = recordgen.convert(typed, tmp_path / "typed", max_reject_fraction=1)
     assert result.dataset.rows.examples == 2
     assert [(reject.line, reject.code) for reject in result.rejects] == [(3, "bad_line")]

@@ -18,15 +18,6 @@ def test_appending_goes_by_the_dataset(make_images, make_csv, tmp_path):
     assert (dataset.task, dataset.examples) == ("image_multi_label", 3)
 
 
-def test_overwriting_with_another_task(make_images, make_csv, tmp_path):
-    """Files that only the old task writes are removed."""
-    [image] = make_images(1)
-    recordgen.convert(make_csv([f"TRAIN,{image},a,0,0,,,1,1,,"]), tmp_path / "out")
-    assert (tmp_path / "out/label_map.pbtxt").exists()
-    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "out", overwrite=True)
-    assert not (tmp_path / "out/label_map.pbtxt").exists()
-
-
 # --- classes ------------------------------------------------------------------------------------
 
 

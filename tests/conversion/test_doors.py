@@ -17,10 +17,7 @@ SPELLED = [
     ("use --columns path=1,label=2, or --append;", "use columns='path=1,label=2', or append=True;"),
     ("use --columns 'path=a b,label=c'", "use columns='path=a b,label=c'"),
     ("use --columns header=no if it is a row", "use columns='header=no' if it is a row"),
-    (
-        "declare them with --schema, or --task tabular",
-        "declare them with schema, or task='tabular'",
-    ),
+    ("use --schema, or --task tabular", "use schema, or task='tabular'"),
     ("such as --columns target=5; if", "such as columns='target=5'; if"),
     ("--eval-from train:10 moves", "eval_from='train:10' moves"),
     ("or --overwrite (with --resume if", "or overwrite=True (with resume=True if"),
@@ -48,10 +45,8 @@ def test_spelling(text, expected):
 TYPED = [
     ("labels=none says that no row has one", "--labels none says that no row has one"),
     ("(got labels='a b'); give", "(got --labels 'a b'); give"),
-    (
-        "use group_by='content', or max_reject_fraction=1.",
-        "use --group-by content, or --max-reject-fraction 1.",
-    ),
+    ("use max_reject_fraction=1.", "use --max-reject-fraction 1."),
+    ("use group_by='content', or", "use --group-by content, or"),
     ("omit format=yolo, or append=True", "omit --format yolo, or --append"),
     ("use --columns split=fold,label=x", "use --columns split=fold,label=x"),
     ("columns='split=fold' names it", "--columns split=fold names it"),

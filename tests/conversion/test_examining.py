@@ -53,22 +53,18 @@ def random_facts(task, lines, random, payloads):
         for k in random.integers(0, 3, count).tolist()
     ]
     labels = [f"label {each}" for each in random.integers(0, 2, count)]
-    is_text = task == "text_classification"
+    annotations = {"object_detection": boxes, "image_classification": labels}
     found = {
         "source": [f"{each}.csv" for each in random.integers(0, 2, count)],
         "line": lines,
         "uri": [f"{each}.png" for each in random.integers(0, 9, count)],
-        "annotation": {"object_detection": boxes, "image_classification": labels}.get(
-            task, [json.dumps({"said": [each]}) for each in labels]
-        ),
+        "annotation": annotations.get(task, [json.dumps({"said": [each]}) for each in labels]),
         "content": content,
         "signature": [each.tobytes() for each in signatures],
     }
-    if is_text:
-        found |= {
-            "characters": random.integers(1, 9, count) ** 4,
-            "garbled": [None if each else "Ã©" for each in random.integers(0, 9, count)],
-        }
+    if task == "text_classification":
+        found["characters"] = random.integers(1, 9, count) ** 4
+        found["garbled"] = [None if each else "Ã©" for each in random.integers(0, 9, count)]
     else:
         found |= {
             "format": ["png" if each else "jpeg" for each in random.integers(0, 9, count)],
@@ -285,9 +281,8 @@ def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, mo
 
     for kind in Stage.__subclasses__():
         monkeypatch.setattr(kind, "process", partialmethod(measured, process=kind.process))
-    monkeypatch.setattr(
-        "recordgen.core.runs.staging._IN_NAME", 0
-    )  # beyond it, a message has a file's name
+    # Beyond it, a message has a file's name.
+    monkeypatch.setattr("recordgen.core.runs.staging._IN_NAME", 0)
     found_in(tmp_path, crowd(np.zeros(3 * CROWD, int)), buckets=2, batches=3)
     assert 0 < max(sizes) < 4 * CROWD
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from recordgen.exports.verifying import verify
 from tests.golden import DIGESTS, cases, digests
 
 EXPECTED = json.loads(DIGESTS.read_text())
@@ -16,8 +17,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_bytes_as_ever(case, tmp_path):
-    """Shards, dataset.json, rejects and labels keep their bytes; see tests/golden.py."""
+    """Shards, dataset.json, rejects and labels keep their bytes; see tests/golden.py.
+
+    Records have the digests that dataset.json says.
+    """
     assert digests(case, tmp_path / "case") == EXPECTED[case]
+    assert not verify(str(tmp_path / "case/out")).differences
 
 
 def test_each_digest_has_a_case():

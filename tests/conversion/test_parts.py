@@ -63,30 +63,24 @@ def whole(source, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def _planned(source, tmp_path_factory):
-    output = tmp_path_factory.mktemp("planned") / "out"
-    plan(source, output)
-    return output
-
-
-@pytest.fixture(scope="module")
-def _written(_planned, tmp_path_factory):
-    output = tmp_path_factory.mktemp("written") / "out"
-    shutil.copytree(_planned, output)
-    work_on_all(output)
-    return output
+def stages(source, tmp_path_factory):
+    """Return an output with a plan, and a copy whose parts are all written."""
+    folder = tmp_path_factory.mktemp("stages")
+    plan(source, folder / "planned")
+    work_on_all(shutil.copytree(folder / "planned", folder / "written"))
+    return folder
 
 
 @pytest.fixture
-def planned(_planned, tmp_path):
+def planned(stages, tmp_path):
     """Return an output with a plan."""
-    return shutil.copytree(_planned, tmp_path / "out")
+    return shutil.copytree(stages / "planned", tmp_path / "out")
 
 
 @pytest.fixture
-def written(_written, tmp_path):
+def written(stages, tmp_path):
     """Return an output whose parts are all written."""
-    return shutil.copytree(_written, tmp_path / "out")
+    return shutil.copytree(stages / "written", tmp_path / "out")
 
 
 def test_a_scheduler_that_kills_and_repeats_workers(source, whole, out, monkeypatch):

@@ -12,7 +12,7 @@ from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.core.dataset.splits import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.core.flow.runner import LocalRunner
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.driver import OPTION_TYPES, ExampleGenParameters
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor, newest
@@ -129,14 +129,6 @@ def test_without_driver_spans_are_resolved(tmp_path):
     assert (decoded.span, decoded.version) == (12, None)
     assert decoded.files == (ImportFile(str(tmp_path / "span-12/a.csv")),)
     assert decoded.fingerprint.startswith("split:one,num_files:1,")
-
-
-def test_a_missing_span_is_an_error_of_ours(tmp_path):
-    """The error names both configurations."""
-    with pytest.raises(SourceError, match=r"input_config.*range_config"):
-        ExampleGenParameters.from_exec_properties(
-            properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
-        )
 
 
 TWO_SPLITS, BY_FEATURE = input_config(a="a", b="b"), output_config(train=1)

@@ -4,8 +4,8 @@ import json
 import shutil
 
 import recordgen
-from tests.conftest import encoded, noise, stored_examples
-from tests.formats.boxes import boxes_of
+from tests.conftest import encoded, noise
+from tests.formats.boxes import boxes_of, examples_of
 
 
 def image(seed=0):
@@ -20,18 +20,13 @@ def converted(folder, *, source=None, **options):
     path = folder / "out/rejects.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     rejects = [json.loads(line) for line in lines]
-    examples = {
-        values["image/source_id"][0].decode(): (split, values)
-        for split, values in stored_examples(folder / "out")
-    }
-    return run.dataset, {item["uri"]: item for item in rejects}, examples
+    return run.dataset, {item["uri"]: item for item in rejects}, examples_of(folder / "out")
 
 
 def contents(output):
     """Yield split, image, labels and rounded boxes of each example."""
     found = boxes_of(output)
-    for split, values in stored_examples(output):
-        uri = values["image/source_id"][0].decode()
+    for uri, (split, values) in examples_of(output).items():
         label = values.get("image/class/text", [])
         yield split, values["image/key/sha256"], label, found[uri][1]
 

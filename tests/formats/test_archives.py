@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import re
 import shutil
 import tarfile
 import zipfile
@@ -13,12 +14,13 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.conversion.api import store_of
-from recordgen.core.rows.row import RowBatch
+from recordgen.conversion.api import convert_files
 from recordgen.errors import NothingToConvertError, SourceError
 from recordgen.formats.archives import Archive
+from recordgen.formats.import_file import find_import_files
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
+from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
 from tests.conftest import encoded, tree_bytes
 from tests.formats.containers import converted, image
@@ -136,43 +138,28 @@ def test_same_as_the_folder(files, pack, name, tmp_path, unpacked):
 
 def test_workers_read_the_archive(tmp_path):
     """What a worker gets has no list of the archive's files, which it reads again."""
-    _, source, options = opened_yolo(tmp_path, ConvertOptions())
-    reader, store = RowReader(options), store_of(options)
-    data = pickle.dumps((reader, store, source.files))
+    write_files(tmp_path / "in", yolo())
+    zipped(tmp_path / "in", tmp_path / "a.zip")
+    source, options = open_source(tmp_path / "a.zip", ConvertOptions())
+    reader = RowReader(options)
+    data = pickle.dumps((reader, source.files))
     assert b"labels/train/0.txt" not in data
-    assert sizes(*pickle.loads(data)) == [len(image(at)) for at in range(9)]
-
-
-def opened_yolo(folder, options):
-    """Pack the images of :func:`yolo`; return the archive, its source and the options."""
-    write_files(folder / "in", yolo())
-    zipped(folder / "in", folder / "a.zip")
-    source, decided = open_source(str(folder / "a.zip"), options)
-    return folder / "a.zip", source, decided
-
-
-def rows_of(reader, files):
-    batches = reader.read_all(files)
-    return [row for item in batches if isinstance(item, RowBatch) for row in item.rows]
-
-
-def sizes(reader, store, files):
-    """Return the sizes of the images of an archive."""
-    rows = rows_of(reader, files)
-    addresses = [json.loads(row.addresses)[0] for row in rows]
-    return [info.size for info in store.infos(addresses, [row.source for row in rows])]
+    copy, files = pickle.loads(data)
+    assert [*copy.read_all(files)] == [*reader.read_all(source.files)] != []
 
 
 def test_access_holds_for_the_archive(tmp_path):
     """In a pipeline step, images of the archive are reached; allow must name the archive."""
-    _, source, options = opened_yolo(tmp_path, ConvertOptions(confined=True))
-    found = sizes(RowReader(options), store_of(options), source.files)
-    assert found == [len(image(at)) for at in range(9)]
-    _, rejects, _ = converted(tmp_path, source=tmp_path / "a.zip", allow=[str(tmp_path / "a.zip")])
+    write_files(tmp_path / "in", yolo())
+    path = tmp_path / "a.zip"
+    zipped(tmp_path / "in", path)
+    files, options = find_import_files(str(path)), ConvertOptions(confined=True)
+    step = convert_files(files, str(tmp_path / "out"), options, new_runner=runner_factory([]))
+    assert step.dataset.examples == 9
+    _, rejects, _ = converted(tmp_path, source=path, allow=[str(path)])
     assert rejects == {}
-    elsewhere = str(tmp_path / "in")
     with pytest.raises(NothingToConvertError, match="not_allowed"):
-        converted(tmp_path, source=tmp_path / "a.zip", allow=[elsewhere])
+        converted(tmp_path, source=path, allow=[str(tmp_path / "in")])
 
 
 GOOD = [(name, data) for name, data in by_label().items()]
@@ -239,11 +226,9 @@ def test_files_that_overlap_cost_their_rows(tmp_path):
     """Many entries may name the bytes of one file, and grow without limit: none of them is read."""
     first = image(0)
     path = zip_of(tmp_path / "a.zip", *((f"{at % 2}/{at}.jpg", first) for at in range(9)))
-    data = bytearray(path.read_bytes())
-    at = -1
-    for _ in range(8):
-        at = data.index(b"PK\1\2", at + 1)
-        data[at + 42 : at + 46] = bytes(4)
+    data = path.read_bytes()
+    for entry in range(8):
+        data = listed(42, bytes(4), entry)(data)
     path.write_bytes(data)
     _, rejects, examples = converted(tmp_path, source=path)
     assert [item["code"] for item in rejects.values()] == ["corrupt"] * 8
@@ -272,11 +257,11 @@ def test_a_nul_in_the_path_of_a_tar_costs_its_file(tmp_path):
     assert [*examples] == ["cat/0.jpg"]
 
 
-def listed(at, raw):
-    """Return a function that changes the first entry of a ZIP's list of files."""
+def listed(at, raw, entry=0):
+    """Return a function that changes an entry of a ZIP's list of files."""
 
     def change(data):
-        place = data.index(b"PK\1\2") + at
+        place = [found.start() for found in re.finditer(b"PK\1\2", data)][entry] + at
         return data[:place] + raw + data[place + len(raw) :]
 
     return change
@@ -333,24 +318,15 @@ def test_lists_of_files_that_lie(tmp_path):
     """Wrong places and sizes cost their images: corrupt, or too many bytes."""
     members = [("dog/0.jpg", image(0)), *((f"cat/{at}.jpg", image(at)) for at in range(1, 5))]
     path = zip_of(tmp_path / "a.zip", *members, method=zipfile.ZIP_DEFLATED)
-    data = bytearray(path.read_bytes())
-    places = []
-    at = -1
-    while (at := data.find(b"PK\1\2", at + 1)) >= 0:
-        places.append(at)
-    data[places[0] + 42 : places[0] + 46] = (7).to_bytes(4, "little")  # another offset
-    data[places[1] + 24 : places[1] + 28] = (9).to_bytes(4, "little")  # it inflates to more
-    data[places[2] + 20 : places[2] + 24] = (1 << 24).to_bytes(4, "little")  # after the end
-    data[places[3] + 24 : places[3] + 28] = (1 << 30).to_bytes(4, "little")
-    (tmp_path / "a.zip").write_bytes(data)
-    _, rejects, examples = converted(tmp_path, source=tmp_path / "a.zip")
+    data = path.read_bytes()
+    # another offset, less than it inflates to, a place after the end, and a large size
+    for entry, (at, number) in enumerate(((42, 7), (24, 9), (20, 1 << 24), (24, 1 << 30))):
+        data = listed(at, number.to_bytes(4, "little"), entry)(data)
+    path.write_bytes(data)
+    _, rejects, examples = converted(tmp_path, source=path)
     codes = {uri: item["code"] for uri, item in rejects.items()}
-    assert codes == {
-        "dog/0.jpg": "corrupt",
-        "cat/1.jpg": "corrupt",
-        "cat/2.jpg": "corrupt",
-        "cat/3.jpg": "too_many_bytes",
-    }
+    bad = dict.fromkeys(("dog/0.jpg", "cat/1.jpg", "cat/2.jpg"), "corrupt")
+    assert codes == {**bad, "cat/3.jpg": "too_many_bytes"}
     assert list(examples) == ["cat/4.jpg"]
 
 
@@ -368,16 +344,13 @@ def test_a_damaged_document_names_archive_and_member(tmp_path):
     zipped(tmp_path / "in", tmp_path / "a.zip")
     part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")
     data = bytearray((tmp_path / "a.zip").read_bytes())
-    data[part.offset : part.offset + 8] = b"\xff" * 8
-    (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(SourceError, match=r"a\.zip.*_annotations\.coco\.json"):
-        recordgen.plan(str(tmp_path / "a.zip"))
     stream = zlib.compressobj(9, zlib.DEFLATED, -15)
     short = stream.compress(b"{}") + stream.flush()
-    data[part.offset : part.offset + len(short)] = short
-    (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(SourceError, match=r"a\.zip.*_annotations\.coco\.json"):
-        recordgen.plan(str(tmp_path / "a.zip"))
+    for damage in (b"\xff" * 8, short):
+        data[part.offset : part.offset + len(damage)] = damage
+        (tmp_path / "a.zip").write_bytes(data)
+        with pytest.raises(SourceError, match=r"a\.zip.*_annotations\.coco\.json"):
+            recordgen.plan(str(tmp_path / "a.zip"))
 
 
 def test_files_of_programs_and_import_files(tmp_path):

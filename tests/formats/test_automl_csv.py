@@ -63,6 +63,12 @@ ROWS = [
     ("test/one", None, "test/one", None),
     ("gs://b/1.jpg,train", None, "gs://b/1.jpg", "train"),
     ("TRAIN,gs://b/größe.jpg,猫", "train", "gs://b/größe.jpg", "猫"),
+    # two spellings of a path are one image if every file system treats them as one
+    ("././b//.//a.jpg,cat", None, "b/a.jpg", "cat"),
+    ("../a./.b/c../a.jpg,cat", None, "../a./.b/c../a.jpg", "cat"),
+    ("b/../a.jpg,cat", None, "b/../a.jpg", "cat"),
+    ("gs://b//./a.jpg,cat", None, "gs://b//./a.jpg", "cat"),
+    ("TEST,./,cat", "test", "./", "cat"),
 ]
 
 
@@ -94,22 +100,6 @@ def test_wrong_lines_are_rejects(line, code, words):
     assert words in wrong.message
     assert first == Row("f.csv", 1, "train", "a.jpg", "x")
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
-
-
-# uri in the line, uri of the row
-SPELLINGS = [
-    ("././b//.//a.jpg", "b/a.jpg"),
-    ("../a./.b/c../a.jpg", "../a./.b/c../a.jpg"),
-    ("b/../a.jpg", "b/../a.jpg"),
-    ("gs://b//./a.jpg", "gs://b//./a.jpg"),
-    ("./", "./"),
-]
-
-
-@pytest.mark.parametrize(("spelt", "uri"), SPELLINGS)
-def test_needless_parts_of_a_path_are_left_out(spelt, uri):
-    """Two spellings of a path are one image if every file system treats them as one."""
-    assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
 
 
 @pytest.mark.parametrize("first", ["a.jpg,cat\n", "My photos\n\n", "path,label\na.jpg,cat\n"])
@@ -222,35 +212,36 @@ TEXT_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "expected"), TEXT_ROWS)
-def test_rows(line, expected):
-    """ML_USE and label are optional; the text is kept unchanged, or is the path of its file."""
-    [item] = text_rows(line)
+ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
+# task, line, (split, text, labels) or the code of its reject
+LABELS = [
+    (MANY, "TRAIN,x,b,a,,b", ("train", "x", ["a", "b"])),
+    (MANY, "x," + ",".join(map(str, range(101))), ("too_many_fields",)),
+    (SENTIMENT, "TRAIN,x,2.0", ("train", "x", ["2"])),
+    (SENTIMENT, "TRAIN,x,02", ("train", "x", ["2"])),
+    (SENTIMENT, "x,10", (None, "x", ["10"])),
+    (SENTIMENT, "x,11", ("bad_annotation",)),
+    (SENTIMENT, "x,-1", ("bad_annotation",)),
+    (SENTIMENT, "x", (None, "x", None)),
+]
+
+
+@pytest.mark.parametrize(("task", "line", "expected"), [*((ONE, *it) for it in TEXT_ROWS), *LABELS])
+def test_rows(task, line, expected):
+    """ML_USE and label are optional; the text is kept unchanged, or is the path of its file.
+
+    Several labels are sorted without repeats; sentiments are numbers.
+    """
+    [item] = text_rows(line, task)
     assert said(item)[1:] == expected
-
-
-def test_labels_of_the_other_tasks():
-    """Several labels are sorted without repeats; sentiments are numbers."""
-    [item] = text_rows("TRAIN,x,b,a,,b", TextMultiLabel())
-    assert said(item) == (1, "train", "x", ["a", "b"])
-    [item] = text_rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
-    assert said(item) == (1, "too_many_fields")
-    [item] = text_rows("TRAIN,x,2.0", TextSentiment())
-    assert said(item) == (1, "train", "x", ["2"])
-    found = text_rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
-    assert list(map(said, found)) == [
-        (1, "train", "x", ["2"]),
-        (2, None, "x", ["10"]),
-        (3, "bad_annotation"),
-        (4, "bad_annotation"),
-        (5, None, "x", None),
-    ]
 
 
 @pytest.mark.parametrize("text", ["1.txt", "a/1.txt", "gs://b/1 2.txt"])
 def test_a_column_of_texts_names_no_paths(text):
-    """Below a header, only a URL in a text is one."""
-    [item] = text_rows(f"text,label\n{text},a")
+    """Below a header, only a URL in a text is one; so it is in a frame."""
+    frame = pd.DataFrame({"text": [text], "label": ["a"]})
+    [item], [of_frame] = text_rows(f"text,label\n{text},a"), frame_rows(frame, ONE)
+    assert of_frame.annotation == item.annotation
     assert (TextContent.decode(item.annotation).text == text) == ("://" not in text)
 
 
@@ -264,19 +255,6 @@ def test_names_of_images_are_no_texts():
     assert all(isinstance(item, Row) for item in text_rows("\n".join(texts)))
     [item] = text_rows("text,label\na.jpg,x")
     assert said(item) == (2, None, "a.jpg", ["x"])
-
-
-def test_a_text_of_a_frame_names_no_file():
-    """Below a name of a column, only a URL in a text is one."""
-    frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
-    [item] = frame_rows(frame, TextClassification())
-    assert isinstance(item, Row)
-    assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
-
-
-def test_a_repeated_header_may_have_other_blanks():
-    """Texts keep their blanks, but a header with other blanks is not a text."""
-    assert text_rows("text ,label\ntext,label\nGood,praise\n") == text_rows("\n\nGood,praise\n")
 
 
 # --- slips: the message names the cause, and nothing is changed -----------------------------------

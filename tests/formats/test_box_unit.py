@@ -1,29 +1,22 @@
 """Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
 
-import io
 from collections import Counter
 
 import pandas as pd
 import pytest
 from PIL import Image
 
-from recordgen.conversion.api import payloads_of
-from recordgen.core.dataset.vocabulary import build_vocabulary
-from recordgen.core.records.example import parse_example
-from recordgen.core.rows.row import Adjustments, PlannedRow, Row
+import recordgen
+from recordgen.cli import main
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import turned
 from tests.conftest import encoded, exif_of
-from tests.formats.sources import Outcome, frame_rows, parsed
-from tests.planned import made_of, record_of
-from tests.rows import row_by_row
+from tests.formats.boxes import boxes_of
+from tests.formats.sources import Outcome, Reading
 
 
 def picture(orientation):
@@ -63,31 +56,23 @@ PIXEL_ROWS = [
 
 
 @pytest.mark.parametrize(("lines", "expected", "counted"), PIXEL_ROWS)
-def test_boxes_in_pixels(lines, expected, counted):
+def test_boxes_in_pixels(lines, expected, counted, tmp_path):
     """With width and height, pixels become shares; a file has one unit, and others are rejected."""
-    adjusted = Adjustments()
-    raw = [line.encode() for line in (HEADER, *lines)]
-
-    def items(task, adjusted):
-        given = {"adjusted": adjusted, "given": NOTHING_GIVEN}
-        return LineParser.parse_lines(raw, source="a.csv", task=task, **given)
-
-    task = ObjectDetection().for_file(lambda it: items(it, Adjustments()))
-    read = row_by_row(items(task, adjusted), adjusted)
-    found = [item for item in read if not isinstance(item, Finding)]
-    for item, wanted in zip(found, expected, strict=True):
+    (tmp_path / "a.csv").write_text("\n".join((HEADER, *lines)))
+    frame = pd.read_csv(tmp_path / "a.csv")
+    found, of_frame = (
+        Reading(source, task="object_detection") for source in (tmp_path / "a.csv", frame)
+    )
+    items = [item for item in found.items if not isinstance(item, Finding)]
+    for item, wanted in zip(items, expected, strict=True):
         if isinstance(wanted, str):
             assert item.code == wanted
         else:
-            assert isinstance(item, Row)
             boxes = [*Boxes.from_json(item.annotation).boxes]
             assert boxes == ([] if wanted is None else [pytest.approx(Box("cat", *wanted))])
-    assert Counter(item.code for item in read if isinstance(item, Finding)) == counted
-    frame = pd.read_csv(io.StringIO("\n".join((HEADER, *lines))))
-    rows = frame_rows(frame, task)
-    assert [type(row) for row in rows] == [type(item) for item in found]
-    assert [item.annotation for item in rows if isinstance(item, Row)] == [
-        item.annotation for item in found if isinstance(item, Row)
+    assert Counter(item.code for item in found.items if isinstance(item, Finding)) == counted
+    assert [(row.line, row.annotation) for row in of_frame.rows] == [
+        (row.line - 1, row.annotation) for row in found.rows
     ]
 
 
@@ -101,53 +86,36 @@ SIZES = [
     (6, "20,40", "upright", ""),
     (6, "20,40", "stored", "--box-orientation upright"),
     (6, "40,20", "upright", "--box-orientation stored"),
+    *((6, ",", option, "") for option in ("stored", "upright")),  # shares of any picture
 ]
 
 
 @pytest.mark.parametrize(("orientation", "size", "option", "words"), SIZES)
-def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words):
+def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words, tmp_path):
     """The image is compared with its row, because boxes of another picture would be wrong."""
-    task = ObjectDetection(box_orientation=option)
-    width, height = map(int, size.split(","))
-    corners = ",".join(
-        f"{share * side:g}"
-        for share, side in zip((0.1, 0.1, 0.4, 0.3), (width, height) * 2, strict=True)
-    )
-    lines = [HEADER.encode(), f"a.png,{size},red,{corners}".encode()]
-    [row] = parsed(LineParser.parse_lines, lines, "a.csv", task)
-    assert isinstance(row, Row)
-    planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
-    options = ConvertOptions(task=task.name, box_orientation=option)
-    vocabulary = build_vocabulary(["red"])
-    given = task, planned, [picture(orientation)], vocabulary, payloads_of(options)
+    (tmp_path / "a.png").write_bytes(picture(orientation))
+    width, height = (int(side or 1) for side in size.split(","))
+    corners = f"{width / 10:g},{height / 10:g},{width * 0.4:g},{height * 0.3:g}"
+    (tmp_path / "a.csv").write_text(f"{HEADER}\na.png,{size},red,{corners}\n")
+    rejects = recordgen.check(tmp_path / "a.csv", box_orientation=option).rejects
+    assert [item.code for item in rejects] == ["bad_annotation"] * bool(words)
+    assert all(words in item.message for item in rejects)
     if words:
-        [reject] = made_of(*given).rejects
-        assert reject.code == "bad_annotation"
-        assert words in reject.message
         return
-    data, digested = record_of(*given)
-    record = parse_example(data)
-    [found] = Boxes.from_json(task.from_features(record)).boxes
+    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", box_orientation=option)
+    assert main(["check", str(tmp_path / "out")]) == 0  # records have the digests of their rows
+    [(_, [(*_, found)])] = boxes_of(tmp_path / "out").values()
     way = orientation if option == "stored" else 1
-    assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), way))
-    assert digested == task.digested(data)
+    assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), way)[1:])
 
 
-def test_rows_of_one_image_agree_on_its_size():
+def test_rows_of_one_image_agree_on_its_size(tmp_path):
     """Boxes of rows with the same size are merged; a row with another size is a contradiction."""
-    task = ObjectDetection()
-    lines = [
-        "a.jpg,200,100,cat,20,20,100,60",
-        "a.jpg,200,100,dog,20,20,100,60",
-        "a.jpg,100,100,cat,1,1,9,9",
-    ]
-    raw = [line.encode() for line in (HEADER, *lines)]
-    rows = parsed(LineParser.parse_lines, raw, "a.csv", task)
-    said = [row.annotation for row in rows if isinstance(row, Row)]
-    merged = task.merge(said[:2])
-    assert task.labels(merged.annotation or "") == ["cat", "dog"]
-    assert merged.annotation is not None
-    assert Boxes.from_json(merged.annotation).size == (200, 100)
+    lines = [A, A.replace("cat", "dog"), "a.jpg,100,100,cat,1,1,9,9"]
+    (tmp_path / "a.csv").write_text("\n".join((HEADER, *lines)))
+    task, said = ObjectDetection(), [row.annotation for row in Reading(tmp_path / "a.csv").rows]
+    merged = Boxes.from_json(task.merge(said[:2]).annotation)
+    assert (merged.size, [box.label for box in merged.boxes]) == ((200, 100), ["cat", "dog"])
     with pytest.raises(AnnotationError, match="100×100, 200×100"):
         task.merge(said)
 

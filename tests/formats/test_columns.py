@@ -31,6 +31,7 @@ def value_of(text):
         return text
 
 
+STREAM_WRITERS = {"arrow": pa.ipc.new_file, "arrow stream": pa.ipc.new_stream}
 TABLE_WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feather}
 
 
@@ -55,9 +56,7 @@ def write(folder, kind, lines):
         TABLE_WRITERS[kind](pa.Table.from_pylist(records), path)
     else:
         table = pa.Table.from_pylist(records)
-        with (pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file)(
-            str(path), table.schema
-        ) as writer:
+        with STREAM_WRITERS[kind](str(path), table.schema) as writer:
             writer.write_table(table)
     return path
 
@@ -160,6 +159,15 @@ def test_groups_and_separators(kind, tmp_path):
     found = Reading(source, columns="path=a,label=b", group_by="who", label_separator="|")
     rows = [(row.annotation, row.group) for row in found.rows]
     assert rows == [('["x", "y"]', "7"), ('["y"]', "8")]
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "parquet"])
+def test_an_image_root(kind, tmp_path):
+    """It holds the images of records, though it is not in their folder."""
+    write_files(tmp_path, dict.fromkeys(("in/img/1.jpg", "in/img/2.jpg"), ""))
+    source = write(tmp_path, kind, "image,label\n1.jpg,a\n2.jpg,b\n")
+    rows = read(source, columns="path=image,label=label", image_root=tmp_path / "in/img")
+    assert rows == ["in/img/1.jpg 'a'", "in/img/2.jpg 'b'"]
 
 
 TEXTS = 'split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n,Oh,\n'

@@ -51,6 +51,8 @@ SCHEMES = [
     ("I-A I-A B-A O", "B-A I-A B-A O"),
     ("B-A E-A S-A O", "B-A I-A B-A O"),
     ("B-A L-A U-A I-A", "B-A I-A B-A B-A"),
+    ("B-A B-A I-B", "B-A B-A B-B"),
+    ("B-A-B I-A-B O", "B-A-B I-A-B O"),
     ("B-A M-A E-A E-A", "B-A I-A I-A B-A"),
     (f"B-A {'O ' * 9_000}O", f"B-A {'O ' * 9_000}O"),  # a long sentence, before short ones
 ]

@@ -10,19 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recordgen import Schema
-from recordgen.core.rows.row import Row, RowBatch
 from recordgen.formats import csv_records
 from recordgen.formats.automl_csv import LineParser, TextParser, VideoParser
 from recordgen.formats.csv_records import Record, each_record, read_blocks
 from recordgen.formats.declared_rows import DeclaredParser
-from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.separators import BLANKS
 from recordgen.options import ConvertOptions
-from recordgen.rejects import OddLine, Reject
-from recordgen.tables.columns import Table
+from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
 from recordgen.tables.examples import parse
 from recordgen.tasks import TASKS, Declared, ImageClassification, TextClassification
@@ -269,8 +266,7 @@ def test_a_long_text_is_taken_by_every_task(task, tmp_path):
     line = {"textContent": text, "classificationAnnotation": {"displayName": "x"}}
     files = {"a.csv": f'text,label\n"{text}",x\nb,y\n', "a.jsonl": json.dumps(line)}
     write_files(tmp_path, files)
-    schema = {"schema": {"text": "text", "label": "label"}} if task == "declared" else {}
-    found = Reading(tmp_path / "a.csv", **(schema or {"task": task}))
+    found = Reading(tmp_path / "a.csv", **given_of(task))
     assert (len(found.rows), found.rejects) == (2, [])
     if task == "text_classification":
         assert len(Reading(tmp_path / "a.jsonl", task=task).rows) == 1
@@ -299,11 +295,14 @@ DIALECTS = {
 }
 
 
-SCHEMAS = {"declared": {"n": "int", "s": "text"}}
+def given_of(task, **schema):
+    """Return the options that say a task; the columns of declared rows are text and a label."""
+    declared = {"schema": schema or {"text": "text", "label": "label"}}
+    return declared if task == "declared" else {"task": task}
 
 
 def rows_of(path, task):
-    found = Reading(path, **({"schema": SCHEMAS[task]} if task in SCHEMAS else {"task": task}))
+    found = Reading(path, **given_of(task, n="int", s="text"))
     return [item._replace(source="") for item in found.items]
 
 
@@ -330,8 +329,7 @@ def test_the_separator_is_shown(delimiter, name, task, tmp_path):
     """The detected separator is in the summary, in words, and in its JSON."""
     path = tmp_path / "a.csv"
     path.write_bytes(written([["text", "label"], ["a b", "x"], ["c", "y"]], delimiter=delimiter))
-    schema = json.dumps({"text": "text", "label": "label"}) if task == "declared" else ""
-    found = detect([ImportFile(str(path))], ConvertOptions(task=task, schema=schema))
+    found = Reading(path, **given_of(task)).detection
     assert found.to_json()["delimiter"] == delimiter
     assert found.form.startswith(f"csv, separated by {name}")
 
@@ -361,18 +359,10 @@ def test_blanks_before_the_fields_of_a_table(tmp_path):
     """Names and values have no leading blanks, even in a repeated header; quotes keep them."""
     path = tmp_path / "a.csv"
     path.write_text('age, job,kind\n39, nurse,a\nage,  job, kind\n40, "a, b",b\n41," c",a\n')
-    found = detect([ImportFile(str(path))], ConvertOptions(task="tabular"))
-    table = Table.from_json(found.options.table)
-    assert [(c.name, c.dtype) for c in table.columns] == [
-        ("age", "int64"),
-        ("job", "bytes"),
-        ("kind", "bytes"),
-    ]
-    header, lines = RowReader(found.options).read(ImportFile(str(path)))
-    assert isinstance(lines, RowBatch)
-    assert isinstance(header, OddLine)
-    assert list(lines.lines) == [2, 4, 5]
-    jobs, kinds = parse(pa.array(lines.annotations), 3, [1, 2])
+    found = Reading(path, task="tabular")
+    assert dict(found.detection.columns) == {"age": "int", "job": "text", "kind": "text"}
+    assert [row.line for row in found.rows] == [2, 4, 5]
+    jobs, kinds = parse(pa.array([row.annotation for row in found.rows]), 3, [1, 2])
     assert (jobs.to_pylist(), kinds.to_pylist()) == (["nurse", "a, b", " c"], ["a", "b", "a"])
 
 
@@ -384,14 +374,6 @@ def test_a_written_record_is_read_as_it_was(fields):
     assert next(read_fields(io.StringIO(line, newline="\n"))) == fields
     columns = parse(pa.array([line]), len(fields), range(len(fields)))
     assert [column[0].as_py() or "" for column in columns] == fields
-
-
-def test_a_declared_table_skips_what_is_no_row():
-    """Lines of empty fields and repeated headers are skipped, as in every other format."""
-    task = Declared(Schema({"a": "text", "b": "label"}))
-    lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
-    found = parsed(DeclaredParser.parse_lines, lines, "a.csv", task)
-    assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 
 def test_a_line_inside_quotes_names_no_list(tmp_path):

@@ -1,13 +1,10 @@
 # ruff: noqa: E501 - tables with a case on each line
 """Detection of the task and the columns of import files, and conflicts that stop the run."""
 
-import json
-
 import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.cli import main
 from recordgen.conversion.summaries import detection_lines
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
@@ -203,6 +200,10 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path):
     assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
     with pytest.raises(UsageError, match="task"):
         found(tmp_path, "b.csv", lines + odd * 2)
+    [reject] = Reading(
+        write_files(tmp_path, {"c.csv": f"x.jpg,a,b\n{lines * 3}"}) / "c.csv"
+    ).rejects
+    assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
 
 
 def test_options_of_tables_say_that_it_is_one(tmp_path):
@@ -216,32 +217,24 @@ def test_options_of_tables_say_that_it_is_one(tmp_path):
         found(tmp_path, "a.csv", lines, columns="target=y", task="image_classification")
 
 
-def test_the_preview_is_always_printed(tmp_path, stdout_of, capsys, caplog):
+@pytest.mark.parametrize("words", [["check"], ["convert", "out"], ["convert", "out", "--dry-run"]])
+def test_the_preview_is_always_printed(words, tmp_path, monkeypatch, stdout_of, json_of, caplog):
     """Convert, check and dry run print the detection and three rows, as text and as JSON."""
-    path = tmp_path / "a.csv"
-    path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
-    out, columns = tmp_path / "out", "--columns=text=note,label=kind"
-    rows = [
-        f"{path}:{line}: (assigned) | {text} | {label!r}"
-        for line, text, label in [(2, "So good", "praise"), (4, "So so", "blame")]
-    ]
-    for command in (["check", str(path)], ["convert", str(path), str(out)]):
-        for more in ([], ["--dry-run"])[: 1 + (command[0] == "convert")]:
-            shown = stdout_of(*command, columns, *more)
-            assert "text_classification (--columns " in shown
-            assert "note = text, kind = label" in shown
-            assert all(row in shown for row in rows)
-            before, after = caplog.text.split("planning", 1)
-            assert rows[0] in before
-            assert rows[0] not in after
-            caplog.clear()
-            main(
-                [*command, columns, *more, "--json", "-q", *(["--resume"] if out.exists() else [])]
-            )
-            found = json.loads(capsys.readouterr().out)["detection"]
-            assert found["columns"] == {"note": "text", "kind": "label"}
-            assert (found["format"], found["delimiter"], found["header"]) == ("csv", ",", True)
-            assert len(found["rows"]) == 3
+    monkeypatch.chdir(tmp_path)
+    lines = "note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n"
+    (tmp_path / "a.csv").write_text(lines)
+    command = [words[0], "a.csv", *words[1:], "--columns=text=note,label=kind"]
+    rows = "a.csv:2: (assigned) | So good | 'praise'", "a.csv:4: (assigned) | So so | 'blame'"
+    shown = stdout_of(*command)
+    for text in (*rows, "text_classification (--columns ", "note = text, kind = label"):
+        assert text in shown
+    before, after = caplog.text.split("planning", 1)
+    assert rows[0] in before
+    assert rows[0] not in after
+    found = json_of(*command, "-q", *["--overwrite"] * ("out" in words))["detection"]
+    assert found["columns"] == {"note": "text", "kind": "label"}
+    assert (found["format"], found["delimiter"], found["header"]) == ("csv", ",", True)
+    assert len(found["rows"]) == 3
 
 
 SCHEMA = '{"age": "float", "set": "split", "kind": "label"}'

@@ -12,6 +12,7 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.tables.path_layout import PathLayout
 from recordgen.tasks import task_for
 from tests.conftest import encoded, noise, stored_examples
+from tests.formats.boxes import examples_of
 from tests.formats.sources import Outcome, Reading, refusal, write_files
 from tests.formats.test_pascal_voc import document
 
@@ -177,9 +178,8 @@ def test_groups_of_a_layout_share_a_split(tmp_path):
         tmp_path / "in", tmp_path / "out", layout="{label}/{group}_{n:digits}.png", split="50,50"
     )
     splits = {}
-    for split, example in stored_examples(tmp_path / "out"):
-        [uri] = example["image/source_id"]
-        splits.setdefault(uri.split(b"_")[0], set()).add(split)
+    for uri, (split, _) in examples_of(tmp_path / "out").items():
+        splits.setdefault(uri.split("_")[0], set()).add(split)
     assert result.dataset.rows.examples == 60
     assert [len(each) for each in splits.values()] == [1] * 20
 

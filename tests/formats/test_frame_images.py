@@ -15,6 +15,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.conftest import stored_examples
+from tests.formats.boxes import examples_of
 from tests.formats.containers import image
 
 
@@ -36,12 +37,11 @@ def test_bytes(cell, uri, tmp_path):
     """A cell may hold an image's bytes, with or without a path."""
     frame = pd.DataFrame({"image": map(cell, range(4)), "label": ["cat", "dog"] * 2})
     recordgen.convert(frame, tmp_path, lint="-ALL")
-    found = {
-        values["image/source_id"][0].decode(): (values["image/encoded"], values["image/class/text"])
-        for _, values in stored_examples(tmp_path)
-    }
-    assert found[uri] == ([image(0)], [b"cat"])
-    assert sorted(data for [data], _ in found.values()) == sorted(map(image, range(4)))
+    found = {uri: values for uri, (_, values) in examples_of(tmp_path).items()}
+    first = found[uri]
+    assert (first["image/encoded"], first["image/class/text"]) == ([image(0)], [b"cat"])
+    stored = sorted(values["image/encoded"][0] for values in found.values())
+    assert stored == sorted(map(image, range(4)))
 
 
 # an image, its pixels, and those of one channel

@@ -373,33 +373,22 @@ IMDB = {
 }
 
 
-def read_texts(folder, files):
-    """Return how a folder is read: what was detected, its rows and rejects."""
-    found = Reading(write_files(folder, files))
-    labels = {row.uri: (row.split, row.annotation) for row in found.rows}
-    return found.detection, labels, found.codes
-
-
 def said(label):
     return f'{{"said": ["{label}"]}}'
 
 
 def test_aclimdb_needs_no_option(tmp_path):
     """Splits and labels are the folders; other files are counted; unsup has no labels."""
-    detection, labels, rejects = read_texts(tmp_path, IMDB)
-    decided = (detection.options.task, detection.options.format)
-    assert decided == ("text_classification", "text_folder")
-    assert labels == {
-        "test/neg/1_1.txt": ("test", said("neg")),
-        "test/pos/1_8.txt": ("test", said("pos")),
-        "train/neg/1_2.txt": ("train", said("neg")),
-        "train/pos/1_7.txt": ("train", said("pos")),
-        "train/pos/2_9.txt": ("train", said("pos")),
-        "train/unsup/1_0.txt": ("train", None),
+    found = Reading(write_files(tmp_path, IMDB))
+    assert (found.options.task, found.options.format) == ("text_classification", "text_folder")
+    folders = [name.split("/") for name in IMDB if name.count("/") == 2]
+    assert {row.uri: (row.split, row.annotation) for row in found.rows} == {
+        "/".join((split, label, name)): (split, None if label == "unsup" else said(label))
+        for split, label, name in folders
     }
-    assert rejects == []
-    columns = dict(detection.columns)
-    assert columns == {"train": "split train", "test": "split test", "train/unsup": "no label"}
+    assert not found.rejects
+    roles = {"train": "split train", "test": "split test", "train/unsup": "no label"}
+    assert dict(found.detection.columns) == roles
 
 
 def test_the_option_is_the_encoding_of_the_texts(tmp_path):
@@ -431,6 +420,6 @@ TEXT_FOLDERS = [
 @pytest.mark.parametrize(("files", "labels"), TEXT_FOLDERS)
 def test_folders_without_splits(files, labels, tmp_path):
     """BBC News has a folder for each class, and its splits are assigned."""
-    _, rows, _ = read_texts(tmp_path, files)
-    assert {split for split, _ in rows.values()} == {None}
-    assert {annotation for _, annotation in rows.values()} == set(map(said, labels))
+    rows = Reading(write_files(tmp_path, files)).rows
+    assert {row.split for row in rows} == {None}
+    assert {row.annotation for row in rows} == set(map(said, labels))

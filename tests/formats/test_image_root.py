@@ -309,20 +309,6 @@ def test_a_table_of_names_says_which_columns_mean_its_images(names, tmp_path):
         Reading(source, image_root="in/images")
 
 
-@pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
-def test_records_of_any_form_take_an_image_root(tmp_path, make_pictures, suffix):
-    """It holds their images, though it is not in the folder of the records."""
-    make_pictures("img/1.jpg", "img/2.jpg")
-    frame, path = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"]}), tmp_path / "a"
-    if suffix == "parquet":
-        frame.to_parquet(f"{path}.parquet")
-    else:
-        frame.to_json(f"{path}.{suffix}", orient="records", lines=suffix == "jsonl")
-    root = f"{tmp_path}/in/img"
-    found = Reading(f"{path}.{suffix}", image_root=root, columns="path=image,label=label")
-    assert [row.uri for row in found.rows] == ["in/img/1.jpg", "in/img/2.jpg"]
-
-
 # --- where missing files may be, and slips in paths -----------------------------------------------
 
 

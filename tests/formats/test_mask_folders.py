@@ -1,15 +1,14 @@
 # ruff: noqa: E501 - tables with a case on each line
 """Folders of images and masks: pairs, splits, names of classes, and what cannot be used."""
 
-import io
-
 import numpy as np
 import pytest
 from PIL import Image
 
 import recordgen
 from recordgen.errors import SourceError
-from tests.conftest import encoded, stored_examples
+from tests.conftest import encoded
+from tests.formats.boxes import masks_of
 from tests.formats.sources import Reading, refusal, write_files
 from tests.formats.test_pascal_voc import document
 
@@ -35,13 +34,8 @@ def outcome(root, **options):
     """Return the split, the mask and its pixels by image, and the result."""
     output = root.parent / "out"
     result = recordgen.convert(str(root), output, max_reject_fraction=1, **options)
-    found = {}
-    for split, example in stored_examples(output):
-        uri = example["image/source_id"][0].decode()
-        mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
-        name = example["image/segmentation/class/source_id"][0].decode()
-        found[uri] = split, name, np.asarray(mask).tolist()
-    return found, result
+    found = masks_of(output)
+    return {uri: (*names, mask.tolist()) for uri, (*names, mask) in found.items()}, result
 
 
 # files → image, mask, split

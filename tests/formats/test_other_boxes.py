@@ -18,6 +18,7 @@ from tests.conftest import encoded
 from tests.formats import test_label_studio as label_studio
 from tests.formats import test_traps as traps
 from tests.formats import test_via as via
+from tests.formats.test_pascal_voc import document
 from tests.formats.test_traps import CREATE_ML, CVAT_BOX, RECTANGLE
 
 LABELS = "<labels><label><name>dog</name></label><label><name>cat</name></label></labels>"
@@ -187,11 +188,8 @@ def yolo(lines, **config):
 
 
 def voc(flags):
-    box = "<bndbox><xmin>4</xmin><ymin>5</ymin><xmax>12</xmax><ymax>15</ymax></bndbox>"
-    return {
-        "images/a.xml": f"<annotation><filename>a.png</filename><object><name>cat</name>{flags}"
-        f"{box}</object></annotation>"
-    }
+    text = document("a.png", ("cat", "4 5 12 15")).replace("<part>", f"{flags}<part>")
+    return {"images/a.xml": text}
 
 
 def shape_of_cvat(shape):

@@ -53,36 +53,26 @@ LAYOUTS = [
 SEEDS = [at % 20 for at in range(40)]
 
 
-@pytest.fixture(scope="module")
-def layouts(tmp_path_factory):
-    """Convert two files of each of :data:`LAYOUTS`."""
-    folder = tmp_path_factory.mktemp("layouts")
-    columns = {"image": images(*SEEDS), "label": (pa.int64(), [at % 2 for at in SEEDS])}
-    features = {"image": {"_type": "Image"}, "label": CLASS}
-    for at, options in enumerate(LAYOUTS):
-        if can_write(options):
-            for split in ("train", "test"):
-                write(folder, f"{split}-{at:02}.parquet", columns, features=features, **options)
-    return converted(folder)
-
-
 def can_write(options):
     return "column_encoding" not in options or int(pa.__version__.partition(".")[0]) >= 11
 
 
-@pytest.mark.parametrize("layout", range(len(LAYOUTS)), ids=map(str, LAYOUTS))
-def test_bytes(layout, layouts):
-    """Each image has its own bytes, also if images occur several times."""
-    if not can_write(LAYOUTS[layout]):
-        pytest.skip("this pyarrow writes no such encoding")
-    dataset, rejects, examples = layouts
+def test_bytes(folder):
+    """Each image has its own bytes in every layout, also if images occur several times."""
+    columns = {"image": images(*SEEDS), "label": (pa.int64(), [at % 2 for at in SEEDS])}
+    features = {"image": {"_type": "Image"}, "label": CLASS}
+    names = {}
+    for at, options in enumerate(filter(can_write, LAYOUTS)):
+        for split in ("train", "test"):
+            names[f"{split}-{at:02}.parquet"] = split, options
+            write(folder, f"{split}-{at:02}.parquet", columns, features=features, **options)
+    dataset, rejects, examples = converted(folder)
     assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
-    for split in ("train", "test"):
-        name = f"{split}-{layout:02}.parquet"
-        assert sum(uri.startswith(name) for uri in examples) == len(SEEDS)
+    assert len(examples) == len(names) * len(SEEDS)
+    for name, (split, options) in names.items():
         for at, seed in enumerate(SEEDS):
             found, values = examples[f"{name}/{at}/{seed}.jpg"]
-            assert (found, values["image/encoded"]) == (split, [image(seed)])
+            assert (found, values["image/encoded"]) == (split, [image(seed)]), options
             assert values["image/class/text"] == [[b"cat", b"dog"][seed % 2]]
 
 
@@ -162,25 +152,17 @@ TRAPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def trapped(tmp_path_factory):
-    """Convert a file for each of :data:`TRAPS`; return what became of its rows by name."""
-    folder = tmp_path_factory.mktemp("traps")
+def test_a_bad_row_is_a_reject_with_its_place(folder):
+    """A bad row is a reject with its place; the good one before it stays."""
     features = {"image": {"_type": "Image"}, "label": CLASS}
     for at, (value, label, _) in enumerate(TRAPS.values()):
         rows = [{"bytes": image(), "path": None}, value]
         columns = {"image": (IMAGE, rows), "label": (pa.int64(), [0, label])}
         write(folder, f"{at:02}.parquet", columns, features=features)
-    return converted_each(folder, TRAPS)
-
-
-@pytest.mark.parametrize("name", TRAPS)
-def test_a_bad_row_is_a_reject_with_its_place(name, trapped):
-    """A bad row is a reject with its place; the good one before it stays."""
-    file, [reject], examples = trapped[name]
-    assert reject["code"] == TRAPS[name][2]
-    assert reject["uri"].startswith(f"{file}/1")
-    assert examples == [f"{file}/0"]
+    for name, (file, [reject], examples) in converted_each(folder, TRAPS).items():
+        assert reject["code"] == TRAPS[name][2], name
+        assert reject["uri"].startswith(f"{file}/1")
+        assert examples == [f"{file}/0"]
 
 
 LABEL = {"label": (pa.int64(), [0])}
@@ -213,13 +195,8 @@ def test_a_cut_file_is_named(cut, folder):
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
     """Other row groups survive a damaged page."""
-    write(
-        folder,
-        "a.parquet",
-        {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)},
-        row_group_size=4,
-        compression=compression,
-    )
+    columns = {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)}
+    write(folder, "a.parquet", columns, row_group_size=4, compression=compression)
     path = folder / "in/a.parquet"
     start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
     data = bytearray(path.read_bytes())

@@ -99,12 +99,6 @@ def test_an_image_beside_its_mask(outcome):
     assert [*outcome(files, "a.bmp", "a.jpg").images] == ["a.jpg"]
 
 
-def test_other_xml_beside_the_documents(outcome):
-    """It neither hides the format nor costs an image."""
-    others = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
-    assert [*outcome({**others, "z.xml": CAT}, "z.jpg").images] == ["z.jpg"]
-
-
 def test_the_devkit_holds_boxes_and_masks(tmp_path, make_pictures, caplog):
     """The message of the command and that of Python name formats, each with lists of its own."""
     files = {"Main/train": "a\nb\n", "Main/val": "c\n"}

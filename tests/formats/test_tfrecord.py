@@ -157,22 +157,14 @@ TRAPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def trapped(tmp_path_factory):
-    """Convert a file for each of :data:`TRAPS`; return what became of its records by name."""
-    folder = tmp_path_factory.mktemp("traps")
+def test_a_bad_record_is_a_reject_with_its_place(folder):
+    """A bad record is a reject that names its file; the good one before it stays."""
     bad = (framed(GOOD) + more for more, _ in TRAPS.values())
     files = {f"{at:02}.tfrecord": data for at, data in enumerate(bad)}
     write_files(folder / "in", {**files, "classes.txt": "cat\ndog\n"})
-    return converted_each(folder, TRAPS)
-
-
-@pytest.mark.parametrize("name", TRAPS)
-def test_a_bad_record_is_a_reject_with_its_place(name, trapped):
-    """A bad record is a reject that names its file; the good one before it stays."""
-    file, [reject], examples = trapped[name]
-    assert (reject["uri"], reject["code"]) == (f"{file}/1", TRAPS[name][1])
-    assert examples == [f"{file}/0"]
+    for name, (file, [reject], examples) in converted_each(folder, TRAPS).items():
+        assert (reject["uri"], reject["code"]) == (f"{file}/1", TRAPS[name][1]), name
+        assert examples == [f"{file}/0"]
 
 
 def test_a_record_after_a_damaged_one_is_found(folder):

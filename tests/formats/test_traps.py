@@ -73,6 +73,15 @@ TWICE = coco(
 ADDRESSED = {"id": 1, "coco_url": "http://x/train2017/a.jpg", "width": 40, "height": 20}
 OUTLINE = {"image_id": 1, "category_id": 2, "segmentation": [[4, 5, 8, 5, 6, 10]]}
 
+# names of classes, image, labels: Label Studio's folders and Darknet's
+WITHOUT_YAML = [
+    ("classes.txt", "images/a.jpg", "labels/a.txt"),
+    ("classes.txt", "images/JPEGImages/a.jpg", "images/labels/a.txt"),
+    ("labels/classes.txt", "JPEGImages/a.jpg", "labels/a.txt"),
+    ("train/_darknet.labels", "train/a.jpg", "train/a.txt"),
+    ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
+]
+
 # name, files, the image, its labels, the change that is counted
 READ = [
     ("coco: beside", {"a.json": coco(image(1, "a.jpg"))}, "a.jpg", CAT),
@@ -96,12 +105,14 @@ READ = [
     ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
     ("yolo: gaps", {"data.yaml": "train: images\nnames: {0: cat, 2: dog}\n", "labels/a.txt": "1 0.15 0.375 0.1 0.25\n"}, "images/a.jpg", [("1", BOX)]),
     ("yolo: notes.json", {"classes.txt": "cat\n", "notes.json": "{}", "labels/a.txt": LINE}, "images/a.jpg", CAT),
+    *((f"yolo: {names}", {names: "cat\ndog\n", labels: LINE}, image, CAT) for names, image, labels in WITHOUT_YAML),
     ("yolo: prefix of a word", {"data.yaml": YAML, "labels/a.txt": f"\n{LINE}\n"}, "images/a.jpg", CAT),
     ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT, "boxes_swapped"),
     ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT, "filename_differs"),
     ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT, "filename_differs"),
     ("voc: as ImageNet", {"xml/x/c.xml": voc("a", ("cat", "4 5 8 10"))}, "data/x/a.jpg", CAT),
     ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
+    ("voc: other XML", {**dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>"), "z.xml": voc("", ("cat", "4 5 8 10"))}, "z.jpg", CAT),
     ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
     ("hf: dict of lists", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
     ("hf: list of dicts", {"metadata.jsonl": json_lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),

@@ -9,6 +9,7 @@ from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.row_reader import preview_files
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
+from tests.conftest import ROOT
 from tests.formats.sources import Reading, refusal, write_files
 
 ROWS = 12
@@ -277,6 +278,34 @@ FOLDERS = [
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),
 ]
 # fmt: on
+
+
+def definitions():
+    """Yield the definitions on the page of formats, and the lines of their examples."""
+    page = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+    table = page.split("| a source | is read if |")[1].split("\n\n")[0]
+    for row in table.split("\n")[2:]:
+        name, _, example = map(str.strip, row.strip("|").split("|"))
+        if example:
+            yield name.partition(" (")[0], "\n".join(it.strip("`") for it in example.split("<br>"))
+
+
+TASKS = {
+    "AutoML's rows": "image_classification",
+    "named columns": "image_classification",
+    "one-hot columns": "image_multi_label",
+    "AutoML's objects": "image_classification",
+}
+
+
+def test_each_definition_of_the_page_reads_its_example(tmp_path):
+    """No definition of rows is without one."""
+    found = {}
+    for name, lines in definitions():
+        path = tmp_path / ("a.jsonl" if lines.startswith("{") else "a.csv")
+        path.write_text(lines)
+        found[name], _ = first_row(path)
+    assert found == TASKS
 
 
 def written(folder, name, lines):

@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +17,7 @@ from tests.conftest import encoded, noise
 from tests.formats.sources import json_lines
 from tests.formats.test_label_studio import region, task
 from tests.formats.test_tfrecord import framed
+from tests.formats.test_webdataset import member
 from tests.formats.written import WRITERS
 
 URL = "https://me:SECa@127.0.0.1:1/p/1.png?token=SECb&X-Amz-Signature=SECc"
@@ -69,16 +69,9 @@ def written(name):
 
 
 def tfrecord(names):
-    records = [
-        {
-            "image/encoded": [image(at)],
-            "image/filename": [name.encode()],
-            "image/source_id": [name.encode()],
-            "image/class/text": [b"cat"],
-        }
-        for at, name in enumerate(names)
-    ]
-    return framed(*records)
+    said = {"image/class/text": b"cat"}
+    named = [{"image/filename": it, "image/source_id": it, **said} for it in map(str.encode, names)]
+    return framed(*({"image/encoded": image(at), **each} for at, each in enumerate(named)))
 
 
 def parquet(names, *, has_bytes):
@@ -92,15 +85,11 @@ def parquet(names, *, has_bytes):
 
 
 def webdataset(names):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        for at, name in enumerate(names):
-            label = json.dumps({"label": "cat", "url": URL}).encode()
-            for path, data in ((name, image(at)), (f"{name.partition('.png')[0]}.json", label)):
-                member = tarfile.TarInfo(path)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-    return file.getvalue()
+    label = json.dumps({"label": "cat", "url": URL}).encode()
+    return b"".join(
+        member(name, image(at)) + member(f"{name.partition('.png')[0]}.json", label)
+        for at, name in enumerate(names)
+    )
 
 
 # Of each format, the files that name images: (names) → {name of the file: its content}. The source

@@ -46,23 +46,6 @@ def test_paths_as_people_write_them(splits, name, outcome):
     assert [*found.splits.values()] == ["train", "eval"]
 
 
-# names, image, labels
-WITHOUT_YAML = [
-    ("classes.txt", "images/a.jpg", "labels/a.txt"),  # Label Studio
-    ("classes.txt", "images/JPEGImages/a.jpg", "images/labels/a.txt"),  # Darknet
-    ("labels/classes.txt", "JPEGImages/a.jpg", "labels/a.txt"),
-    ("train/_darknet.labels", "train/a.jpg", "train/a.txt"),
-    ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
-]
-
-
-@pytest.mark.parametrize(("names", "image", "labels"), WITHOUT_YAML)
-def test_folders_without_yaml(names, image, labels, outcome):
-    """Darknet's and Label Studio's folders."""
-    found = outcome({names: "cat\ndog\n", labels: "1 0.5 0.5 1 1\n"}, image)
-    assert found.images == {image: [("dog", [0, 0, 1, 1])]}
-
-
 # a line of labels, what the message names
 KEYPOINTS = f"kpt_shape: [2, 3]\n{YAML}"
 BAD_LINES = [

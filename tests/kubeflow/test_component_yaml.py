@@ -277,11 +277,8 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
 def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
     """Findings and rejects are written, and no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
-    output = check(
-        steps.step_input(
-            load_step("check"), tmp_path / "task", source=source, max_reject_fraction=0.5
-        )
-    )
+    values = {"source": source, "max_reject_fraction": 0.5}
+    output = check(steps.step_input(load_step("check"), tmp_path / "task", **values))
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
     assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
     assert output.metadata["metrics"]["reject_fraction"] == 0.090909

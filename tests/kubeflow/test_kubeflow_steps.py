@@ -218,13 +218,11 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
 
 def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
     """Each error names what is missing."""
-    model = {"model": str(tmp_path)}
+    component, model = load_step("push", IMAGE), {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir"):
-        models.push(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
+        models.push(step_input(component, tmp_path, model, serving_dir=""))
     with pytest.raises(SourceError, match="saved_model"):
-        models.push(
-            step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving")
-        )
+        models.push(step_input(component, tmp_path, model, serving_dir=f"{tmp_path}/serving"))
 
 
 def test_push_needs_a_blessing(tmp_path):

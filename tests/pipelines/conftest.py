@@ -3,6 +3,12 @@ import pytest
 from tests.conftest import ROOT, run_python
 from tests.preloaded import WITH_TFX
 
+#: The components of the pipeline, in their order.
+STEPS = (
+    *("AutoMLExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
+    *("Trainer", "Evaluator", "Pusher"),
+)
+
 
 @pytest.fixture(scope="session")
 def command():

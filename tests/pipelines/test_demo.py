@@ -17,19 +17,9 @@ from recordgen.kubeflow.models import evaluation_of
 from tests.bulk_inferrer import bulk_scores
 from tests.conftest import without_early_lines
 from tests.cpp_loader import CppModel
+from tests.pipelines.conftest import STEPS
 
 pytestmark = pytest.mark.slow
-
-STEPS = (
-    "AutoMLExampleGen",
-    "StatisticsGen",
-    "SchemaGen",
-    "ExampleValidator",
-    "Trainer",
-    "Evaluator",
-    "Pusher",
-)
-
 
 # task: number of examples of the demo here; training, eval and test examples, and labels; name of
 # the score; the least score of a whole training, which is pushed; None: one epoch on little data,

@@ -1,6 +1,7 @@
 """``pipelines.vertex``: the job that it compiles, and the arguments that it refuses."""
 
 import json
+from functools import cache
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -31,14 +32,12 @@ NAMES = {
 def compiled(tmp_path_factory):
     """Compile with further arguments, once for the same arguments; return the job."""
     folder = tmp_path_factory.mktemp("jobs")
-    jobs = {}
 
+    @cache
     def compile_with(*arguments):
-        if arguments not in jobs:
-            path = folder / f"{len(jobs)}.json"
-            assert vertex.main([*REQUIRED, "--output", str(path), *arguments]) == 0
-            jobs[arguments] = json.loads(path.read_text())
-        return jobs[arguments]
+        path = folder / f"{hash(arguments)}.json"
+        assert vertex.main([*REQUIRED, "--output", str(path), *arguments]) == 0
+        return json.loads(path.read_text())
 
     return compile_with
 

@@ -19,14 +19,11 @@ from recordgen.core.dataset.manifest import read_dataset
 from tests import vertex_runner
 from tests.clusters import dataflow, emulated, environment, object_store
 from tests.conftest import error_of
+from tests.pipelines.conftest import STEPS
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE_GEN = "AutoMLExampleGen"
-STEPS = {
-    *(EXAMPLE_GEN, "StatisticsGen", "SchemaGen", "ExampleValidator"),
-    *("Trainer", "Evaluator", "Pusher"),
-}
+EXAMPLE_GEN, *_ = STEPS
 DIGITS = 400
 SETTINGS = [
     *("--image", "recordgen", "--data", "gs://bucket/data", "--pattern", "span-{SPAN}/*.csv"),
@@ -183,7 +180,7 @@ def whole(one_container, tmp_path_factory):
 def test_every_step_runs(whole):
     """From the import file to the pushed model, all artifacts agree with the dataset."""
     buckets, _, _, runs = whole
-    assert set(vertex_runner.steps(runs, cached=False)) == STEPS
+    assert set(vertex_runner.steps(runs, cached=False)) == {*STEPS}
     found = examples(runs)
     dataset = read_dataset(runs[EXAMPLE_GEN].artifacts["examples"]["uri"])
     assert (found["span"], found["examples"], found["rejects"]) == (1, DIGITS, 0)
@@ -209,10 +206,9 @@ def test_every_step_runs(whole):
 def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
     """Only a new span makes the steps work again."""
     buckets, job, service, _ = whole
-    service = replace(
-        service, start=vertex_runner.preloaded(environment())
-    )  # with the cache of the first run
-    assert set(vertex_runner.steps(service.run(job), cached=True)) == STEPS
+    # With the cache of the first run.
+    service = replace(service, start=vertex_runner.preloaded(environment()))
+    assert set(vertex_runner.steps(service.run(job), cached=True)) == {*STEPS}
     write_digits(str(buckets / "bucket/data/span-2"), 200)
     runs = service.run(job, until="StatisticsGen")
     assert vertex_runner.steps(runs, cached=True) == []

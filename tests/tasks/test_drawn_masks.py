@@ -18,9 +18,11 @@ from recordgen.subjects import details
 from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import runs_in, text_of
 from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
-from tests.conftest import encoded, error_of, exif_of, stored_examples
+from tests.conftest import encoded, error_of, exif_of
 from tests.formats import test_label_studio as studio
 from tests.formats import test_via as via
+from tests.formats.boxes import masks_of
+from tests.formats.sources import write_files
 from tests.formats.test_coco import box, image
 from tests.formats.test_coco import coco as document_of_coco
 from tests.settings import payload_settings
@@ -41,38 +43,30 @@ def runs(pixels):
     return Details(mask=details.Mask(text_of(runs_in(np.array(pixels))), *np.shape(pixels)))
 
 
-# objects, mask with the background 9
+WHOLE = polygon(0, 0, 6, 0, 6, 4, 0, 4)
+RING = polygon(0, 0, 6, 0, 6, 4, 0, 4, 0, 0, 1, 1, 1, 3, 5, 3, 5, 1, 1, 1)
+
+# objects, the classes in the rows of the mask, whose background is 9
 PAINTED = [
-    ([], [[9] * 6] * 4),
-    (
-        [(1, polygon(1, 1, 4, 1, 4, 3, 1, 3))],
-        [[9] * 6, [9, 1, 1, 1, 9, 9], [9, 1, 1, 1, 9, 9], [9] * 6],
-    ),
+    ([], "999999 999999 999999 999999"),
+    ([(1, polygon(1, 1, 4, 1, 4, 3, 1, 3))], "999999 911199 911199 999999"),
     # a pixel belongs to it if its centre does
-    ([(1, polygon(0.4, 0, 2.6, 0, 2.6, 1, 0.4, 1))], [[1, 1, 1, 9, 9, 9], *[[9] * 6] * 3]),
+    ([(1, polygon(0.4, 0, 2.6, 0, 2.6, 1, 0.4, 1))], "111999 999999 999999 999999"),
     # the small object is in front, whatever the order
-    (
-        [(2, polygon(1, 1, 2, 1, 2, 2, 1, 2)), (1, polygon(0, 0, 6, 0, 6, 4, 0, 4))],
-        [[1] * 6, [1, 2, 1, 1, 1, 1], [1] * 6, [1] * 6],
-    ),
+    ([(2, polygon(1, 1, 2, 1, 2, 2, 1, 2)), (1, WHOLE)], "111111 121111 111111 111111"),
     # beyond the picture
-    ([(1, polygon(4, -5, 9, -5, 9, 1, 4, 1))], [[9, 9, 9, 9, 1, 1], *[[9] * 6] * 3]),
+    ([(1, polygon(4, -5, 9, -5, 9, 1, 4, 1))], "999911 999999 999999 999999"),
     # a ring of one line that crosses itself has a hole
-    (
-        [(1, polygon(0, 0, 6, 0, 6, 4, 0, 4, 0, 0, 1, 1, 1, 3, 5, 3, 5, 1, 1, 1))],
-        [[1] * 6, [1, 9, 9, 9, 9, 1], [1, 9, 9, 9, 9, 1], [1] * 6],
-    ),
+    ([(1, RING)], "111111 199991 199991 111111"),
     # runs of a picture of half the size
-    (
-        [(3, runs([[0, 0, 1], [0, 1, 0]]))],
-        [[9, 9, 9, 9, 3, 3], [9, 9, 9, 9, 3, 3], [9, 9, 3, 3, 9, 9], [9, 9, 3, 3, 9, 9]],
-    ),
+    ([(3, runs([[0, 0, 1], [0, 1, 0]]))], "999933 999933 993399 993399"),
 ]
 
 
-@pytest.mark.parametrize(("objects", "mask"), PAINTED)
-def test_painted(objects, mask):
+@pytest.mark.parametrize(("objects", "rows"), PAINTED)
+def test_painted(objects, rows):
     """Pixels of objects have their classes, all others the background."""
+    mask = [[*map(int, row)] for row in rows.split()]
     assert paint(objects, 9, SIZE, Limits()).tolist() == mask
 
 
@@ -136,15 +130,12 @@ def test_outlines_turn_with_their_image(way):
 
 def coco(folder, *annotations):
     """Write a document of two photos of 6×4 pixels; annotations are of the first."""
-    folder.mkdir()
-    for name in ("a.png", "b.png"):
-        Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / name)
     images = (image(n, f"{name}.png", width=6, height=4) for n, name in enumerate("ab"))
     boxes = [box(0, 9, 1, 1, 3, 2, **each) for each in annotations]
     categories = [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}]
     document = document_of_coco(*images, boxes=boxes, categories=categories)
-    (folder / "_annotations.coco.json").write_text(document)
-    return str(folder)
+    photos = dict.fromkeys(("a.png", "b.png"), encoded(Image.new("RGB", (6, 4))))
+    return str(write_files(folder, {**photos, "_annotations.coco.json": document}))
 
 
 def test_coco(tmp_path):
@@ -156,12 +147,9 @@ def test_coco(tmp_path):
     )
     result = recordgen.convert(folder, tmp_path / "out", task="image_segmentation")
     assert result.dataset.labels == ("dog", "cat", "background")
-    masks = {}
-    for _, example in stored_examples(tmp_path / "out"):
-        mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
-        masks[example["image/source_id"][0]] = np.asarray(mask).tolist()
+    masks = {uri: mask.tolist() for uri, (*_, mask) in masks_of(tmp_path / "out").items()}
     row = [0, 1, 1, 1, 2, 2]
-    assert masks == {b"a.png": [[0, *[2] * 5], row, row, [0, *[2] * 5]], b"b.png": [[2] * 6] * 4}
+    assert masks == {"a.png": [[0, *[2] * 5], row, row, [0, *[2] * 5]], "b.png": [[2] * 6] * 4}
 
 
 def test_coco_stays_boxes_without_the_task(tmp_path):
@@ -218,10 +206,8 @@ def test_random_polygons_and_runs_are_those_of_pycocotools(tmp_path):
     assert recordgen.convert(f"{folder}/", tmp_path / "out", **options).dataset.rows.rejects == 0
 
     truth, common = COCO(folder / "boxes.json"), {}
-    for _, example in stored_examples(tmp_path / "out"):
-        number = int(Path(example["image/source_id"][0].decode()).stem)
-        file = io.BytesIO(example["image/segmentation/class/encoded"][0])
-        mine = np.asarray(Image.open(file)) == 0
+    for uri, (*_, mask) in masks_of(tmp_path / "out").items():
+        number, mine = int(Path(uri).stem), mask == 0
         theirs = truth.annToMask(truth.anns[number]) == 1
         rows, columns = np.nonzero(mine != theirs)
         corners, centres = shapes[number][0], np.stack([columns, rows], 1) + 0.5
@@ -259,15 +245,11 @@ OUTLINED = [
 @pytest.mark.parametrize(("files", "pixels"), OUTLINED)
 def test_outlines_of_other_tools(files, pixels, tmp_path):
     """Polygons, circles, ellipses and rotated boxes become masks if the task asks for them."""
-    (tmp_path / "in").mkdir()
-    Image.fromarray(np.zeros((40, 60, 3), np.uint8)).save(tmp_path / "in/a.png")
-    for name, text in files.items():
-        (tmp_path / "in" / name).write_text(text)
+    root = write_files(tmp_path / "in", {"a.png": encoded(Image.new("RGB", (60, 40))), **files})
     options = {"task": "image_segmentation"}
-    labels = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", **options).dataset.labels
-    [(_, example)] = stored_examples(tmp_path / "out")
-    mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
-    painted = np.asarray(mask) == labels.index("cat")
+    labels = recordgen.convert(root, tmp_path / "out", **options).dataset.labels
+    [(*_, mask)] = masks_of(tmp_path / "out").values()
+    painted = mask == labels.index("cat")
     assert painted[20, 30]
     assert painted.sum() == pytest.approx(pixels, rel=0.03)
 
@@ -288,9 +270,8 @@ def test_polygons_of_vertex(tmp_path):
     (tmp_path / "a.jsonl").write_text(line(left))
     result = recordgen.convert(str(tmp_path / "a.jsonl"), tmp_path / "out")
     assert result.dataset.labels == ("background", "cat")
-    [(_, example)] = stored_examples(tmp_path / "out")
-    mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
-    assert np.asarray(mask).tolist() == [[1, 1, 1, 0, 0, 0]] * 4
+    [(*_, mask)] = masks_of(tmp_path / "out").values()
+    assert mask.tolist() == [[1, 1, 1, 0, 0, 0]] * 4
 
 
 @pytest.mark.parametrize("points", [[], [(0, 0), (1, 1)], [("a", 0), (1, 1), (0, 1)]])

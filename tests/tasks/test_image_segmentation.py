@@ -1,8 +1,6 @@
 """Masks: what rows say, what records hold, and that masks move with their images."""
 
 import io
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +8,6 @@ from PIL import Image
 
 from recordgen import cli, convert, load, source
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
 from recordgen.exports.report.records import record_view
@@ -94,18 +90,6 @@ def test_rows(given, annotation):
         return
     [row] = task.from_record({"imageGcsUri": "i.jpg", **given}, adjusted)
     assert row == ("i.jpg", annotation)
-
-
-def test_a_rows_payloads_are_its_image_and_its_mask():
-    """The core asks for both files, and replaces addresses with secrets in both."""
-    task = ImageSegmentation()
-    annotation = '["m.png?key=1", {"#ff0000": "cat"}]'
-    assert task.stored_uris(["i.jpg", "j.jpg"], [annotation, None]) == [
-        ("i.jpg", "m.png?key=1"),
-        ("j.jpg",),
-    ]
-    replaced = task.with_uris(annotation, {"m.png?key=1": "m.png", "i.jpg": "i.jpg"})
-    assert json.loads(replaced) == ["m.png", {"#ff0000": "cat"}]
 
 
 NUMBERS = [[0, 1, 2], [2, 255, 0]]
@@ -307,12 +291,6 @@ def test_append_keeps_numbers_and_verifies_masks(folder, output):
     assert [reject.code for reject in error.rejects] == ["conflicting_labels"]
 
 
-def records_of(output):
-    """Yield the records that have a mask."""
-    for path in sorted(Path(output, "Split-train").iterdir()):
-        yield from (record for record in RECORDS.read(str(path)) if b"_mask.png" in record)
-
-
 def pairs_of_load(output, **options):
     data = load(output, batch_size=8, image_size=(32, 32), **options)["train"]
     return [
@@ -390,7 +368,8 @@ def test_inspect_draws_masks_on_their_images(output, tmp_path):
 
 def test_the_report_shows_masks(output):
     """Thumbnails are coloured, and each picture has the labels of its classes."""
-    view = record_view(parse_example(next(records_of(output))), read_dataset(output))
+    record = next(each for _, each in stored_examples(output) if MASK in each)
+    view = record_view(record, read_dataset(output))
     pixels = np.asarray(Image.open(io.BytesIO(view.thumbnail.data)))
     assert (pixels[..., 0] != pixels[..., 1]).any()
     assert [(label.number, label.text) for label in view.labels] == [(0, "0"), (1, "1"), (2, "2")]

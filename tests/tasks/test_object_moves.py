@@ -14,7 +14,8 @@ from recordgen.subjects.masks import pixels_of, runs_of
 from recordgen.subjects.objects import details_in
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Boxes
-from tests.conftest import stored_examples
+from tests.conftest import encoded, exif_of, stored_examples
+from tests.formats.sources import write_files
 from tests.formats.test_coco import box, coco, image
 
 SIZE = (240, 180)
@@ -41,23 +42,19 @@ def drawn():
 def write(folder, orientation):
     """Write the picture, with a note to turn it, and its COCO document."""
     picture = drawn().convert("RGB")
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    folder.mkdir()
-    picture.save(folder / "a.jpg", quality=100, subsampling=0, exif=exif)
+    settings = {"quality": 100, "subsampling": 0, "exif": exif_of(orientation)}
+    write_files(folder, {"a.jpg": encoded(picture, "JPEG", **settings)})
     polygon = [value for point in SHAPE for value in point]
     runs = coco_masks.frPyObjects([polygon], SIZE[1], SIZE[0])[0]
     keypoints = [value for point in POINTS for value in (*point, 2)]
-    width, height = SIZE
+    photo = image(1, "a.jpg", width=SIZE[0], height=SIZE[1])
     crowd = {"segmentation": {**runs, "counts": runs["counts"].decode()}, "iscrowd": 1}
     boxes = [
         box(1, 2, 0, 0, *SIZE, area=1000, segmentation=[polygon], keypoints=keypoints),
         box(1, 2, 24, 16, 196, 148, area=1000, **crowd),
     ]
     categories = [{"id": 2, "name": "cat", "keypoints": list("abcd")}]
-    document = coco(
-        image(1, "a.jpg", width=width, height=height), boxes=boxes, categories=categories
-    )
+    document = coco(photo, boxes=boxes, categories=categories)
     (folder / "instances_train.json").write_text(document)
     return folder
 

@@ -15,7 +15,7 @@ from recordgen.subjects.objects import details_in, features_of
 from recordgen.subjects.picture import Marked, Picture
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize, without_size
 from recordgen.tasks.object_detection.stored_boxes import measured
-from tests.conftest import stored_examples
+from tests.formats.boxes import examples_of
 from tests.formats.conftest import make_pictures  # noqa: F401
 from tests.formats.test_coco import box, coco, image
 
@@ -29,16 +29,12 @@ POLYGON = [4.0, 5.0, 12.0, 5.0, 8.0, 15.0]
 BLOCK = np.zeros((20, 40), np.uint8)
 BLOCK[2:12, 3:33] = 1
 RLE = coco_masks.encode(np.asfortranarray(BLOCK))
+RUNS = {"size": [20, 40], "counts": RLE["counts"].decode()}
 
 
 ANNOTATIONS = [
     box(0, 1, 4, 5, 8, 10, segmentation=[POLYGON], area=40.0, iscrowd=0),
-    box(
-        *(0, 1, 3, 2, 30, 10),
-        segmentation={"size": [20, 40], "counts": RLE["counts"].decode()},
-        area=300,
-        iscrowd=1,
-    ),
+    box(0, 1, 3, 2, 30, 10, segmentation=RUNS, area=300, iscrowd=1),
     box(0, 2, 10, 5, 20, 10, keypoints=[12, 6, 2, 0, 0, 0, 20, 10, 1], num_keypoints=2),
     box(1, 1, 0, 0, 10, 10, area=100.0, iscrowd=0),
 ]
@@ -54,14 +50,10 @@ def document(tmp_path, make_pictures):  # noqa: F811
     return tmp_path / "in"
 
 
-def features_by_uri(out):
-    return {each["image/source_id"][0].decode(): each for _, each in stored_examples(out)}
-
-
 def test_records_have_what_is_known(document, tmp_path):
     """Features are there if one box of the image has them, with a value for each box."""
     result = recordgen.convert(str(document), tmp_path / "out")
-    found = features_by_uri(tmp_path / "out")
+    found = {uri: values for uri, (_, values) in examples_of(tmp_path / "out").items()}
     mine = {name.removeprefix("image/object/"): v for name, v in found["train/0.png"].items()}
     assert mine["class/text"] == [b"cat", b"cat", b"person"]
     assert mine["is_crowd"] == [1, 0, 0]

@@ -129,6 +129,8 @@ def test_a_task_that_is_installed_later_is_found_after_a_refresh(install):
     assert found["mine"] is found["mine"]
 
 
+BARE = "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n"
+
 # target of the entry point, what the message names
 BROKEN_TASKS = [
     ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
@@ -136,10 +138,7 @@ BROKEN_TASKS = [
     ("x = 1", "'Mine'"),
     ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
     (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
-    (
-        "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
-        "Mine .* kind, noun, expected, features, reading, make, csv_parser",
-    ),
+    (BARE, "Mine .* kind, noun, expected, features, reading, make, csv_parser"),
 ]
 
 

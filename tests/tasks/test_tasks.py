@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
-from recordgen import options, storage
+from recordgen import options
 from recordgen.core.dataset.manifest import LABELS_FILE
 from recordgen.core.dataset.vocabulary import build_vocabulary
-from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
@@ -253,19 +252,11 @@ def test_unread_images_are_not_upright():
         ConvertOptions(box_orientation="upright", check="none")
 
 
-def test_boxes_of_the_upright_picture_stay(tmp_path):
-    """With box_orientation=upright, boxes refer to the image as people saw it, and stay."""
-    (tmp_path / "a.png").write_bytes(painted(6))
-    (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
-    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", box_orientation="upright")
-    [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
-    [record] = map(parse_example, RECORDS.read(shard))
-    [found] = Boxes.from_json(ObjectDetection().from_features(record)).boxes
-    assert found == pytest.approx(Box("red", 0.1, 0.1, 0.4, 0.3))
-
-
 def test_the_object_detection_api_reads_the_label_map(make_images, make_csv, tmp_path):
-    """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt."""
+    """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt.
+
+    If another task overwrites the output, it is removed.
+    """
     [image] = make_images(1)
     csv = make_csv([f'TRAIN,{image},"a ""b""",0,0,,,1,1,,', f"TRAIN,{image},a,0,0,,,1,1,,"])
     recordgen.convert(csv, tmp_path / "boxes")
@@ -273,5 +264,5 @@ def test_the_object_detection_api_reads_the_label_map(make_images, make_csv, tmp
     assert (tmp_path / "boxes" / "label_map.pbtxt").read_text() == (
         'item {\n  id: 1\n  name: "a"\n}\nitem {\n  id: 2\n  name: "a \\"b\\""\n}\n'
     )
-    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "classes")
-    assert not (tmp_path / "classes" / "label_map.pbtxt").exists()
+    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "boxes", overwrite=True)
+    assert not (tmp_path / "boxes" / "label_map.pbtxt").exists()

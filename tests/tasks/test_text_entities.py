@@ -11,27 +11,22 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.rows.row import Adjustments, PlannedRow, Row, content_uri
+from recordgen.core.rows.row import Row, content_uri
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
-from recordgen.tasks import TextEntities
-from recordgen.tasks.texts.entities import said_of_tokens
 from recordgen.tasks.texts.tags import (
     Span,
     are_whole,
     cut_spans,
     spans_of,
-    split_at_blanks,
     tags_of,
     tokenize,
 )
 from tests.conftest import stored_examples
-from tests.planned import record_of
+from tests.formats.sources import write_files
 from tests.rows import read_rows
-from tests.settings import payload_settings
 
 TASK = {"task": "text_entities"}
 
@@ -124,24 +119,6 @@ def test_a_span_within_a_word_takes_the_whole_word():
     assert tags_of(tokens, [Span(2, 10, "city")]) == ["O", "B-city", "I-city"]
 
 
-# tags, the spans of tokens a b c, number of spans that begin with I-
-SCHEMES = [
-    ("B-x I-x O", [Span(0, 3, "x")], 0),
-    ("B-x B-x I-y", [Span(0, 1, "x"), Span(2, 3, "x"), Span(4, 5, "y")], 1),
-    ("I-x I-x O", [Span(0, 3, "x")], 1),
-    ("O I-x B-x", [Span(2, 3, "x"), Span(4, 5, "x")], 1),
-    ("B-a-b I-a-b O", [Span(0, 3, "a-b")], 0),
-]
-
-
-@pytest.mark.parametrize(("tags", "spans", "begun"), SCHEMES)
-def test_schemes(tags, spans, begun):
-    """IOB1 and IOB2 both mark where entities begin."""
-    found, begun_inside = spans_of(split_at_blanks("a b c"), tags.split())
-    assert (found, len(begun_inside)) == (spans, begun)
-    assert set(begun_inside) <= set(spans)
-
-
 def vertex(text, *spans, key="textContent", **more):
     names = ("startOffset", "endOffset", "displayName")
     segments = [dict(zip(names, span, strict=True)) for span in spans]
@@ -229,29 +206,6 @@ def test_records(tmp_path):
     assert stored["tags/text"] == [b"O", b"O", b"B-person", b"I-person", b"I-person"]
 
 
-@given(tagged(), st.booleans())
-@settings(max_examples=50)
-def test_a_record_gives_its_part_of_the_digest(case, is_given):
-    """A record gives back what its shard's digest covers."""
-    task, (text, spans) = TextEntities(), case
-    said = _of_iob(text) if is_given else _of_json(text, spans)
-    vocabulary = Vocabulary("text", ("city", "person"))
-    row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
-    record, digested = record_of(task, row, [], vocabulary, payload_settings())
-    assert task.digested(record) == digested
-
-
-def _of_json(text, spans):
-    [found] = TextEntities().from_record(json.loads(vertex(text, *spans)), Adjustments())
-    return found
-
-
-def _of_iob(text):
-    tokens = text.split()
-    tags = ["O" if number % 3 else "B-city" for number in range(len(tokens))]
-    return said_of_tokens(tokens, spans_of(split_at_blanks(" ".join(tokens)), tags)[0])
-
-
 @pytest.fixture
 def iob(tmp_path):
     """A folder of sentences and tags, in two splits and one file without."""
@@ -263,11 +217,7 @@ def iob(tmp_path):
         "sentences.txt": "One\n",
         "labels.txt": "O\n",
     }
-    folder = tmp_path / "data"
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    return folder
+    return write_files(tmp_path / "data", files)
 
 
 def test_sentences_and_tags(iob, tmp_path):

@@ -1,5 +1,6 @@
 """Segments of videos: lists, rows, splits, records and batches, as on the task's page."""
 
+import io
 import json
 import math
 import re
@@ -233,21 +234,16 @@ def test_all_ways_in_agree(make_csv, tmp_path):
     lines = ["TRAIN,/v/1.mp4,x,1.5,3", "TRAIN,/v/1.mp4,y,0,inf", "TEST,/v/2.mp4,y,0,2"]
     timed = {"displayName": "x", "startTime": "1.5s", "endTime": "3.000s"}
     whole = {"displayName": "y"}
-    said = [
-        ("1", "training", {"timeSegmentAnnotations": [timed], "classificationAnnotation": whole}),
-        ("2", "test", {"classificationAnnotation": {**whole, "timeSegment": {"endTime": 2}}}),
-    ]
-    use = "aiplatform.googleapis.com/ml_use"
+    short = {**whole, "timeSegment": {"endTime": 2}}
     objects = [
-        {"videoGcsUri": f"/v/{name}.mp4", **found, "dataItemResourceLabels": {use: split}}
-        for name, split, found in said
+        {"videoGcsUri": "/v/1.mp4", "timeSegmentAnnotations": [timed]},
+        {"videoGcsUri": "/v/2.mp4"},
     ]
-    rows = [
-        ("TRAIN", "/v/1.mp4", "x", 1.5, 3),
-        ("TRAIN", "/v/1.mp4", "y", 0, np.inf),
-        ("TEST", "/v/2.mp4", "y", 0, 2),
-    ]
-    frame = pd.DataFrame(rows, columns=["split", "video_uri", "label", "start", "end"])
+    for found, label, split in zip(objects, (whole, short), ("training", "test"), strict=True):
+        found["classificationAnnotation"] = label
+        found["dataItemResourceLabels"] = {"aiplatform.googleapis.com/ml_use": split}
+    names = ["split", "video_uri", "label", "start", "end"]
+    frame = pd.read_csv(io.StringIO("\n".join(lines)), names=names)
     source = make_csv(lines)
     sources = [source, make_csv(map(json.dumps, objects), "a.jsonl"), frame]
     datasets = [
