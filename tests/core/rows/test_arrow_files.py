@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-import recordgen
 from recordgen.core.rows.columns import read_parquet, read_streams
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import convert_lines, encoded, noise, run_python
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
 TABLE = pa.table({"name": ["a"], "size": [1], "parts": [[1, 2]]}, SCHEMA)
@@ -60,13 +59,11 @@ print(main(["convert", source, output, "--append"]))
 def test_a_dataset_that_would_run_code(tmp_path):
     """Each command refuses the file, and nothing is unpickled."""
     (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
-    source, output = tmp_path / "a.csv", tmp_path / "out"
-    source.write_text("TRAIN,a.png,cat\n")
-    recordgen.convert(source, output)
+    output = convert_lines(tmp_path, ["TRAIN,a.png,cat"])
     facts = parquet.read_table(output / "examples.parquet")
     ran = tmp_path / "ran"
     (output / "examples.parquet").write_bytes(to_bytes(with_pickle(facts, ran)))
-    done = run_python("-c", DOORS, str(source), str(output))
+    done = run_python("-c", DOORS, str(tmp_path / "labels.csv"), str(output))
     assert done.stdout.split() == ["1"] * 3, done
     assert not ran.exists()
     assert done.stderr.count(PICKLED) == 3, done.stderr
