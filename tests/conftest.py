@@ -347,6 +347,15 @@ def rewrite_records(shard: Path, change: Callable[[dict[str, Any]], Mapping[str,
     shard.write_bytes(b"".join(piece for frame in frames for piece in frame))
 
 
+@contextmanager
+def changed_manifest(output: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the values of a ``dataset.json``, and write them back."""
+    path = Path(output, "dataset.json")
+    values = json.loads(path.read_text())
+    yield values
+    path.write_text(json.dumps(values))
+
+
 def while_writing(act: Callable[[], object]) -> Any:
     """Return a receiver of progress that does something each time it hears of shards."""
     return SimpleNamespace(

@@ -14,7 +14,7 @@ from recordgen.cli import main
 from recordgen.core.dataset.manifest import COPY_FILE as MARK
 from recordgen.exports import export as exporting
 from recordgen.registry import EXPORTS
-from tests.conftest import encoded, flip_bit, noise, peak_of, tree_bytes
+from tests.conftest import changed_manifest, encoded, flip_bit, noise, peak_of, tree_bytes
 from tests.exports.copies import COPIES, boxes, converted, export, export_and_die, labelled
 
 
@@ -181,9 +181,8 @@ def test_records_that_a_format_cannot_hold(name, record, fact, tmp_path):
 def test_boxes_need_sizes(tmp_path, detection):
     """Boxes are shares; without the sizes of the images they cannot become pixels."""
     path = shutil.copytree(detection, tmp_path / "copy")
-    values = json.loads((path / "dataset.json").read_text())
-    values["splits"]["eval"]["images"] = None
-    (path / "dataset.json").write_text(json.dumps(values))
+    with changed_manifest(path) as values:
+        values["splits"]["eval"]["images"] = None
     for name in ("coco", "parquet", "webdataset"):
         with pytest.raises(errors.UsageError, match="'eval'"):
             export(name, path, tmp_path / name)

@@ -21,7 +21,15 @@ from recordgen.exports.export import read_lines
 from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
 from recordgen.rejects import Reject
-from tests.conftest import COMPONENTS, encoded, noise, rewrite_records, tree_bytes, write_noise
+from tests.conftest import (
+    COMPONENTS,
+    changed_manifest,
+    encoded,
+    noise,
+    rewrite_records,
+    tree_bytes,
+    write_noise,
+)
 from tests.exports.copies import COPIES, boxes, converted, export, labelled
 
 PACKAGE = COMPONENTS / "recordgen"
@@ -174,13 +182,12 @@ def datasets(tmp_path_factory):
 def forged(out, to, **features):
     """Copy a dataset, with other values in all of its records; None removes a feature."""
     shutil.copytree(out, to)
-    values = json.loads((to / "dataset.json").read_text())
-    for split in values["splits"].values():
-        for shard in split["shards"]:
-            rewrite_records(to / shard["file"], lambda known: known | features)
-            shard["bytes"] = (to / shard["file"]).stat().st_size
-        split["bytes"] = sum(shard["bytes"] for shard in split["shards"])
-    (to / "dataset.json").write_text(json.dumps(values))
+    with changed_manifest(to) as values:
+        for split in values["splits"].values():
+            for shard in split["shards"]:
+                rewrite_records(to / shard["file"], lambda known: known | features)
+                shard["bytes"] = (to / shard["file"]).stat().st_size
+            split["bytes"] = sum(shard["bytes"] for shard in split["shards"])
     return to
 
 
