@@ -319,9 +319,12 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
 
 
 def write_noise(folder: Path, names: Iterable[object], width: int = 16, height: int = 12) -> None:
-    """Write a PNG of noise for each name, all of them different."""
-    for seed, name in enumerate(names):
-        (folder / f"{name}.png").write_bytes(encoded(noise(width, height, seed), "PNG"))
+    """Write an image of noise for each name, all of them different: PNGs, or JPEGs for ``.jpg``."""
+    for seed, name in enumerate(map(str, names)):
+        path = folder / (name if name.endswith(".jpg") else f"{name}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kind = "JPEG" if path.suffix == ".jpg" else "PNG"
+        path.write_bytes(encoded(noise(width, height, seed), kind))
 
 
 def convert_lines(
