@@ -78,17 +78,18 @@ def batch(output, **options):
     return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
 
 
-@pytest.mark.parametrize(
-    ("name", "png", "resize", "decoder"),
-    [
-        ("boxes raw", "boxes png", "center_crop", "fast"),
-        ("boxes raw", "boxes png", "random_crop", "fast"),
-        ("raw", "png", "random_crop", "fast"),
-        ("raw", "png", "fit", "exact"),
-        ("boxes unchecked", "boxes png", "stretch", "fast"),
-        ("boxes mixed", "boxes png", "fit", "fast"),
-    ],
-)
+# the output of raw pixels, that of PNGs, how both are read
+ALIKE = [
+    ("boxes raw", "boxes png", "center_crop", "fast"),
+    ("boxes raw", "boxes png", "random_crop", "fast"),
+    ("raw", "png", "random_crop", "fast"),
+    ("raw", "png", "fit", "exact"),
+    ("boxes unchecked", "boxes png", "stretch", "fast"),
+    ("boxes mixed", "boxes png", "fit", "fast"),
+]
+
+
+@pytest.mark.parametrize(("name", "png", "resize", "decoder"), ALIKE)
 def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, decoder):
     """To the last bit, for each way to resize and decode."""
     options = {"resize": resize, "tuning": Tuning(decoder=decoder), "seed": 3}

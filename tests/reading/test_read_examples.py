@@ -107,19 +107,20 @@ def test_length_is_known(path):
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
 
-@pytest.mark.parametrize(
-    ("spec", "options", "message"),
-    [
-        ({}, {}, "feature_spec"),
-        ({"vectr": tf.TensorSpec((3,), tf.float32)}, {}, "'vectr'"),
-        ({"vector": tf.float32}, {}, "'vector'"),
-        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, {}, "'pixels'"),
-        (SPEC, dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
-        (SPEC, dict(image_size=(4, 4)), "'image_size'"),
-        (SPEC, dict(batch_size=0), "batch_size"),
-        (SPEC, dict(only=["a"]), "only"),
-    ],
-)
+# feature_spec, other options, message
+WRONG = [
+    ({}, {}, "feature_spec"),
+    ({"vectr": tf.TensorSpec((3,), tf.float32)}, {}, "'vectr'"),
+    ({"vector": tf.float32}, {}, "'vector'"),
+    ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, {}, "'pixels'"),
+    (SPEC, dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
+    (SPEC, dict(image_size=(4, 4)), "'image_size'"),
+    (SPEC, dict(batch_size=0), "batch_size"),
+    (SPEC, dict(only=["a"]), "only"),
+]
+
+
+@pytest.mark.parametrize(("spec", "options", "message"), WRONG)
 def test_what_is_wrong_is_named_before_reading(path, spec, options, message):
     """A feature that is not there, options of images, and options without their batch_size."""
     with pytest.raises(DataError if "vectr" in spec else UsageError, match=message):

@@ -84,11 +84,11 @@ def written(folder, dataset=DATASET):
 
 # Options that affect examples, with a value that is not the default; then options that do not.
 AFFECT = (
-    *("seed", "split", "group_by", "eval_from", "missing_split", "labels", "vocabulary"),
+    *("seed", "group_by", "eval_from", "missing_split", "labels", "vocabulary"),
     *("shard_by", "shard_mb", "compression", "check", "encode", "limit"),
 )
 MUST_AGREE = {name: OTHER_VALUES[name] for name in AFFECT}
-MUST_AGREE |= {"task": "image_multi_label", "image_size": "100max"}
+MUST_AGREE |= {"task": "image_multi_label", "split": "1,1", "image_size": "100max"}
 # Options that need all rows together, so that they cannot be applied to new rows only.
 OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {name: OTHER_VALUES[name] for name in ("image_root", "label_separator", "encoding")}

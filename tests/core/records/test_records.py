@@ -85,6 +85,21 @@ def theirs(**values):
     return example.SerializeToString(deterministic=True)
 
 
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])
+def test_heads_before_values(size):
+    """The bytes before a value, and before all features, equal TensorFlow's."""
+    numbers, lengths = examples.packed_ints(np.array([5, 300, -1]))
+    assert lengths.tolist() == [1, 2, 10]
+    ends = np.cumsum(lengths).tolist()
+    cases = [("bytes", bytes(size), theirs(bytes_list=[bytes(size)]))]
+    cases += [("float32", np.float32(size).tobytes(), theirs(float_list=[float(size)]))]
+    for number, start, end in zip((5, 300, -1), [0, *ends], ends, strict=False):
+        cases.append(("int64", numbers[start:end], theirs(int64_list=[number])))
+    for dtype, value, expected in cases:
+        features_of_one = examples.feature_head("x", dtype, len(value)) + value
+        assert examples.example_head(len(features_of_one)) + features_of_one == expected
+
+
 @pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
 def test_lengths_at_the_limits_of_their_bytes(limit):
     """The lengths of a value, its list, its feature and all features grow at a limit.

@@ -1,9 +1,10 @@
-"""Rows as columns: hashes of their shares, and their parts."""
+"""Rows as columns: their places, hashes of their shares, and their parts."""
 
 import numpy as np
+import pyarrow as pa
 
 from recordgen.core.rows import columns
-from recordgen.core.rows.row import PlannedRow
+from recordgen.core.rows.row import PlacedRow, PlannedRow, Row, RowBatch, placing
 
 
 def test_mixed_hashes_never_change():
@@ -23,3 +24,17 @@ def test_parts_are_cut_evenly():
     ]
     assert found == [[0, 1], [2, 3], [4, 5], [6]]
     assert [*columns.evenly([], 2)] == []
+
+
+def test_rows_are_placed_by_their_names():
+    """Names are bytes of any kind."""
+    rows = RowBatch.of([Row("a.csv", 1, None, "odd", None)])
+    [row] = columns.rows_of(PlacedRow, columns.placed([rows], ["\udcff"], 3))
+    assert (row.sort_key, row.split_hash) == placing(3)("\udcff")
+
+
+def test_texts_are_joined_as_they_lie_in_memory():
+    """Also those of a slice, or none."""
+    texts = pa.array(["ab", "", "cde", "f"], pa.binary())
+    assert bytes(columns.joined(texts.slice(1, 2))) == b"cde"
+    assert bytes(columns.joined(pa.array([], pa.binary()))) == b""
