@@ -13,7 +13,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import NotUnderstoodError, RecordError, UsageError
-from tests.conftest import convert_lines, encoded, noise
+from tests.conftest import convert_lines, encoded, error_of, noise
 
 KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
 
@@ -182,9 +182,9 @@ def test_proposed_columns_keep_the_given_ones(tmp_path):
     """The proposal adds what is missing, and trains on the label that the user named."""
     data = {"image": encoded(noise(), "PNG"), "label": "a", "kind": "b"}
     recordgen.write([data], tmp_path / "out")
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.source(tmp_path / "out").images(8, columns="label=kind")
-    assert caught.value.options == {"columns": "image=image,label=kind"}
+    images = recordgen.source(tmp_path / "out").images
+    error = error_of(NotUnderstoodError, images, 8, columns="label=kind")
+    assert error.options == {"columns": "image=image,label=kind"}
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):
