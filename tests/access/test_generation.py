@@ -96,9 +96,7 @@ def test_appending_does_no_harm(out):
     """Old shards and old labels stay what they are, also for a process that opens it later."""
     pairs = recordgen.source(out).pairs()
     sent = pickle.dumps(pairs)
-    more = out.parent / "more.csv"
-    more.write_text("TRAIN,aardvark,aardvark\n")
-    recordgen.convert(str(more), str(out), append=True, **TEXT)
+    convert_lines(out.parent, ["TRAIN,aardvark,aardvark"], source="more.csv", append=True, **TEXT)
     there = pickle.loads(sent)
     assert len(recordgen.source(out)) == 61
     for each in (pairs, there, pickle.loads(pickle.dumps(there))):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, features, read_dataset, write
+from recordgen import features, read_dataset, write
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
@@ -136,10 +136,9 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     trained, fn_args, examples, tmp_path
 ):
     """Scores move with the names of labels, and another architecture is an error."""
-    rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
-    folder = Path(read_dataset(examples).source[0]).parent
-    (folder / "renamed.csv").write_text(rows)
-    convert(str(folder / "renamed.csv"), str(tmp_path / "out"))
+    source = Path(read_dataset(examples).source[0])
+    rows = source.read_text().replace(",blue", ",zinc").splitlines()
+    convert_lines(source.parent, rows, tmp_path / "out", source="renamed.csv")
     settings = {**FAST, "learning_rate": 1e-9, "augmentation": 0.0}
     del settings["image_size"]  # it is the first model's
     found = {"space": [], "values": {"epochs": 1, "tuner/epochs": 3}}  # as KerasTuner writes them
