@@ -26,6 +26,15 @@ def test_parts_are_cut_evenly():
     assert [*columns.evenly([], 2)] == []
 
 
+def test_rows_in_one_place_are_in_the_order_of_their_files_and_lines():
+    """The order does not depend on which file was read first."""
+    places = [("b.csv", 1), ("a.csv", 9), ("a.csv", 2)]
+    same = [RowBatch.of([Row(*place, None, "1.jpg", None)]) for place in places]
+    found = columns.in_order(columns.placed(same, ["1.jpg"] * 3, 0))
+    assert [row[2:4] for row in columns.rows_of(PlacedRow, found)] == sorted(places)
+    assert not len(columns.in_order(columns.columns_of(PlacedRow, ())))
+
+
 def test_rows_are_placed_by_their_names():
     """Names are bytes of any kind."""
     rows = RowBatch.of([Row("a.csv", 1, None, "odd", None)])
