@@ -36,7 +36,7 @@ from recordgen.checks.selection import Selection
 from recordgen.console import quiet
 from recordgen.core.progress import SHARDS
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_example, serialize_example
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
@@ -319,9 +319,44 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
 
 
 def write_noise(folder: Path, names: Iterable[object], width: int = 16, height: int = 12) -> None:
-    """Write a PNG of noise for each name, all of them different."""
-    for seed, name in enumerate(names):
-        (folder / f"{name}.png").write_bytes(encoded(noise(width, height, seed), "PNG"))
+    """Write an image of noise for each name, all of them different: PNGs, or JPEGs for ``.jpg``."""
+    for seed, name in enumerate(map(str, names)):
+        path = folder / (name if name.endswith(".jpg") else f"{name}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kind = "JPEG" if path.suffix == ".jpg" else "PNG"
+        path.write_bytes(encoded(noise(width, height, seed), kind))
+
+
+def convert_lines(
+    folder: Path, lines: Iterable[str], to: str = "out", *, source: str = "labels.csv", **more: Any
+) -> Path:
+    """Write an import file of these lines into a folder, convert it, and return the output."""
+    (folder / source).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    recordgen.convert(folder / source, folder / to, **more)
+    return folder / to
+
+
+def flip_bit(path: Path, at: int | None = None) -> None:
+    """Change a bit of a file, in its middle unless ``at`` says where."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if at is None else at] ^= 1
+    path.write_bytes(data)
+
+
+def rewrite_records(shard: Path, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    """Change the features of each record of a shard; all checksums are right."""
+    records = [change(dict(parse_example(record))) for record in RECORDS.read(str(shard))]
+    frames = [RECORDS.frame(serialize_example(values)) for values in records]
+    shard.write_bytes(b"".join(piece for frame in frames for piece in frame))
+
+
+@contextmanager
+def changed_manifest(output: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the values of a ``dataset.json``, and write them back."""
+    path = Path(output, "dataset.json")
+    values = json.loads(path.read_text())
+    yield values
+    path.write_text(json.dumps(values))
 
 
 def while_writing(act: Callable[[], object]) -> Any:

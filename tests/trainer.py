@@ -34,12 +34,10 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
 
 def convert_table(folder: Path, lines: Sequence[str], *, target: str) -> str:
     """Write a table with a column ``fold``, and convert it; return the dataset's folder."""
-    from recordgen import convert
+    from tests.conftest import convert_lines
 
-    (folder / "rows.csv").write_text("\n".join(lines))
     columns = {"split": "fold", "target": target}
-    convert(folder / "rows.csv", folder / "out", task="tabular", columns=columns)
-    return str(folder / "out")
+    return str(convert_lines(folder, lines, task="tabular", columns=columns))
 
 
 def tfma_input(truth: float, scores: Sequence[float]) -> Any:

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 import multiprocessing
 import os
 import pickle
@@ -17,7 +16,7 @@ from recordgen.access import shards
 from recordgen.core.dataset.manifest import DTYPE, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, RecordgenError, SourceError
-from tests.conftest import run_python
+from tests.conftest import changed_manifest, convert_lines, run_python
 
 TEXT = {"task": "text_classification", "shard_mb": 0.002}
 SPLIT = "Split-train"
@@ -25,13 +24,9 @@ SPLIT = "Split-train"
 
 def convert(out, labels, count=60, **options):
     """Convert texts of equal sizes, so that records of two datasets lie at the same places."""
-    rows = out.with_suffix(".csv")
-    rows.write_text(
-        "".join(
-            f"TRAIN,{labels[n % 2]} {n:03} {'word ' * 40},{labels[n % 2]}\n" for n in range(count)
-        )
-    )
-    recordgen.convert(str(rows), str(out), **TEXT, **options)
+    named = [(labels[n % 2], n) for n in range(count)]
+    rows = [f"TRAIN,{label} {n:03} {'word ' * 40},{label}" for label, n in named]
+    convert_lines(out.parent, rows, out.name, source=f"{out.name}.csv", **TEXT, **options)
 
 
 @pytest.fixture
@@ -101,9 +96,7 @@ def test_appending_does_no_harm(out):
     """Old shards and old labels stay what they are, also for a process that opens it later."""
     pairs = recordgen.source(out).pairs()
     sent = pickle.dumps(pairs)
-    more = out.parent / "more.csv"
-    more.write_text("TRAIN,aardvark,aardvark\n")
-    recordgen.convert(str(more), str(out), append=True, **TEXT)
+    convert_lines(out.parent, ["TRAIN,aardvark,aardvark"], source="more.csv", append=True, **TEXT)
     there = pickle.loads(sent)
     assert len(recordgen.source(out)) == 61
     for each in (pairs, there, pickle.loads(pickle.dumps(there))):
@@ -234,9 +227,8 @@ def test_a_far_dataset_that_is_replaced(monkeypatch):
 
 def edit(out, change):
     """Change dataset.json, or rather what it says of the training split."""
-    values = json.loads((out / "dataset.json").read_text())
-    change(values, values["splits"]["train"]["shards"])
-    (out / "dataset.json").write_text(json.dumps(values))
+    with changed_manifest(out) as values:
+        change(values, values["splits"]["train"]["shards"])
 
 
 def pack(out, data):

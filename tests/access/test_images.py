@@ -13,7 +13,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import NotUnderstoodError, RecordError, UsageError
-from tests.conftest import encoded, noise
+from tests.conftest import convert_lines, encoded, error_of, noise
 
 KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
 
@@ -40,10 +40,8 @@ def photos(tmp_path_factory):
             image = image.convert("L")
         name = f"{n}.{KINDS[kind]}"
         image.save(folder / name, kind, **({"quality": 80} if kind == "JPEG" else {}))
-        lines.append(f"TRAIN,{folder / name},{'ab'[n % 2]}\n")
-    (folder / "labels.csv").write_text("".join(lines))
-    recordgen.convert(str(folder / "labels.csv"), folder / "out")
-    return folder / "out"
+        lines.append(f"TRAIN,{name},{'ab'[n % 2]}")
+    return convert_lines(folder, lines)
 
 
 def loaded(output, **options):
@@ -150,9 +148,8 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
             left, right = sorted(corners[:2])
             top, bottom = sorted(corners[2:])
             box = f"{left:.3f},{top:.3f},,,{right:.3f},{bottom:.3f},,"
-            lines.append(f"TRAIN,{tmp_path}/{n}.jpg,{'xy'[n % 2]},{box}\n")
-    (tmp_path / "boxes.csv").write_text("".join(lines))
-    recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
+            lines.append(f"TRAIN,{n}.jpg,{'xy'[n % 2]},{box}")
+    convert_lines(tmp_path, lines, task="object_detection")
     how = {"resize": resize, "boxes": boxes}
     images = recordgen.source(tmp_path / "out").images((40, 48), layout="CHW", method=method, **how)
     how |= {"split": "train", "batch_size": 8, "image_size": (40, 48), "scale": "0..255:uint8"}
@@ -185,9 +182,9 @@ def test_proposed_columns_keep_the_given_ones(tmp_path):
     """The proposal adds what is missing, and trains on the label that the user named."""
     data = {"image": encoded(noise(), "PNG"), "label": "a", "kind": "b"}
     recordgen.write([data], tmp_path / "out")
-    with pytest.raises(NotUnderstoodError) as caught:
-        recordgen.source(tmp_path / "out").images(8, columns="label=kind")
-    assert caught.value.options == {"columns": "image=image,label=kind"}
+    images = recordgen.source(tmp_path / "out").images
+    error = error_of(NotUnderstoodError, images, 8, columns="label=kind")
+    assert error.options == {"columns": "image=image,label=kind"}
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):

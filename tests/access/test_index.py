@@ -1,7 +1,6 @@
 """``records.npy`` has the length of every record, however the dataset was written."""
 
 import hashlib
-import json
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from recordgen import parts
 from recordgen.core.dataset import manifest
 from recordgen.core.dataset.manifest import decoded, head, read_dataset
 from recordgen.core.records import RECORDS
+from tests.conftest import changed_manifest
 from tests.deaths import DEATHS, convert_and_die
 
 TEXTS = "".join(
@@ -57,10 +57,8 @@ def appended(source, out):
 def appended_without_an_index(source, out):
     """An older output has none: its shards are read."""
     recordgen.convert(source, out, **OPTIONS)
-    manifest = out / "dataset.json"
-    dataset = json.loads(manifest.read_text())
-    del dataset["index"]
-    manifest.write_text(json.dumps(dataset))
+    with changed_manifest(out) as values:
+        del values["index"]
     (out / "records.npy").unlink()
     Path(source).write_text("TRAIN,another text,a\n")
     recordgen.convert(source, out, append=True, **OPTIONS)

@@ -12,7 +12,7 @@ import recordgen
 from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from recordgen.registry import OWN
-from tests.conftest import COMPONENTS, encoded, noise, run_python
+from tests.conftest import COMPONENTS, convert_lines, encoded, noise, run_python
 
 MANY = 10_000
 
@@ -100,8 +100,7 @@ ROLES = [
 @pytest.mark.parametrize(("columns", "dtype"), ROLES)
 def test_tables(tmp_path, columns, dtype):
     """Missing numbers are NaN, targets are numbers, and a missing weight is 1."""
-    (tmp_path / "t.csv").write_text(TABLE)
-    recordgen.convert(str(tmp_path / "t.csv"), tmp_path / "out", task="tabular", columns=columns)
+    convert_lines(tmp_path, TABLE.splitlines(), task="tabular", columns=columns)
     pairs = paired(tmp_path / "out")
     found = pairs.collate([item for item in pairs if has_label(item)])
     assert (found[1].dtype if isinstance(found, tuple) else None) == dtype

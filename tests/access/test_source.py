@@ -1,7 +1,6 @@
 """``recordgen.source``: each record once, at any place, by any number of readers."""
 
 import hashlib
-import json
 import multiprocessing
 import os
 import pickle
@@ -18,7 +17,15 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import RecordError, SourceError, UsageError
-from tests.conftest import encoded, error_of, noise, run_python
+from tests.conftest import (
+    changed_manifest,
+    convert_lines,
+    encoded,
+    error_of,
+    flip_bit,
+    noise,
+    run_python,
+)
 from tests.golden import SAMPLES
 from tests.opened import opened
 
@@ -117,10 +124,9 @@ def test_arrays_from_python(tmp_path):
 
 def test_whole_numbers_with_gaps(tmp_path):
     """A missing number is NaN; a number beyond float32's digits keeps them."""
-    source = tmp_path / "rows.csv"
-    source.write_text("key,small,large\na,1,16777217\nb,,\nc,3,4\n")
-    recordgen.convert(str(source), tmp_path / "out", task="tabular", split="1,0,0")
-    found = {row["key"]: row for row in recordgen.source(tmp_path / "out")}
+    lines = ["key,small,large", "a,1,16777217", "b,,", "c,3,4"]
+    out = convert_lines(tmp_path, lines, task="tabular", split="1,0,0")
+    found = {row["key"]: row for row in recordgen.source(out)}
     small, large = ([found[key][name] for key in "abc"] for name in ("small", "large"))
     np.testing.assert_equal(small, [1, np.nan, 3])
     np.testing.assert_equal(large, [16777217, np.nan, 4])
@@ -236,18 +242,12 @@ def test_some_shards_of_an_output_keep_types_and_labels(tmp_path):
 
 def test_an_older_output(out, cache):
     """An output without an index is read like other tools' files."""
-    change_manifest(out, lambda values: values.pop("index"))
+    with changed_manifest(out) as values:
+        del values["index"]
     (out / "records.npy").unlink()
     out = out.rename(out.with_name("a-dataset.json"))
     assert numbers(recordgen.source(out)) == stored(out)
     assert len(list((cache / "lengths").iterdir())) == 4
-
-
-def change_manifest(output, change):
-    path = output / "dataset.json"
-    values = json.loads(path.read_text())
-    change(values)
-    path.write_text(json.dumps(values))
 
 
 def remove(index):
@@ -293,7 +293,8 @@ def test_an_index_elsewhere(out):
     shorten(out / "records.npy")
     digest = hashlib.sha256((out / "records.npy").read_bytes()).hexdigest()
     for named, words in (({"sha256": digest}, "lengths, for"), ({"file": "/x"}, "json: .*index")):
-        change_manifest(out, lambda values, named=named: values["index"].update(named))
+        with changed_manifest(out) as values:
+            values["index"] |= named
         with pytest.raises(SourceError, match=words):
             recordgen.source(out)
 
@@ -318,10 +319,8 @@ def test_threads_read_more_shards_than_open_files(tmp_path):
 def test_a_damaged_record_is_named_and_the_others_are_read(out, part):
     """Damage of content or length costs one record."""
     shard = sorted(out.glob("Split-train/*"))[2]
-    data = bytearray(shard.read_bytes())
     *_, last = RECORDS.read(str(shard))
-    data[-6 if part == "content" else -len(last) - 16] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, -6 if part == "content" else -len(last) - 16)
     source = recordgen.source(out)
     expected = stored_around(out)
     with pytest.raises(RecordError, match=rf"{shard}: record 24:"):
@@ -384,9 +383,7 @@ def test_the_cache_of_gzip_shards_is_bounded(packed, cache):
 def test_a_damaged_gzip_shard(packed, cache):
     """The error names the file, and no part of it stays in the cache."""
     shard = sorted(packed.glob("Split-train/*"))[0]
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    shard.write_bytes(data)
+    flip_bit(shard)
     with pytest.raises(RecordError, match=str(shard)):
         list(recordgen.source(packed))
     assert not list(cache.glob("copies/*"))

@@ -44,7 +44,7 @@ from tests.clusters import (
     object_store,
     worker_pool,
 )
-from tests.conftest import ROOT, encoded, examples_of, noise, tree_bytes, wait_for_first_shard
+from tests.conftest import ROOT, examples_of, tree_bytes, wait_for_first_shard, write_noise
 from tests.settings import conversion
 
 pytestmark = pytest.mark.inside
@@ -56,12 +56,10 @@ distributed = pytest.importorskip("distributed")
 def source(tmp_path_factory):
     """Return an import file of 60 images, nearly all of them in one split, and a bad row."""
     folder = tmp_path_factory.mktemp("source")
-    lines = []
-    for number in range(60):
-        name = f"{number:03d}.jpg"
-        (folder / name).write_bytes(encoded(noise(64, 48, seed=number), "JPEG", quality=90))
-        split = ("VALIDATION", "TEST", "")[number] if number < 3 else "TRAIN"
-        lines.append(f"{split},{name},{number % 3}")
+    names, splits = [f"{number:03d}.jpg" for number in range(60)], ["VALIDATION", "TEST", ""]
+    write_noise(folder, names, 64, 48)
+    found = zip(splits + ["TRAIN"] * 57, names, strict=True)
+    lines = [f"{split},{name},{number % 3}" for number, (split, name) in enumerate(found)]
     (folder / "labels.csv").write_text("\n".join([*lines, "TRAIN,nowhere.jpg,1"]))
     return str(folder / "labels.csv")
 

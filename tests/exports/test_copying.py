@@ -1,6 +1,7 @@
 """Exports that copy examples: same bytes, finished after a kill, refusals before the first byte."""
 
 import json
+import shutil
 import time
 from functools import partial
 from itertools import count as counting
@@ -13,11 +14,8 @@ from recordgen.cli import main
 from recordgen.core.dataset.manifest import COPY_FILE as MARK
 from recordgen.exports import export as exporting
 from recordgen.registry import EXPORTS
-from tests.conftest import encoded, noise, peak_of, tree_bytes
-from tests.exports.copies import boxes, converted, export, export_and_die, labelled
-
-# The library of ArrayRecord is not in the lock; tests/trainers has its tests.
-COPIES = [name for name in EXPORTS if "to" in EXPORTS[name].takes and name != "arrayrecord"]
+from tests.conftest import changed_manifest, encoded, flip_bit, noise, peak_of, tree_bytes
+from tests.exports.copies import COPIES, boxes, converted, export, export_and_die, labelled
 
 
 @pytest.fixture(scope="module")
@@ -182,14 +180,9 @@ def test_records_that_a_format_cannot_hold(name, record, fact, tmp_path):
 
 def test_boxes_need_sizes(tmp_path, detection):
     """Boxes are shares; without the sizes of the images they cannot become pixels."""
-    values = json.loads((detection / "dataset.json").read_text())
-    values["splits"]["eval"]["images"] = None
-    path = tmp_path / "copy"
-    path.mkdir()
-    for each in detection.iterdir():
-        if each.name != "dataset.json":
-            (path / each.name).symlink_to(each)
-    (path / "dataset.json").write_text(json.dumps(values))
+    path = shutil.copytree(detection, tmp_path / "copy")
+    with changed_manifest(path) as values:
+        values["splits"]["eval"]["images"] = None
     for name in ("coco", "parquet", "webdataset"):
         with pytest.raises(errors.UsageError, match="'eval'"):
             export(name, path, tmp_path / name)
@@ -215,9 +208,7 @@ def test_a_damaged_shard_names_itself(tmp_path):
     """And the copy stays unfinished."""
     out = labelled(tmp_path)
     shard = next((out / "Split-train").iterdir())
-    data = bytearray(shard.read_bytes())
-    data[40] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard, 40)
     with pytest.raises(errors.RecordError, match=shard.name):
         export("folder", out, tmp_path / "to")
     assert json.loads((tmp_path / "to" / MARK).read_text())["finished"] is False

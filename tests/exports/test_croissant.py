@@ -9,20 +9,14 @@ import numpy as np
 import pytest
 from pyarrow import parquet as pq
 
-from recordgen import convert, read_dataset, write
+from recordgen import read_dataset, write
 from recordgen.cli import main
 from recordgen.exports import Output
 from recordgen.exports.descriptions import Croissant
-from tests.conftest import write_noise
+from tests.conftest import convert_lines, write_noise
 from tests.exports.conftest import KINDS
 
 UNKNOWN = ("citeAs", "datePublished", "license", "version")
-
-
-@pytest.fixture(scope="module")
-def outputs(sample):
-    """An output of each kind."""
-    return {name: sample(name) for name in KINDS}
 
 
 def load(output):
@@ -47,20 +41,20 @@ def plain(value):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_it_is_valid_but_for_what_nobody_told_us(outputs, name):
+def test_it_is_valid_but_for_what_nobody_told_us(sample, name):
     """Nothing is invented: dates, licence and citation are missing."""
-    issues = load(outputs[name]).metadata.ctx.issues
+    issues = load(sample(name)).metadata.ctx.issues
     assert not issues.errors
     properties = [str(issue).split('"')[1].rpartition("/")[2] for issue in issues.warnings]
     assert sorted(properties) == sorted(UNKNOWN)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_conversion_can_be_read_row_by_row(outputs, name):
+def test_every_conversion_can_be_read_row_by_row(sample, name):
     """examples.parquet is readable row by row, also if a column has gaps."""
-    found = records(outputs[name], "rows")
-    rows = pq.read_table(outputs[name] / "examples.parquet").to_pylist()
-    assert len(found) == len(rows) == read_dataset(str(outputs[name])).examples
+    found = records(sample(name), "rows")
+    rows = pq.read_table(sample(name) / "examples.parquet").to_pylist()
+    assert len(found) == len(rows) == read_dataset(str(sample(name))).examples
     has_images = "brightness" in found[0]
     assert has_images == (rows[0]["format"] is not None)
     for record, row in zip(found, rows, strict=True):
@@ -76,20 +70,20 @@ def none_of(value):
 def test_a_folder_without_measures(tmp_path):
     """A dataset without measures of its images, and with some labels missing."""
     write_noise(tmp_path, range(2))
-    (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
-    convert(tmp_path / "rows.csv", tmp_path / "out", lint="-ALL", check="none")
+    lines = ["TRAIN,0.png,a", "TRAIN,1.png"]
+    convert_lines(tmp_path, lines, lint="-ALL", check="none")
     found = records(tmp_path / "out", "rows")
     assert {none_of(item["annotation"]) for item in found} == {"a", None}
     assert [none_of(item["brightness"]) for item in found] == [None, None]
     assert [item["width"] for item in found] == [16, 16]
     (tmp_path / "1.png").write_bytes((tmp_path / "1.png").read_bytes()[:10])
-    convert(tmp_path / "rows.csv", tmp_path / "out", check="none", overwrite=True)
+    convert_lines(tmp_path, lines, check="none", overwrite=True)
     assert "width" not in records(tmp_path / "out", "rows")[0]
 
 
-def test_splits_shards_and_labels_are_records(outputs):
+def test_splits_shards_and_labels_are_records(sample):
     """Each with its counts, its digest or its number, as in dataset.json."""
-    output = outputs["image_classification"]
+    output = sample("image_classification")
     dataset = read_dataset(str(output))
     splits = [(item["name"], item["url"], item["examples"]) for item in records(output, "splits")]
     assert splits == [
@@ -104,11 +98,11 @@ def test_splits_shards_and_labels_are_records(outputs):
     assert labels == list(enumerate(dataset.labels))
 
 
-def test_each_feature_is_a_field_of_its_type(outputs):
+def test_each_feature_is_a_field_of_its_type(sample):
     """Images, numbers and lists have Croissant's types, and lists their shape."""
     fields = {
         field.name: (str(field.data_types[0]).rpartition("/")[2], field.array_shape)
-        for field in load(outputs["object_detection"]).metadata.record_sets[3].fields
+        for field in load(sample("object_detection")).metadata.record_sets[3].fields
     }
     assert fields["image/encoded"] == ("ImageObject", None)
     assert fields["image/height"] == ("Int64", None)
@@ -116,23 +110,23 @@ def test_each_feature_is_a_field_of_its_type(outputs):
     assert fields["split"] == ("Text", None)
 
 
-def test_pixels_are_no_image_file(outputs):
+def test_pixels_are_no_image_file(sample):
     """Raw pixels are not described as image files; their layout is described."""
     described = [
         field
-        for field in load(outputs["raw"]).metadata.record_sets[3].fields
+        for field in load(sample("raw")).metadata.record_sets[3].fields
         if field.name == "image/encoded"
     ]
     assert [str(field.data_types[0]).rpartition("/")[2] for field in described] == ["Text"]
     assert "uint8 [height, width, 3]" in described[0].description
-    dataset = read_dataset(str(outputs["raw"]))
+    dataset = read_dataset(str(sample("raw")))
     mixed = replace(dataset, options={**dataset.options, "encode": "mixed"})
     assert "image/format is raw" in Croissant().text(Output("none", mixed))
 
 
-def test_files_have_their_sha256(outputs):
+def test_files_have_their_sha256(sample):
     """The label files have their sha256; shards have their digest in a record set."""
-    output = outputs["object_detection"]
+    output = sample("object_detection")
     described = json.loads((output / "croissant.json").read_text())["distribution"]
     files = {item["contentUrl"]: item["sha256"] for item in described if "contentUrl" in item}
     assert set(files) == {"labels.txt", "label_map.pbtxt"}
@@ -152,9 +146,9 @@ def test_written_examples_are_described(tmp_path):
     assert fields["array"].array_shape_tuple == (2, 3)
 
 
-def test_a_long_vocabulary_stays_in_its_file(outputs):
+def test_a_long_vocabulary_stays_in_its_file(sample):
     """Up to 10,000 labels are records of the description."""
-    dataset = read_dataset(str(outputs["image_classification"]))
+    dataset = read_dataset(str(sample("image_classification")))
     for count, is_there in ((10_000, True), (10_001, False)):
         many = replace(dataset, labels=tuple(map(str, range(count))))
         described = json.loads(Croissant().text(Output("none", many)))

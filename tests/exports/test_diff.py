@@ -24,7 +24,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
 from recordgen.version import __version__
-from tests.conftest import encoded, noise, write_noise
+from tests.conftest import convert_lines, encoded, noise, write_noise
 from tests.datasets import dataset_of
 
 
@@ -72,10 +72,7 @@ def write_dataset(root, rows, task="image_classification"):
 
 def converted(folder, name, lines, **options):
     """Convert lines of a CSV, and return the output."""
-    source = folder / f"{name}.csv"
-    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    recordgen.convert(str(source), folder / name, **options)
-    return str(folder / name)
+    return str(convert_lines(folder, lines, name, source=f"{name}.csv", **options))
 
 
 @pytest.fixture(scope="module")

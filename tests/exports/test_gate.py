@@ -13,7 +13,7 @@ import recordgen
 from recordgen import storage
 from recordgen.cli import main
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordError, RecordgenError, SourceError, UsageError
 from recordgen.exports import ExportOptions
 from recordgen.exports.copying import file_name
@@ -21,8 +21,16 @@ from recordgen.exports.export import read_lines
 from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
 from recordgen.rejects import Reject
-from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, write_noise
-from tests.exports.copies import boxes, converted, export, labelled
+from tests.conftest import (
+    COMPONENTS,
+    changed_manifest,
+    encoded,
+    noise,
+    rewrite_records,
+    tree_bytes,
+    write_noise,
+)
+from tests.exports.copies import COPIES, boxes, converted, export, labelled
 
 PACKAGE = COMPONENTS / "recordgen"
 
@@ -159,7 +167,6 @@ def test_rooms_write_only_to_paths_of_the_gate():
 
 # --- exports -------------------------------------------------------------------------------------
 
-COPIES = ("folder", "automl", "yolo", "coco", "parquet", "webdataset")
 HOLD_BOXES = ("yolo", "coco")
 
 
@@ -175,17 +182,12 @@ def datasets(tmp_path_factory):
 def forged(out, to, **features):
     """Copy a dataset, with other values in all of its records; None removes a feature."""
     shutil.copytree(out, to)
-    values = json.loads((to / "dataset.json").read_text())
-    for split in values["splits"].values():
-        for shard in split["shards"]:
-            path, records = to / shard["file"], []
-            for record in RECORDS.read(str(path)):
-                changed = {**parse_example(record), **features}
-                records.append(b"".join(RECORDS.frame(serialize_example(changed))))
-            path.write_bytes(b"".join(records))
-            shard["bytes"] = path.stat().st_size
-        split["bytes"] = sum(shard["bytes"] for shard in split["shards"])
-    (to / "dataset.json").write_text(json.dumps(values))
+    with changed_manifest(to) as values:
+        for split in values["splits"].values():
+            for shard in split["shards"]:
+                rewrite_records(to / shard["file"], lambda known: known | features)
+                shard["bytes"] = (to / shard["file"]).stat().st_size
+            split["bytes"] = sum(shard["bytes"] for shard in split["shards"])
     return to
 
 

@@ -1,35 +1,28 @@
 """`recordgen inspect`: records, matching examples with their findings, and their images."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-import recordgen
 from recordgen import write
 from recordgen.cli import main
 from recordgen.errors import RecordError
 from recordgen.exports.inspection import inspect
 from recordgen.payloads.drawing import label_colour
-from tests.conftest import encoded, noise
-
-Convert = Callable[..., Path]
+from tests.conftest import convert_lines, encoded, noise
 
 
 @pytest.fixture
-def convert(make_csv, tmp_path):
+def convert(tmp_path):
     """Return a function that converts lines about 2.png and others, which are 200 by 100."""
     for number in (0, 1, 3):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG"))
     (tmp_path / "2.png").write_bytes(encoded(noise(20, 10), "PNG"))
 
-    def run(lines, **options):
-        recordgen.convert(make_csv(lines), tmp_path / "out", **options)
-        return tmp_path / "out"
-
-    return run
+    return partial(convert_lines, tmp_path)
 
 
 BOXES = [

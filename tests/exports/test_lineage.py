@@ -16,6 +16,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.models import copy_model
+from tests.conftest import flip_bit
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 
@@ -67,12 +68,10 @@ def test_a_model_leads_to_its_import_files(model, output, stdout_of, json_of):
 def test_verified_files(model, output, json_of):
     """Without --verify only digests in dataset.json count; a flipped bit is damage, and exit 1."""
     [shard] = (output / "Split-train").iterdir()
-    content = bytearray(shard.read_bytes())
     for place in (model, output):
         found = json_of("export", "lineage", place, "--verify")
         assert (found["dataset_state"], found["differences"]) == ("same", [])
-    content[100] ^= 1
-    shard.write_bytes(content)
+    flip_bit(shard, 100)
     for place in (model, output):
         assert json_of("export", "lineage", place)["dataset_state"] == "same"
         found = json_of("export", "lineage", place, "--verify", code=1)

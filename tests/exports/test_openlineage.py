@@ -13,6 +13,7 @@ from recordgen import convert, read_dataset
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.lineage import dataset_id, is_configured, run_events
 from tests import trainer
+from tests.conftest import convert_lines
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 
@@ -90,9 +91,8 @@ def test_a_failure_is_told(events, tmp_path):
         ("START", []),
         ("ABORT", []),
     ]
-    (tmp_path / "a.csv").write_text("gone.png,cat\n")
     with pytest.raises(NothingToConvertError):
-        convert(str(tmp_path / "a.csv"), tmp_path / "out", max_reject_fraction=1.0)
+        convert_lines(tmp_path, ["gone.png,cat"], max_reject_fraction=1.0)
     start, fail = events()[2:]
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     assert "1 rows" in fail["run"]["facets"]["errorMessage"]["message"]

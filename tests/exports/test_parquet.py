@@ -8,6 +8,7 @@ import pytest
 
 import recordgen
 from recordgen.registry import OWN
+from tests.conftest import convert_lines
 from tests.exports.copies import export
 
 
@@ -109,9 +110,9 @@ def test_a_hundred_images_are_a_row_group(tmp_path):
 
 def test_unlabelled_is_null(tmp_path):
     """A gap is null, not -1 and not the empty text."""
-    (tmp_path / "t.csv").write_text("TRAIN,good day,a\nTRAIN,bad day,\n")
-    recordgen.convert(tmp_path / "t.csv", tmp_path / "out", task="text_classification")
-    export("parquet", tmp_path / "out", tmp_path / "to")
+    lines = ["TRAIN,good day,a", "TRAIN,bad day,"]
+    out = convert_lines(tmp_path, lines, task="text_classification")
+    export("parquet", out, tmp_path / "to")
     rows = pq.read_table(next((tmp_path / "to/data").iterdir())).to_pylist()
     assert {row["text"]: row["label"] for row in rows} == {"good day": 0, "bad day": None}
 

@@ -25,16 +25,13 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports import Output
 from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
-from tests.conftest import ROOT, encoded, noise, stored_examples, write_noise
-from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
+from tests.conftest import ROOT, convert_lines, encoded, noise, stored_examples, write_noise
+from tests.exports.copies import COPIES, LABELS, boxes, converted, export, labelled, pictures
 from tests.formats import test_coco as documents
 from tests.formats.sources import write_files
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
 PIXELS = 1e-4
-
-# The library of ArrayRecord is not in the lock; it stores the records as they are.
-COPIES = [name for name in EXPORTS if "to" in EXPORTS[name].takes and name != "arrayrecord"]
 
 #: The beginnings of the features that hold a part.
 FEATURES = {
@@ -124,9 +121,20 @@ def columns(folder):
     write_noise(folder, range(4))
     values = ('3,"a, b",1 2,cat', ",,,", "-1,c,,yes", "0,,0.5,dog")
     lines = [",".join(schema), *(f"{number}.png,{rest}" for number, rest in enumerate(values))]
-    (folder / "pets.csv").write_text("\n".join(lines))
-    recordgen.convert(folder / "pets.csv", folder / "out", schema=schema, lint="-ALL", split="1")
-    return folder / "out"
+    return convert_lines(folder, lines, schema=schema, lint="-ALL", split="1")
+
+
+def converted_again(out, through, folder, **options):
+    """Export a dataset into a folder, convert the copy, and return the output.
+
+    Without an export, with ``itself``, the dataset is converted again.
+    """
+    source = out
+    if through != "itself":
+        export(through, out, folder / "to")
+        source = folder / ("to/import.csv" if through == "automl" else "to")
+    recordgen.convert(source, folder / "again", lint="-ALL", **options)
+    return folder / "again"
 
 
 @pytest.fixture(scope="module")
@@ -143,11 +151,7 @@ def datasets(sample, tmp_path_factory):
 
     @cache
     def again(export_name, name):
-        to = root / f"{name}-{export_name}"
-        export(export_name, dataset(name), to)
-        source = to / "import.csv" if export_name == "automl" else to
-        recordgen.convert(source, root / f"{to.name}-again", lint="-ALL")
-        return root / f"{to.name}-again"
+        return converted_again(dataset(name), export_name, root / f"{name}-{export_name}")
 
     return dataset, again
 
@@ -217,9 +221,9 @@ SAMPLES = [
 def test_every_task_comes_back(through, name, datasets, tmp_path):
     """From an output, and from the copies that hold all tasks: rows, numbers, splits, keypoints."""
     dataset, again = datasets
-    old, new = dataset(name), tmp_path / "again"
+    old = dataset(name)
     if through == "itself":
-        recordgen.convert(old, new, lint="-ALL", compression="gzip")
+        new = converted_again(old, through, tmp_path, compression="gzip")
     else:
         new = again(through, name)
     assert main(["diff", str(old), str(new), "--by", "content"]) == 0
@@ -232,7 +236,7 @@ def test_every_task_comes_back(through, name, datasets, tmp_path):
 def test_classes_of_a_single_file_have_names(datasets, tmp_path):
     """The schema of Parquet names them; a number that none of them has costs its row."""
     again = datasets[1]("parquet", "text_classification")
-    path = again.with_name("text_classification-parquet") / "data/train-00000-of-00001.parquet"
+    path = again.with_name("to") / "data/train-00000-of-00001.parquet"
     table = pq.read_table(path)
     numbers = pa.array([7, *table["label"].to_pylist()[1:]])
     pq.write_table(table.set_column(2, "label", numbers), tmp_path / "a.parquet")
@@ -240,8 +244,7 @@ def test_classes_of_a_single_file_have_names(datasets, tmp_path):
     assert found.dataset.labels == recordgen.read_dataset(str(again)).labels
     assert dict(found.dataset.rows.rejected) == {"bad_line": 1}
     for task in ("text_classification", "image_classification"):
-        datasets[1]("parquet", task)
-        files = again.with_name(f"{task}-parquet").glob("data/*")
+        files = datasets[1]("parquet", task).with_name("to").glob("data/*")
         frame = pd.concat(map(pd.read_parquet, files))
         of_frame = recordgen.convert(frame, tmp_path / task, lint="-ALL").dataset
         assert of_frame.labels == recordgen.read_dataset(str(datasets[0](task))).labels
@@ -251,13 +254,9 @@ def test_long_names_of_many_classes_come_back(tmp_path):
     """A labels.txt of more than 64 KiB names the numbers of a tar, too."""
     names = [f"a long name of class {number:05}" for number in range(4_000)]
     (tmp_path / "names.txt").write_text("".join(f"{name}\n" for name in names))
-    lines = [f"TRAIN,text {number} of a row,{names[number * 900]}\n" for number in range(4)]
-    (tmp_path / "a.csv").write_text("".join(lines))
-    vocabulary = str(tmp_path / "names.txt")
-    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", vocabulary=vocabulary, lint="-ALL")
-    export("webdataset", tmp_path / "out", tmp_path / "to")
-    recordgen.convert(tmp_path / "to", tmp_path / "again", lint="-ALL")
-    assert recordgen.diff(tmp_path / "out", tmp_path / "again").is_same
+    lines = [f"TRAIN,text {number} of a row,{names[number * 900]}" for number in range(4)]
+    out = convert_lines(tmp_path, lines, vocabulary=str(tmp_path / "names.txt"), lint="-ALL")
+    assert recordgen.diff(out, converted_again(out, "webdataset", tmp_path)).is_same
 
 
 ODD_LABELS = [["images", "labels"], ["only"], ["masks", "images"]]
@@ -270,12 +269,7 @@ def test_a_single_split_and_odd_names_of_classes_come_back(labels, name, tmp_pat
     write_noise(tmp_path, range(6))
     lines = [f"TRAIN,{number}.png,{labels[number % len(labels)]}" for number in range(6)]
     out = converted(tmp_path, lines, task="image_classification")
-    to = out if name == "itself" else tmp_path / "to"
-    if name != "itself":
-        export(name, out, to)
-    source = to / "import.csv" if name == "automl" else to
-    recordgen.convert(source, tmp_path / "again", lint="-ALL")
-    assert recordgen.diff(out, tmp_path / "again", by="content").is_same
+    assert recordgen.diff(out, converted_again(out, name, tmp_path), by="content").is_same
 
 
 @pytest.mark.parametrize("name", ["parquet", "webdataset", "automl", "coco", "yolo", "itself"])
@@ -286,15 +280,10 @@ def test_rounded_boxes_are_the_same(name, tmp_path):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(97 + number, 31), "PNG"))
         lines.append(f"TRAIN,{number}.png,cat,{number / 7},{1 / 3},,,{0.7 + number / 17},0.9,,")
     out = converted(tmp_path, lines, task="object_detection")
-    if name != "itself":
-        export(name, out, tmp_path / "to")
-    copy = {"itself": out, "automl": tmp_path / "to/import.csv"}.get(name, tmp_path / "to")
-    recordgen.convert(copy, tmp_path / "again", lint="-ALL")
-    assert recordgen.diff(out, tmp_path / "again", by="content").is_same
+    assert recordgen.diff(out, converted_again(out, name, tmp_path), by="content").is_same
     lines[0] = lines[0].replace(",0.9,", ",0.9001,")
-    (tmp_path / "new.csv").write_text("\n".join(lines))
-    recordgen.convert(tmp_path / "new.csv", tmp_path / "new", lint="-ALL")
-    assert recordgen.diff(out, tmp_path / "new", by="content").kinds["annotation"] == 1
+    new = convert_lines(tmp_path, lines, "new", lint="-ALL")
+    assert recordgen.diff(out, new, by="content").kinds["annotation"] == 1
 
 
 #: Values of columns by the kind of a column.
@@ -326,11 +315,8 @@ def test_random_tables_come_back(table, through, is_declared):
             csv.writer(file).writerows([["split", *kinds], *(["TRAIN", *row] for row in rows)])
         options = {"schema": {"split": "split", **kinds}} if is_declared else {"task": "tabular"}
         recordgen.convert(place / "a.csv", place / "out", lint="-ALL", labels="none", **options)
-        if through != "itself":
-            export(through, place / "out", place / "to")
-        source = place / ("out" if through == "itself" else "to")
-        recordgen.convert(source, place / "again", lint="-ALL", labels="none")
-        assert recordgen.diff(place / "out", place / "again", by="content").is_same
+        again = converted_again(place / "out", through, place, labels="none")
+        assert recordgen.diff(place / "out", again, by="content").is_same
         known = [recordgen.read_dataset(str(place / name)).features for name in ("out", "again")]
         assert known[0] == known[1]
 
@@ -345,8 +331,8 @@ CHANGED = [
 @pytest.mark.parametrize("changed", CHANGED)
 def test_a_copy_whose_description_is_damaged_is_an_error(changed, datasets, tmp_path):
     """It names the file that says what the copy is."""
-    datasets[1]("folder", "classes")
-    copy = shutil.copytree(datasets[0]("classes").parents[1] / "classes-folder", tmp_path / "copy")
+    copied = datasets[1]("folder", "classes").with_name("to")
+    copy = shutil.copytree(copied, tmp_path / "copy")
     mark = copy / COPY_FILE
     mark.write_text(json.dumps({**json.loads(mark.read_text()), **changed}))
     with pytest.raises(SourceError, match=COPY_FILE):

@@ -10,7 +10,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from tests.conftest import ROOT
+from tests.conftest import ROOT, convert_lines
 from tests.exports.copies import boxes, export
 from tests.golden import NEEDED, SAMPLES
 
@@ -144,12 +144,10 @@ def test_images_of_columns_are_looked_at(out):
 def test_they_describe_one_state(how, tmp_path, out):
     """The next conversion into the same output removes them: lengths of shards would be wrong."""
     source = ROOT / "examples/text_classification/reviews.csv"
-    lines = source.read_text().splitlines(keepends=True)
-    for name, part in (("a.csv", lines[:60]), ("b.csv", lines[60:])):
-        (tmp_path / name).write_text("".join(part))
-    recordgen.convert(str(tmp_path / "a.csv"), out, lint="-ALL")
+    lines = source.read_text().splitlines()
+    convert_lines(tmp_path, lines[:60], lint="-ALL")
     export("tfds", out)
     assert (out / "dataset_info.json").exists()
-    recordgen.convert(str(tmp_path / "b.csv"), out, lint="-ALL", **{how: True})
+    convert_lines(tmp_path, lines[60:], lint="-ALL", **{how: True})
     assert not (out / "dataset_info.json").exists()
     assert not (out / "features.json").exists()

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from recordgen import convert, read_dataset
+from recordgen import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
 from recordgen.exports.descriptions import schema_text
 from recordgen.features import statistics_features
+from tests.conftest import convert_lines
 from tests.exports.conftest import KINDS
 from tests.golden import ROOT
 
@@ -68,10 +69,8 @@ def test_a_drifted_span_of_images(sample, tmp_path, anomalies):
     """Detect a new label, and missing labels."""
     images = sorted((ROOT / "examples/image_classification/images").rglob("*.png"))[:4]
     labels = ("3", "3", "", "77")
-    lines = [f"TRAIN,{path},{label}\n" for path, label in zip(images, labels, strict=True)]
-    (tmp_path / "new.csv").write_text("".join(lines))
-    convert(str(tmp_path / "new.csv"), tmp_path / "new")
-    found = anomalies(sample("image_classification"), tmp_path / "new")
+    lines = [f"TRAIN,{path},{label}" for path, label in zip(images, labels, strict=True)]
+    found = anomalies(sample("image_classification"), convert_lines(tmp_path, lines))
     assert found == {
         "image/class/text": "Multiple errors",  # unexpected, out of range, missing
         "image/class/label": "Multiple errors",
@@ -80,15 +79,11 @@ def test_a_drifted_span_of_images(sample, tmp_path, anomalies):
 
 def test_a_drifted_span_of_tables(tmp_path, anomalies):
     """Detect a new class, a missing column, and a column of another type."""
-    (tmp_path / "old.csv").write_text(
-        "ml_use,size,age,kind\n" + "TRAIN,1.5,3,a\nTRAIN,2.5,4,b\n" * 3
-    )
-    (tmp_path / "new.csv").write_text(
-        "ml_use,size,kind,more\n" + "TRAIN,large,a,1.5\nTRAIN,small,c,2.5\n" * 3
-    )
-    for name in ("old", "new"):
-        convert(str(tmp_path / f"{name}.csv"), tmp_path / name, columns="target=kind")
-    found = anomalies(tmp_path / "old", tmp_path / "new")
+    old = ["ml_use,size,age,kind", *["TRAIN,1.5,3,a", "TRAIN,2.5,4,b"] * 3]
+    new = ["ml_use,size,kind,more", *["TRAIN,large,a,1.5", "TRAIN,small,c,2.5"] * 3]
+    spans = {"old": old, "new": new}
+    given = {"columns": "target=kind"}
+    found = anomalies(*(convert_lines(tmp_path, spans[to], to, **given) for to in spans))
     assert found == {
         "kind": "Unexpected string values",
         "age": "Column dropped",
@@ -151,10 +146,9 @@ def test_names_are_quoted(sample):
 def test_a_schema_gives_the_types_of_the_next_table(sample, tmp_path):
     """``--schema`` accepts it, and the columns keep their types."""
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
-    (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")
-    (tmp_path / "b.csv").write_text("ml_use,size\nTRAIN,1\nTRAIN,2\n")
-    convert(str(tmp_path / "a.csv"), tmp_path / "a", task="tabular")
-    convert(str(tmp_path / "b.csv"), tmp_path / "b", schema=str(tmp_path / "a/schema.pbtxt"))
-    assert read_dataset(str(tmp_path / "b")).features["size"].dtype == "float32"
+    first = convert_lines(tmp_path, ["ml_use,size", "TRAIN,1.5", "TRAIN,2.5"], task="tabular")
+    whole, schema = ["ml_use,size", "TRAIN,1", "TRAIN,2"], str(first / "schema.pbtxt")
+    second = convert_lines(tmp_path, whole, "second", schema=schema)
+    assert read_dataset(second).features["size"].dtype == "float32"
     with pytest.raises(SourceError, match=r"none\.pbtxt"):
-        convert(str(tmp_path / "b.csv"), tmp_path / "c", schema="none.pbtxt")
+        convert_lines(tmp_path, whole, "third", schema="none.pbtxt")

@@ -10,9 +10,8 @@ from aiohttp import web
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.exports.verifying import is_finished, verify
+from tests.conftest import flip_bit, rewrite_records
 from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"
@@ -23,28 +22,16 @@ def output(sample, tmp_path):
     return Path(shutil.copytree(sample("image_classification"), tmp_path / "out"))
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def change_an_image(path):
-    """Write the records again with another image in the first: all checksums are right."""
-    records = [dict(parse_example(record)) for record in RECORDS.read(str(path))]
-    [image] = records[0]["image/encoded"]
-    records[0]["image/encoded"] = [image[:-3] + bytes([image[-3] ^ 1]) + image[-2:]]
-    with path.open("wb") as file:
-        for record in records:
-            values = {name: list(each) for name, each in record.items()}
-            for piece in RECORDS.frame(serialize_example(values)):
-                file.write(piece)
+def with_another_image(values):
+    """Return the features of a record with a changed bit in its image."""
+    [image] = values["image/encoded"]
+    return {**values, "image/encoded": image[:-3] + bytes([image[-3] ^ 1]) + image[-2:]}
 
 
 # name: (a function that changes an output, the files that then differ)
 CHANGES = {
-    "a flipped bit": (lambda out: flip(out / SHARD), {SHARD}),
-    "another image": (lambda out: change_an_image(out / SHARD), {SHARD}),
+    "a flipped bit": (lambda out: flip_bit(out / SHARD), {SHARD}),
+    "another image": (lambda out: rewrite_records(out / SHARD, with_another_image), {SHARD}),
     "a missing shard": (lambda out: (out / SHARD).unlink(), {SHARD}),
     "a cut shard": (lambda out: os.truncate(out / SHARD, 999), {SHARD}),
     "a strange file": (lambda out: (out / "Split-train/x").touch(), {"Split-train/x"}),
@@ -75,7 +62,7 @@ def test_examples_from_python_are_compared(tmp_path):
     out = tmp_path / "out"
     recordgen.write([{"x": 1}, {"x": 2}], str(out), shards=1)
     assert not verify(str(out)).differences
-    flip(out / SHARD)
+    flip_bit(out / SHARD)
     assert [each.file for each in verify(str(out)).differences] == [SHARD]
 
 

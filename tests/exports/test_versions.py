@@ -16,6 +16,7 @@ from recordgen.cli import main
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage
 from recordgen.lineage import LINEAGE_FILE
+from tests.conftest import changed_manifest
 from tests.golden import ROOT
 
 WRITTEN = sorted((ROOT / "tests/versions").glob("*/*"))
@@ -39,14 +40,10 @@ def trace(values):
     return model
 
 
-def rewrite(**changes):
-    path = Path("out/dataset.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-
 def test_it_is_read_and_verified(written):
     """Every record is as it was written, and is read, whatever became of options and measures."""
-    rewrite(options={**written.options, "check": "gone", "goes": "too"}, psnr={"images": 1})
+    with changed_manifest("out") as values:
+        values |= {"options": {**written.options, "check": "gone", "goes": "too"}, "psnr": {"n": 1}}
     assert main(["check", "out"]) == 0
     counts = {name: len(recordgen.source("out", split=name)) for name in written.splits}
     assert counts == {name: split.examples for name, split in written.splits.items()}
@@ -75,7 +72,8 @@ def test_its_model_leads_to_it(written):
 @pytest.mark.parametrize("change", [LATER, {**LATER, "format": "recordgen/1", "more": 1}])
 def test_a_later_version_is_named(written, change):
     """What this version cannot read names the version that can."""
-    rewrite(**change)
+    with changed_manifest("out") as values:
+        values |= change
     with pytest.raises(SourceError, match=r"9\.0\.0"):
         recordgen.read_dataset("out")
     with pytest.raises(SourceError, match=r"9\.0\.0"):

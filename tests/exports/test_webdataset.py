@@ -4,8 +4,7 @@ import json
 import tarfile
 from itertools import groupby
 
-import recordgen
-from tests.conftest import stored_examples, write_noise
+from tests.conftest import convert_lines, stored_examples, write_noise
 from tests.exports.copies import boxes, converted, export, labelled
 
 
@@ -58,11 +57,9 @@ def test_boxes_and_several_images(sample, tmp_path):
 
 def test_no_number_that_json_lacks(tmp_path):
     """A segment to the end of a video ends at infinity: null."""
-    (tmp_path / "v.csv").write_text("TRAIN,a.mp4,cat,0,inf\nTRAIN,b.mp4,cat,1.5,2\n")
-    for name in ("a.mp4", "b.mp4"):
-        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypmp42")
-    recordgen.convert(tmp_path / "v.csv", tmp_path / "out", task="video_classification")
-    export("webdataset", tmp_path / "out", tmp_path / "to")
+    lines = ["TRAIN,a.mp4,cat,0,inf", "TRAIN,b.mp4,cat,1.5,2"]
+    out = convert_lines(tmp_path, lines, task="video_classification")
+    export("webdataset", out, tmp_path / "to")
     found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
     assert {(each["start"], each["end"]) for each in found} == {(0.0, None), (1.5, 2.0)}
 

@@ -34,7 +34,7 @@ from PIL import Image
 import recordgen
 from recordgen.errors import RecordgenError
 from recordgen.rejects import RejectCode
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_noise
 from tests.formats.odd_values import Sample
 from tests.formats.sources import write_files
 from tests.formats.test_columns import write as write_records
@@ -51,23 +51,17 @@ FAILURES = {"unread", "slow", "memory", "allowance", "traceback"}
 # --- a sound source of each format ---------------------------------------------------------------
 
 
-def _photos(folder, *names):
-    for seed, name in enumerate(names):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(noise(40, 20, seed), "JPEG"))
-
-
 def _written(name):
     def make(folder):
-        _photos(folder, *(f"{split}/{at}.jpg" for split in SPLITS for at in range(2)))
+        names = (f"{split}/{at}.jpg" for split in SPLITS for at in range(2))
+        write_noise(folder, names, 40, 20)
         write(name, folder)
 
     return make
 
 
 def _masks(folder):
-    _photos(folder, "images/a.jpg", "images/b.jpg")
+    write_noise(folder, ("images/a.jpg", "images/b.jpg"), 40, 20)
     (folder / "masks").mkdir()
     for name in ("a", "b"):
         levels = Image.new("L", (40, 20), 0)
@@ -87,7 +81,7 @@ def _zip(folder):
 
 
 def _yolo_in_a_layout(folder):
-    _photos(folder, "photos/a.jpg", "photos/b.jpg")
+    write_noise(folder, ("photos/a.jpg", "photos/b.jpg"), 40, 20)
     lines = "0 0.5 0.5 0.2 0.2\n1 0.1 0.1 0.5 0.5 0.1 0.9\n"
     files = {"drawn/a.txt": lines, "drawn/b.txt": lines, "classes.txt": "cat\ndog\n"}
     write_files(folder, files)

@@ -20,7 +20,7 @@ from recordgen.payloads import check, reencoding
 from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.reencoding import flattened
-from tests.conftest import encoded, noise, write_noise
+from tests.conftest import encoded, error_of, noise, write_noise
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -32,9 +32,8 @@ SLOW = payload_settings(limit="seconds=0.05")
 
 def refusal(data, options=OPTIONS):
     """Return the code and the message of a refused image."""
-    with pytest.raises(PayloadError) as caught:
-        check_image(data, replace(options))  # in a run of its own
-    return caught.value.code, caught.value.message
+    error = error_of(PayloadError, check_image, data, replace(options))  # in a run of its own
+    return error.code, error.message
 
 
 def segments(count):
@@ -132,9 +131,8 @@ def test_the_result_of_another_process_is_the_same():
     there = check_apart(data, OPTIONS)
     assert there._replace(small=None) == check_image(data, OPTIONS)._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]
-    with pytest.raises(PayloadError) as caught:
-        check_apart(damaged, OPTIONS)
-    assert (caught.value.code, caught.value.message) == refusal(damaged)
+    error = error_of(PayloadError, check_apart, damaged, OPTIONS)
+    assert (error.code, error.message) == refusal(damaged)
 
 
 def test_a_slow_decoder_is_killed():

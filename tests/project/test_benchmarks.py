@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import lint, mutants, results
 from benchmarks.convert import CONTENDERS
-from tests.conftest import ROOT, encoded, noise, run_python
+from tests.conftest import ROOT, run_python, write_noise
 from tests.preloaded import WITH_TENSORFLOW
 
 
@@ -21,8 +21,7 @@ def benchmark(name, *args):
 def photos(tmp_path_factory):
     """Return a folder with four images."""
     folder = tmp_path_factory.mktemp("photos")
-    for number in range(4):
-        (folder / f"{number}.jpg").write_bytes(encoded(noise(seed=number), "JPEG"))
+    write_noise(folder, (f"{number}.jpg" for number in range(4)))
     return folder
 
 

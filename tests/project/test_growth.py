@@ -150,22 +150,32 @@ INPUTS = [
 ]
 
 
+def too_much(folder, call_of, sizes):
+    """Return what grows too much from the second to the third size, and how many times.
+
+    The first one loads what is loaded once; ``call_of`` gets a size and the output.
+    """
+    write_noise(folder, "ab", 8, 8)
+    found = []
+    for size in sizes:
+        output = folder / f"out{size}"
+        found.append(work_of(call_of(size, output), output))
+    grown = found[1].growth_to(found[2])
+    return {name: times for name, times in grown.items() if times > MOST}
+
+
 @pytest.mark.parametrize(("name", "options", "n", "lines"), INPUTS, ids=[it[0] for it in INPUTS])
 def test_twice_the_input_takes_at_most_two_and_a_half_times_the_work(
     name, options, n, lines, tmp_path
 ):
     """Work is calls of functions, memory at its peak, and written bytes; never seconds."""
-    write_noise(tmp_path, "ab", 8, 8)
-    (tmp_path / name).write_text(lines(1))
-    recordgen.convert(tmp_path / name, tmp_path / "first", **options)  # loads what is loaded once
-    convert = partial(recordgen.convert, tmp_path / name, max_reject_fraction=1, **options)
-    found = []
-    for size in (n, 2 * n):
+
+    def convert(size, output):
         (tmp_path / name).write_text(lines(size))
-        out = tmp_path / f"out{size}"
-        found.append(work_of(partial(convert, out), out))
-    one, two = found
-    assert {name: times for name, times in one.growth_to(two).items() if times > MOST} == {}
+        more = {"max_reject_fraction": 1, **options}
+        return partial(recordgen.convert, tmp_path / name, output, **more)
+
+    assert too_much(tmp_path, convert, (1, n, 2 * n)) == {}
 
 
 # Commands that read a finished dataset, for boxes and for columns.
@@ -181,17 +191,15 @@ def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
     task, lines, command, tmp_path
 ):
     """For each command that reads one."""
-    write_noise(tmp_path, "ab", 8, 8)
-    found = []
-    for size in (2, 40, 80):  # the first one loads what is loaded once
-        source, output = tmp_path / "rows.csv", tmp_path / f"out{size}"
-        source.write_text(lines(size))
-        recordgen.convert(source, output, task=task)
+
+    def run(size, output):
+        (tmp_path / "rows.csv").write_text(lines(size))
+        recordgen.convert(tmp_path / "rows.csv", output, task=task)
         name, *more = command
-        places = [str(source), str(output)] if name == "convert" else [str(output)]
-        found.append(work_of(partial(main, [name, *places, *more]), output))
-    grown = found[1].growth_to(found[2])
-    assert {name: times for name, times in grown.items() if times > MOST} == {}
+        places = [tmp_path / "rows.csv", output] if name == "convert" else [output]
+        return partial(main, [name, *map(str, places), *more])
+
+    assert too_much(tmp_path, run, (2, 40, 80)) == {}
 
 
 def test_advice_considers_some_of_many_keys(tmp_path):

@@ -65,22 +65,21 @@ def test_an_engine_can_be_asked_for(machine):
     assert (done.returncode, "(tried: buildah)" in done.stderr) == (1, True)
 
 
-def test_the_name_holds_the_version(machine):
-    """Further arguments reach the engine."""
-    machine.add_engine("docker")
-    machine.image("--build-arg=ACCELERATOR=gpu")
-    (call,) = machine.called("docker build")
-    assert f"--target recordgen --tag recordgen:{__version__} " in call
-    assert call.endswith(" --build-arg=ACCELERATOR=gpu .")
+# argument, the end of the image's name, what else the call of the engine has
+IMAGES = [
+    ("--build-arg=ACCELERATOR=gpu", "", " --build-arg=ACCELERATOR=gpu ."),
+    ("convert", "-convert", "--build-arg=LEG=no-tfx --build-arg=EXTRAS=gcs,s3,http"),
+]
 
 
-def test_the_image_for_conversions_has_a_name_of_its_own(machine):
-    """It has another leg, and extras."""
+@pytest.mark.parametrize(("argument", "suffix", "words"), IMAGES)
+def test_the_name_holds_the_version_and_the_kind_of_the_image(machine, argument, suffix, words):
+    """Further arguments reach the engine; the image for conversions has a leg and extras."""
     machine.add_engine("docker")
-    assert machine.image("convert").returncode == 0
+    assert machine.image(argument).returncode == 0
     (call,) = machine.called("docker build")
-    assert f"--target recordgen --tag recordgen:{__version__}-convert " in call
-    assert "--build-arg=LEG=no-tfx --build-arg=EXTRAS=gcs,s3,http" in call
+    assert f"--target recordgen --tag recordgen:{__version__}{suffix} " in call
+    assert words in call
 
 
 def test_settings_of_pip_that_name_an_index_are_handed_over(machine):

@@ -15,22 +15,17 @@ from recordgen.beam import beam_runner
 from recordgen.beam.beam_runner import memory_kills
 from recordgen.errors import RunnerError
 from recordgen.tasks.images import task as image_task
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import tree_bytes
+from tests.deaths import write_source
 
 _BEAM = ["--direct_num_workers=1"]
-_SMALL = {"shard_mb": 0.005}
+_SMALL = {"shard_mb": 0.001}
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """Return an import file with ten images."""
-    folder = tmp_path_factory.mktemp("source")
-    for number in range(10):
-        data = encoded(noise(48, 48, seed=number), "JPEG", quality=90)
-        (folder / f"{number}.jpg").write_bytes(data)
-    rows = (f"TRAIN,{number}.jpg,{number % 2}\n" for number in range(10))
-    (folder / "labels.csv").write_text("".join(rows))
-    return str(folder / "labels.csv")
+    return write_source(tmp_path_factory.mktemp("source"), 10)[1]
 
 
 @pytest.fixture(scope="module")

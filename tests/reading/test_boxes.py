@@ -24,23 +24,6 @@ def corners(draw, least=0, most=6):
     return np.concatenate([starts, starts + extents], 1)
 
 
-# the shown part (top, left, height, width), the box 0.5, 0.25 to 0.75, 0.5 in it
-VIEWS = [
-    ((0, 0, 1, 1), (0.5, 0.25, 0.75, 0.5)),
-    ((0.5, 0, 0.5, 1), (0, 0.25, 0.5, 0.5)),
-    ((0, 0.25, 1, 0.25), (0.5, 0, 0.75, 1)),
-    ((-0.5, 0, 2, 1), (0.5, 0.25, 0.625, 0.5)),
-    ((0.75, 0.5, 0.25, 0.5), (-1, -0.5, 0, 0)),
-]
-
-
-@pytest.mark.parametrize(("view", "expected"), VIEWS)
-def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
-    """A box is relative to the part of its image that is shown."""
-    box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
-    np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
-
-
 # top, left, bottom, right; the share of the area inside, None without an area
 VISIBLE = [
     ((0, 0, 1, 1), 1),

@@ -21,7 +21,7 @@ from recordgen.reading import (
     steps_per_epoch,
     train_dataset,
 )
-from tests.conftest import noise, run_python
+from tests.conftest import convert_lines, noise, run_python
 from tests.reading.conftest import case_name, ids
 
 TRAIN = [n for n in range(200) if n % 5]
@@ -83,10 +83,9 @@ def test_an_epoch_ends_before_the_next_one_begins(tmp_path):
     """Without a seed, no quick batch of the next epoch overtakes a slow one."""
     for name, side in (("slow", 3000), ("quick", 4)):
         noise(side, side).save(tmp_path / f"{name}.png")
-    (tmp_path / "a.csv").write_text("TRAIN,slow.png,slow\nTRAIN,quick.png,quick\n")
-    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", lint="-ALL")
-    tuning = Tuning(num_parallel_calls=4)
-    batches = train_dataset(tmp_path / "out", batch_size=1, image_size=4, epochs=16, tuning=tuning)
+    lines = ["TRAIN,slow.png,slow", "TRAIN,quick.png,quick"]
+    out, tuning = convert_lines(tmp_path, lines, lint="-ALL"), Tuning(num_parallel_calls=4)
+    batches = train_dataset(out, batch_size=1, image_size=4, epochs=16, tuning=tuning)
     labels = [int(label[0]) for _, label in batches]
     assert [sum(labels[at : at + 2]) for at in range(0, 32, 2)] == [1] * 16
 
@@ -231,12 +230,8 @@ def test_load_and_its_datasets_have_class_names(pets, topics_of_two, partly_labe
 @pytest.fixture(scope="module")
 def topics_of_two(tmp_path_factory):
     """Ten texts of two classes."""
-    folder = tmp_path_factory.mktemp("topics")
-    lines = [f"TRAIN,a text {n},{'good' if n % 2 else 'bad'}\n" for n in range(10)]
-    (folder / "a.csv").write_text("".join(lines))
-    out = str(folder / "out")
-    recordgen.convert(folder / "a.csv", out, task="text_classification")
-    return out
+    lines = [f"TRAIN,a text {n},{'good' if n % 2 else 'bad'}" for n in range(10)]
+    return convert_lines(tmp_path_factory.mktemp("topics"), lines, task="text_classification")
 
 
 # label mode, spec of a batch; test_targets.py has the other modes
@@ -415,11 +410,9 @@ def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
 
 def test_load_says_that_a_split_has_no_label(tmp_path, caplog):
     """It is left out with a warning, unless labels are not read."""
-    lines = [f"TRAIN,Good and cheap {n}.\n" for n in range(3)]
-    lines += [f"TEST,Bad {n}.,no\n" for n in range(2)]
-    (tmp_path / "a.csv").write_text("".join(lines))
-    recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
-    data = load(tmp_path / "out")
+    lines = [f"TRAIN,Good and cheap {n}." for n in range(3)]
+    lines += [f"TEST,Bad {n}.,no" for n in range(2)]
+    data = load(convert_lines(tmp_path, lines, task="text_classification"))
     assert list(data) == ["test"]
     assert "split 'train'" in caplog.text
     for missing in ("TRAIN", "eval"):

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, input_fn, read, steps_per_epoch, train_dataset
+from recordgen import eval_dataset, input_fn, read, steps_per_epoch, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import Tuning, find_shards, reading_plan
-from tests.conftest import write_noise
+from tests.conftest import convert_lines, write_noise
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -125,10 +125,8 @@ def test_workers_mix_classes(tmp_path):
     """
     names = [f"{number:02d}" for number in range(80)]
     write_noise(tmp_path, names, 4, 4)
-    rows = [f"TRAIN,{name}.png,class {int(name) // 2:02d}\n" for name in names]
-    (tmp_path / "a.csv").write_text("".join(rows))
-    out = str(tmp_path / "out")
-    convert(str(tmp_path / "a.csv"), out, shard_by="label")
+    rows = [f"TRAIN,{name}.png,class {int(name) // 2:02d}" for name in names]
+    out = convert_lines(tmp_path, rows, shard_by="label")
     options = dict(tuning=Tuning(shuffle_buffer=1, deterministic=True), epochs=2, **WITH_IDS)
     first, second = [], []
     for worker in range(2):

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from recordgen import (
-    convert,
     errors,
     eval_dataset,
     load,
@@ -19,7 +18,7 @@ from recordgen import (
 )
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
-from tests.conftest import encoded, error_of, noise
+from tests.conftest import convert_lines, encoded, error_of, noise
 from tests.opened import opened
 from tests.reading.conftest import example, ids, pet, write_records
 
@@ -111,10 +110,7 @@ def test_unchecked_bad_images_of_ours_are_named(tmp_path):
     """An unchecked output may hold bad images."""
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(b"no image" if name == "c" else IMAGE)
-    rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
-    (tmp_path / "a.csv").write_text("".join(rows))
-    out = str(tmp_path / "out")
-    convert(str(tmp_path / "a.csv"), out, check="none")
+    out = convert_lines(tmp_path, [f"TRAIN,{name}.jpg,x" for name in "abcdef"], check="none")
     dataset = eval_dataset(out, split="train", **WITH_IDS)
     with pytest.raises(errors.RecordError, match=r"c\.jpg"), named_errors(dataset):
         list(dataset)

@@ -1,16 +1,15 @@
 """Records whose length is more than there is memory: TensorFlow would end the process."""
 
 import gzip
-import json
 import os
 import re
 
 import pytest
 
-from recordgen import convert, read, write
+from recordgen import read, write
 from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import RecordError
-from tests.conftest import write_noise
+from tests.conftest import changed_manifest, convert_lines, write_noise
 from tests.opened import opened
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -22,28 +21,23 @@ def forge(output):
 
     Return a pattern of the message: the shard, and the offset of the record.
     """
-    manifest = json.loads((output / "dataset.json").read_text())
-    split = manifest["splits"]["train"]
-    [shard] = split["shards"]
-    path = output / shard["file"]
+    [path] = output.glob("Split-train/*")
     is_packed = path.suffix == ".gz"
     data = gzip.decompress(path.read_bytes()) if is_packed else path.read_bytes()
     offset = 16 + int.from_bytes(data[:8], "little")
     data = data[:offset] + frame_head(HUGE) + data[offset + 12 :]
     path.write_bytes(gzip.compress(data) if is_packed else data)
-    split["bytes"] = shard["bytes"] = path.stat().st_size
-    (output / "dataset.json").write_text(json.dumps(manifest))
-    return f"RecordError.*{shard['file']}: .* at offset {offset}"
+    with changed_manifest(output) as values:
+        split = values["splits"]["train"]
+        split["bytes"] = split["shards"][0]["bytes"] = path.stat().st_size
+    return f"RecordError.*{path.name}: .* at offset {offset}"
 
 
 @pytest.fixture
 def pets(tmp_path):
     """Three converted images in one shard."""
     write_noise(tmp_path, range(3))
-    lines = [f"TRAIN,{tmp_path}/{number}.png,cat\n" for number in range(3)]
-    (tmp_path / "labels.csv").write_text("".join(lines))
-    convert(str(tmp_path / "labels.csv"), str(tmp_path / "out"))
-    return tmp_path / "out"
+    return convert_lines(tmp_path, [f"TRAIN,{number}.png,cat" for number in range(3)])
 
 
 def written(output, compression="none"):

@@ -13,6 +13,7 @@ from recordgen import convert, eval_dataset, read, steps_per_epoch, train_datase
 from recordgen.access.shards import find_shards
 from recordgen.errors import DataError, RecordError
 from recordgen.tasks.texts.tags import tag_names
+from tests.conftest import convert_lines
 
 #: The labels of each dataset; ``two`` extends the vocabulary of ``one``, ``alone`` has its own.
 SPANS = {"one": ("bee", "cat"), "two": ("cat", "ape"), "alone": ("ape", "dog")}
@@ -145,10 +146,9 @@ def test_targets_of_tables_are_numbered_together(tmp_path):
         ("two", "age,kind", ["y", "z", ""]),
         ("other", "size,kind", "xy"),
     ):
-        rows = [f"{number},{label}\n" for number in range(3) for label in labels]
-        (tmp_path / f"{name}.csv").write_text(f"{header}\n{''.join(rows)}")
+        rows = [header, *(f"{number},{label}" for number in range(3) for label in labels)]
         options = {"task": "tabular", "columns": "target=kind", "split": "100"}
-        convert(str(tmp_path / f"{name}.csv"), str(tmp_path / name), lint="-ALL", **options)
+        convert_lines(tmp_path, rows, name, lint="-ALL", **options)
     data = train_dataset([str(tmp_path / "one"), str(tmp_path / "two")], batch_size=12)
     assert data.class_names == ["x", "y", "z"]
     [(_, targets)] = data

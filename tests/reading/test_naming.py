@@ -5,37 +5,24 @@ import os
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, read, train_dataset
-from recordgen.core.records.example import serialize_example
+from recordgen import eval_dataset, read, train_dataset
 from recordgen.errors import DataError, RecordError
 from recordgen.reading import bad_records, named_errors
-from tests.conftest import encoded, noise, write_noise
-from tests.reading.conftest import write_records
+from tests.conftest import convert_lines, write_noise
+from tests.reading.conftest import CLASSES, pet, write_records
 
-IMAGE = encoded(noise(), "PNG")
 SIZE = {"image_size": (4, 4), "batch_size": 3}
-
-
-def pet(number, **changed):
-    features = {
-        "image/encoded": IMAGE,
-        "image/source_id": f"pet {number}".encode(),
-        "image/class/label": number % 2,
-        "image/class/text": f"class {number % 2}".encode(),
-        **changed,
-    }
-    return b"".join(serialize_example({k: v for k, v in features.items() if v is not None}))
 
 
 # record 7, options, what the error says
 WRONG = {
     "no Example": (b"\xff\xffroot:x:0", {}, "it is no tf.train.Example"),
-    "no image": (pet(7, **{"image/encoded": None}), {}, "image/encoded"),
+    "no image": (pet(7, **{"image/encoded": []}), {}, "image/encoded"),
     "a type": (pet(7, **{"image/class/label": b"a"}), {}, "image/class/label"),
     "an image": (pet(7, **{"image/encoded": b"x"}), {}, "image"),
     "a label": (
         pet(7, **{"image/class/label": 9, "image/class/text": b"fox"}),
-        {"vocabulary": ["class 0", "class 1"]},
+        {"vocabulary": list(CLASSES)},
         "fox",
     ),
 }
@@ -91,16 +78,12 @@ def test_a_file_that_is_damaged(tmp_path):
 def test_a_dataset_that_is_replaced(tmp_path):
     """A dataset that another one replaced is an error; one that grew is read as before."""
     write_noise(tmp_path, "abc", 8, 8)
-    source, output = tmp_path / "rows.csv", tmp_path / "out"
-    source.write_text("TRAIN,a.png,cat\nTRAIN,b.png,dog\n")
-    convert(source, output)
+    output = convert_lines(tmp_path, ["TRAIN,a.png,cat", "TRAIN,b.png,dog"])
     found = eval_dataset(output, batch_size=1, split="train", image_size=(8, 8))
     assert len(list(found)) == 2
-    source.write_text("TRAIN,c.png,emu\n")
-    convert(source, output, append=True)
+    convert_lines(tmp_path, ["TRAIN,c.png,emu"], append=True)
     assert len(list(found)) == 2
-    source.write_text("TRAIN,a.png,ape\nTRAIN,b.png,bee\n")
-    convert(source, output, overwrite=True)
+    convert_lines(tmp_path, ["TRAIN,a.png,ape", "TRAIN,b.png,bee"], overwrite=True)
     with pytest.raises(DataError, match=f"{output}: "), named_errors(found):
         list(found.take(1))
     again = eval_dataset(output, batch_size=1, split="train", image_size=(8, 8))

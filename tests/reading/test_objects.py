@@ -10,6 +10,7 @@ import recordgen
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading.detection import for_each_box
+from tests.conftest import convert_lines
 from tests.formats.conftest import make_pictures  # noqa: F401
 from tests.tasks.test_objects import document  # noqa: F401
 
@@ -95,11 +96,9 @@ def test_mirrored_keypoints_swap_left_and_right(output):
 
 def test_keypoints_that_no_record_has_are_an_error(output, tmp_path):
     """A field that is misspelt or missing is named."""
-    copy = tmp_path / "again"
-    (tmp_path / "one.csv").write_text(f"TRAIN,{tmp_path}/in/train/0.png,cat,.1,.1,,,.5,.5,,\n")
-    recordgen.convert(str(tmp_path / "one.csv"), copy, lint="-ALL")
+    lines = ["TRAIN,in/train/0.png,cat,.1,.1,,,.5,.5,,"]
     with pytest.raises(UsageError, match="keypoints"):
-        read(str(copy), ["keypoints"])
+        read(convert_lines(tmp_path, lines, "again", lint="-ALL"), ["keypoints"])
     with pytest.raises(UsageError, match="fields"):
         read(output, ["keypoint"])
 

@@ -182,23 +182,23 @@ def test_balanced_weights():
     assert class_weights({"cat": 2.0}, classes) == (2.0,)
 
 
-@pytest.mark.parametrize(
-    ("shards", "options", "error", "message"),
-    [
-        (OWLS, dict(only=["cta"]), UsageError, r"only.*'cta'"),
-        (OWLS, dict(only=["x"]), UsageError, r"only.*'x'"),
-        (OWLS, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
-        (OWLS, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
-        (OWLS, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
-        (OWLS, dict(shard=(0, 401)), UsageError, "shard"),
-        (ours(), dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
-        (ours(), dict(padding=3), UsageError, "padding"),
-        (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
-        (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
-        (ours(MIXED, []), {}, DataError, r"400.*label_mode"),
-        (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
-    ],
-)
+# shards, options, error, message
+MISFITS = [
+    (OWLS, dict(only=["cta"]), UsageError, r"only.*'cta'"),
+    (OWLS, dict(only=["owl"]), DataError, r"'train'.*'owl'"),
+    (OWLS, dict(vocabulary=["cat"]), DataError, r"'dog'.*vocabulary"),
+    (OWLS, dict(vocabulary=["cat", "dog"], only=["dgo"]), UsageError, r"only.*'dgo'"),
+    (OWLS, dict(shard=(0, 401)), UsageError, "shard"),
+    (ours(), dict(boxes="xyxy"), UsageError, r"boxes.*image_classification"),
+    (ours(), dict(padding=3), UsageError, "padding"),
+    (ours(task="image_multi_label"), dict(padding="ragged"), UsageError, "padding"),
+    (ShardSet(MIXED), dict(boxes={"min_visible": 0.5}), UsageError, r"boxes.*task"),
+    (ours(MIXED, []), {}, DataError, r"400.*label_mode"),
+    (ours((ShardFile("a", 0, 0),), []), {}, DataError, r"split.*'train'"),
+]
+
+
+@pytest.mark.parametrize(("shards", "options", "error", "message"), MISFITS)
 def test_what_does_not_fit_is_an_error_before_a_file_is_opened(shards, options, error, message):
     """Options of other tasks, unknown classes, and splits with nothing to read."""
     with pytest.raises(error, match=message):

@@ -9,6 +9,7 @@ import tensorflow as tf
 import recordgen
 from recordgen.errors import UsageError
 from recordgen.reading import Tuning
+from tests.conftest import convert_lines
 
 LINES = """split,age,balance,job,w,y
 TRAIN,1,0.5,cook,2,yes
@@ -146,24 +147,15 @@ def test_records_do_not_hold_the_roles_of_columns(folder, tmp_path):
 
 # --- whole numbers that rows lack ---------------------------------------------------------------
 
-GAPS = """split,age,key,id,part
-TRAIN,-1,,16777217,9007199254740993
-TRAIN,,16777217,16777219,
-TRAIN,30,2,3,
-"""
+GAPS = ["split,age,key,id,part", "TRAIN,-1,,16777217,9007199254740993"]
+GAPS += ["TRAIN,,16777217,16777219,", "TRAIN,30,2,3,"]
 DECLARED = {"schema": {"split": "split", "age": "int", "key": "int", "id": "int", "part": "int"}}
-
-
-def gaps(tmp_path, **options):
-    (tmp_path / "gaps.csv").write_text(GAPS)
-    recordgen.convert(tmp_path / "gaps.csv", tmp_path / "out", **options)
-    return str(tmp_path / "out")
 
 
 @pytest.mark.parametrize("options", [{"task": "tabular"}, DECLARED], ids=["inferred", "declared"])
 def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     """A column with gaps is float32 with NaN; -1 stays -1; columns without gaps stay int64."""
-    output = gaps(tmp_path, **options)
+    output = convert_lines(tmp_path, GAPS, **options)
     dataset = recordgen.read_dataset(output)
     lacking = [name for name, spec in dataset.features.items() if spec.has_gaps]
     assert sorted(lacking) == ["age", "key", "part"]
@@ -193,7 +185,7 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
 
 def test_keys_that_float32_cannot_hold_need_a_default(tmp_path):
     """Whole numbers that would lose digits as floats need a default."""
-    output = gaps(tmp_path, task="tabular")
+    output = convert_lines(tmp_path, GAPS, task="tabular")
     for read in (recordgen.load, recordgen.input_fn):
         with pytest.raises(UsageError, match=r"columns.*'key'"):
             read(output)
@@ -215,8 +207,7 @@ def test_read_gives_nan_too(folder):
 def test_spans_with_and_without_gaps_are_read_as_one(tmp_path):
     """A column with gaps in one of several datasets is float in all."""
     for name, line in (("1", "TRAIN,1,2"), ("2", "TRAIN,,3")):
-        (tmp_path / f"{name}.csv").write_text(f"split,age,id\n{line}\nTRAIN,5,6\n")
-        recordgen.convert(tmp_path / f"{name}.csv", tmp_path / name, task="tabular")
+        convert_lines(tmp_path, ["split,age,id", line, "TRAIN,5,6"], name, task="tabular")
     for order in (("1", "2"), ("2", "1")):
         spans = [str(tmp_path / name) for name in order]
         [found] = batches(recordgen.eval_dataset(spans, split="train", batch_size=4))

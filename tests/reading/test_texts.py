@@ -9,6 +9,7 @@ import recordgen
 from recordgen import eval_dataset, input_fn, load, steps_per_epoch
 from recordgen.errors import UsageError
 from recordgen.reading.words import learn_words
+from tests.conftest import convert_lines
 
 # the bits of n are the labels of text n
 NAMES = ("good", "bad", "late")
@@ -16,11 +17,9 @@ NAMES = ("good", "bad", "late")
 
 def write(folder, task, said):
     """Convert eight texts in train and three in eval; ``said(n)`` gives the fields after text n."""
-    lines = [f"TRAIN,text {n} {'x ' * n},{said(n)}\n" for n in range(8)]
-    lines += [f"VALIDATION,unseen {n},{said(n)}\n" for n in range(1, 4)]
-    (folder / "a.csv").write_text("".join(lines))
-    recordgen.convert(str(folder / "a.csv"), folder / "out", task=task)
-    return str(folder / "out")
+    lines = [f"TRAIN,text {n} {'x ' * n},{said(n)}" for n in range(8)]
+    lines += [f"VALIDATION,unseen {n},{said(n)}" for n in range(1, 4)]
+    return convert_lines(folder, lines, task=task)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from recordgen.messages.masking import is_secret, masked, masked_values, without
 from recordgen.storage.access import host_of
 from recordgen.storage.retries import shown_cause
 from recordgen.tasks import ImageClassification
-from tests.conftest import encoded, noise
+from tests.conftest import convert_lines, encoded, error_of, noise, tree_bytes
 from tests.planned import planned
 from tests.servers import serving
 
@@ -274,20 +274,15 @@ def by_python(server, folder):
     print(result.rejects, result.dataset, recordgen.check(frame, **OPTIONS))
     # A frame of records goes through write: the values of its columns are data; errors are not.
     place = signed(server, "/out")
-    for call in (
-        lambda: recordgen.write([{"uri": "a"}], place),
-        lambda: recordgen.load(place),
-        lambda: recordgen.diff(place, place),
-    ):
-        with pytest.raises(RecordgenError) as caught:
-            call()
-        print("".join(traceback.format_exception(caught.value)))
+    write, load, diff = recordgen.write, recordgen.load, recordgen.diff
+    for call, *places in ((write, [{"uri": "a"}], place), (load, place), (diff, place, place)):
+        print("".join(traceback.format_exception(error_of(RecordgenError, call, *places))))
     for path in ("/broken.png", "/none.png", "/rows.csv"):
         (folder / "rows.csv").write_text(f"TRAIN,{signed(server, path)},a\n")
         for source in (folder / "rows.csv", signed(server, path)):
-            with pytest.raises(RecordgenError) as caught:
-                recordgen.convert(source, folder / "none", allow="http")
-            print("".join(traceback.format_exception(caught.value)))
+            arguments = source, folder / "none"
+            error = error_of(RecordgenError, recordgen.convert, *arguments, allow="http")
+            print("".join(traceback.format_exception(error)))
 
 
 def by_step(server, folder):
@@ -388,12 +383,10 @@ def test_a_row_stays_itself_however_it_is_signed(server, tmp_path):
 
 def test_images_of_a_declared_table(server, tmp_path):
     """In rows with several images, each image is requested with its own signature."""
-    source = tmp_path / "pairs.csv"
     lines = ["day,night,note", f"{signed(server, '/0.png')},{signed(server, '/1.png')},x"]
-    source.write_text("\n".join(lines) + "\n")
     schema = {"day": "image", "night": "image", "note": "text"}
-    result = recordgen.convert(source, tmp_path / "out", schema=schema, **OPTIONS)
-    assert result.dataset.examples == 1
+    out = convert_lines(tmp_path, lines, schema=schema, **OPTIONS)
+    assert recordgen.read_dataset(out).examples == 1
     [shard] = (tmp_path / "out").glob("Split-*/data*")
     assert b"pl4nted" not in shard.read_bytes()
     assert f"{server}/1.png?from=rows".encode() in shard.read_bytes()
@@ -407,8 +400,7 @@ def test_masks(server, tmp_path):
     source.write_text("".join(f"TRAIN,{','.join(row)}\n" for row in rows))
     run = recordgen.convert(source, tmp_path / "out", task="image_segmentation", **OPTIONS)
     assert run.dataset.examples == 1
-    written = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not any(b"pl4nted" in data for data in written)
+    assert not any(b"pl4nted" in data for data in tree_bytes(tmp_path / "out").values())
     [table] = (tmp_path / "out").glob("examples*.parquet")
     assert mask in str(read_table(table).to_pylist())
     assert [reject.uri for reject in run.rejects] == [f"{server}/1.png?from=rows"]
@@ -424,8 +416,7 @@ def test_a_url_made_of_columns(server, tmp_path):
             source, out, columns=columns, append=signature == "tuesday", **OPTIONS
         )
     assert run.dataset.examples == 3
-    written = [path.read_bytes() for path in out.rglob("*") if path.is_file()]
-    assert not any(b"pl4nted" in data for data in written)
+    assert not any(b"pl4nted" in data for data in tree_bytes(out).values())
 
 
 def test_a_shard_stays_itself_however_its_rows_are_signed():

@@ -27,7 +27,7 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads import fetching
 from recordgen.payloads.fetching import listed_infos
 from recordgen.storage import remote
-from tests.conftest import encoded, examples_of, noise, tree_bytes
+from tests.conftest import encoded, examples_of, noise, tree_bytes, write_noise
 from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
 # Their requests are those of the other tests, which show what newer clients send.
@@ -115,14 +115,10 @@ def store(request, new_store):
 
 def fill(store, folder, images):
     """Put an import file with relative paths and its images into a folder and a store."""
-    (folder / "images").mkdir(parents=True)
+    write_noise(folder, (f"images/{number}.jpg" for number in range(images)))
     uses = ("TRAIN", "TRAIN", "VALIDATION", "TEST")
     lines = [f"{uses[n % 4]},images/{n}.jpg,{n % 3}\n" for n in range(images)]
     (folder / "labels.csv").write_text("".join(lines))
-    for number in range(images):
-        (folder / "images" / f"{number}.jpg").write_bytes(
-            encoded(noise(seed=number), "JPEG", quality=90)
-        )
     if store is not None:
         store.put_all(tree_bytes(folder))
     return str(folder / "labels.csv")
@@ -184,11 +180,8 @@ def test_spoilt_answers_lose_nothing(store, tmp_path):
 def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     """`<split>/<label>/<file>` in a bucket is read as on disk, with the same assigned splits."""
     names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
-    for number, name in enumerate(names):
-        data = encoded(noise(seed=number), "JPEG")
-        store.put(f"photos/{name}", data)
-        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "photos" / name).write_bytes(data)
+    write_noise(tmp_path / "photos", names)
+    store.put_all({f"photos/{it}": data for it, data in tree_bytes(tmp_path / "photos").items()})
     there = recordgen.convert(f"{store.url}/photos", tmp_path / "there").dataset
     here = recordgen.convert(tmp_path / "photos", tmp_path / "here").dataset
     assert (there.source, here.source) == ((f"{store.url}/photos/",), (f"{tmp_path}/photos/",))

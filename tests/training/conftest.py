@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordgen import convert
+from tests.conftest import convert_lines, flip_bit
 
 LABELS = ("blue", "green", "red")
 
@@ -31,20 +31,15 @@ def examples(tmp_path_factory, colour_image):
     for number in range(75):
         label = LABELS[number % 3]
         colour_image(label, number).save(folder / f"{number}.png")
-        rows.append(f"{'VALIDATION' if number >= 60 else 'TRAIN'},{number}.png,{label}\n")
-    (folder / "a.csv").write_text("".join(rows))
-    out = str(tmp_path_factory.mktemp("examples") / "1")
-    convert(str(folder / "a.csv"), out)
-    return out
+        rows.append(f"{'VALIDATION' if number >= 60 else 'TRAIN'},{number}.png,{label}")
+    return str(convert_lines(folder, rows))
 
 
 @pytest.fixture
 def damaged_shard(examples, tmp_path):
     """The only shard of train in a copy of the examples, with a flipped bit in a record."""
     [shard] = (shutil.copytree(examples, tmp_path / "damaged") / "Split-train").iterdir()
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
+    flip_bit(shard)
     return shard
 
 

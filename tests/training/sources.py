@@ -73,7 +73,7 @@ def pictures(folder, count, make):
 def write_coloured(folder, count):
     """Write images and their CSV; every eighth has no colour and no label."""
     found = pictures(folder, count, coloured)
-    return written(folder, [",".join([start, *shown]) + "\n" for _, start, shown in found])
+    return written(folder, [",".join([start, *shown]) for _, start, shown in found])
 
 
 def write_boxed(folder, count):
@@ -82,9 +82,9 @@ def write_boxed(folder, count):
     for _, start, boxes in pictures(folder, count, boxed):
         for label, *corners in boxes:
             left, top, right, bottom = (corner / BOXES_SIDE for corner in corners)
-            rows.append(f"{start},{label},{left},{top},,,{right},{bottom},,\n")
+            rows.append(f"{start},{label},{left},{top},,,{right},{bottom},,")
         if not boxes:
-            rows.append(f"{start},,,,,,,,,\n")
+            rows.append(f"{start},,,,,,,,,")
     return written(folder, rows)
 
 
@@ -93,12 +93,12 @@ def write_masked(folder, count):
     rows = []
     for name, start, mask in pictures(folder, count, masked):
         Image.fromarray(mask).save(folder / f"{name}_mask.png")
-        rows.append(f"{start},{name}_mask.png\n")
+        rows.append(f"{start},{name}_mask.png")
     (folder / "names.txt").write_text("".join(f"{name}\n" for name in CLASSES))
     return written(folder, rows)
 
 
 def written(folder, rows):
     """Write ``a.csv``; return its path."""
-    (folder / "a.csv").write_text("".join(rows))
+    (folder / "a.csv").write_text("".join(f"{row}\n" for row in rows))
     return str(folder / "a.csv")

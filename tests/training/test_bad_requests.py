@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
@@ -20,7 +19,7 @@ from recordgen.registry import TASKS
 from recordgen.training import save
 from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
-from tests.conftest import encoded
+from tests.conftest import convert_lines, encoded
 from tests.cpp_loader import CppModel
 from tests.trainer import convert_table, tfma_input
 
@@ -28,9 +27,9 @@ SIDE = 16
 
 # A row of each task; the trainer of several labels shares all of this with the first.
 ROWS = {
-    "image_classification": "{split},{at}.png,{label}\n",
-    "object_detection": "{split},{at}.png,{label},0.1,0.1,,,0.6,0.7,,\n",
-    "image_segmentation": "{split},{at}.png,{at}_mask.png\n",
+    "image_classification": "TRAIN,{at}.png,{label}",
+    "object_detection": "TRAIN,{at}.png,{label},0.1,0.1,,,0.6,0.7,,",
+    "image_segmentation": "TRAIN,{at}.png,{at}_mask.png",
 }
 
 
@@ -69,10 +68,8 @@ def model(request, tmp_path_factory):
         (folder / f"{at}.png").write_bytes(picture(at, "PNG"))
         Image.fromarray(np.full((SIDE, SIDE), at % 2, np.uint8)).save(folder / f"{at}_mask.png")
     row = ROWS[request.param]
-    rows = [row.format(split="TRAIN", at=at, label=["ant", "bee"][at % 2]) for at in range(4)]
-    (folder / "rows.csv").write_text("".join(rows))
-    out = str(folder / "out")
-    convert(str(folder / "rows.csv"), out, task=request.param)
+    rows = [row.format(at=at, label=["ant", "bee"][at % 2]) for at in range(4)]
+    out = str(convert_lines(folder, rows, task=request.param))
     keras.utils.set_random_seed(0)
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2, top_k=2)
     trainer = TASKS[request.param].declared("trainer")(out, "train", read_dataset(out), config)

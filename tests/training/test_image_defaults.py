@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.tasks import TASKS
 from recordgen.tasks.images.training import keep_when_mirrored, size_of
@@ -14,6 +13,7 @@ from recordgen.training import TrainingConfig
 from recordgen.training.config import DRAWING, PHOTO
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.model import movement
+from tests.conftest import convert_lines
 
 # height and width of the images, those in training of small_cnn and of MobileNetV2
 SIZES = [
@@ -69,10 +69,8 @@ def made(tmp_path_factory, colour_image):
         for number, label in enumerate(labels):
             colour_image("red", number).resize((64, 40)).save(folder / f"{number}.png")
             box = "0.1,0.1,,,0.9,0.9,," if task == "object_detection" else ""
-            rows.append(f"TRAIN,{number}.png,{label},{box}".rstrip(",") + "\n")
-        (folder / "a.csv").write_text("".join(rows))
-        convert(folder / "a.csv", folder / "out", task=task, lint="-ALL")
-        return str(folder / "out")
+            rows.append(f"TRAIN,{number}.png,{label},{box}".rstrip(","))
+        return str(convert_lines(folder, rows, task=task, lint="-ALL"))
 
     return make
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, features, read_dataset, write
+from recordgen import features, read_dataset, write
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
@@ -13,6 +13,7 @@ from recordgen.training.inputs import examples_root
 from recordgen.training.model import build_model
 from recordgen.training.run import fit, plan_epochs
 from tests import trainer
+from tests.conftest import convert_lines
 
 FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0.01}
 
@@ -103,12 +104,11 @@ def test_a_mistake_is_reported_before_training(fn_args, changes, error, message)
 
 def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
     """There is nothing to learn."""
-    source = next(Path(examples).parent.parent.glob("colours*"), None)
-    assert source is not None
-    (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
-    convert(str(tmp_path / "b.csv"), str(tmp_path / "out"), labels="none")
+    images = Path(examples).parent
+    lines = [f"TRAIN,{images}/1.png", f"TRAIN,{images}/2.png"]
+    out = convert_lines(tmp_path, lines, labels="none")
     with pytest.raises(DataError):
-        run_fn(fn_args(train_files=[f"{tmp_path}/out/Split-train/*"]))
+        run_fn(fn_args(train_files=[f"{out}/Split-train/*"]))
 
 
 def test_a_damaged_record_is_named(fn_args, damaged_shard):
@@ -136,10 +136,9 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     trained, fn_args, examples, tmp_path
 ):
     """Scores move with the names of labels, and another architecture is an error."""
-    rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
-    folder = Path(read_dataset(examples).source[0]).parent
-    (folder / "renamed.csv").write_text(rows)
-    convert(str(folder / "renamed.csv"), str(tmp_path / "out"))
+    source = Path(read_dataset(examples).source[0])
+    rows = source.read_text().replace(",blue", ",zinc").splitlines()
+    convert_lines(source.parent, rows, tmp_path / "out", source="renamed.csv")
     settings = {**FAST, "learning_rate": 1e-9, "augmentation": 0.0}
     del settings["image_size"]  # it is the first model's
     found = {"space": [], "values": {"epochs": 1, "tuner/epochs": 3}}  # as KerasTuner writes them

@@ -10,6 +10,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.tasks.image_segmentation.training import ImageSegmenter, build_unet, pixels_loss
 from recordgen.training import TrainingConfig
+from tests.conftest import convert_lines
 from tests.training.sources import MASKS_SIDE, masked, write_masked
 
 
@@ -18,9 +19,7 @@ def test_a_single_class_is_nothing_to_learn(tmp_path):
     masked(0)[0].save(tmp_path / "a.png")
     image = Image.open(tmp_path / "a.png")
     Image.fromarray(np.zeros((image.height, image.width), np.uint8)).save(tmp_path / "m.png")
-    (tmp_path / "a.csv").write_text("TRAIN,a.png,m.png\n")
-    out = str(tmp_path / "out")
-    convert(str(tmp_path / "a.csv"), out)
+    out = str(convert_lines(tmp_path, ["TRAIN,a.png,m.png"]))
     segmenter = ImageSegmenter(out, "train", read_dataset(out), TrainingConfig())
     with pytest.raises(DataError, match="255"):
         segmenter.check()

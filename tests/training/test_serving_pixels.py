@@ -6,12 +6,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.tasks.images.training import OneImageLabel
 from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
-from tests.conftest import encoded
+from tests.conftest import convert_lines, encoded
 from tests.cpp_loader import CppModel
 
 # With one label per pixel value, the answers are the pixels.
@@ -39,10 +38,8 @@ def dataset(images, tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     for name, data in images.items():
         (folder / name).write_bytes(data)
-    rows = [f"TRAIN,{name},{number}\n" for number, name in enumerate(images)]
-    (folder / "rows.csv").write_text("".join(rows))
-    convert(str(folder / "rows.csv"), str(folder / "out"), labels="integer")
-    return str(folder / "out")
+    rows = [f"TRAIN,{name},{number}" for number, name in enumerate(images)]
+    return str(convert_lines(folder, rows, labels="integer"))
 
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):

@@ -20,6 +20,7 @@ from recordgen.tasks import TASKS
 from recordgen.tasks.texts.tags import tag_names
 from recordgen.training import TrainingConfig
 from tests import trainer
+from tests.conftest import convert_lines, write_noise
 from tests.cpp_loader import CppModel
 from tests.training.sources import COLOURS, write_boxed, write_coloured, write_masked
 
@@ -204,9 +205,8 @@ def test_labels_are_compared_by_name(task, trained_of, tmp_path):
 def test_examples_without_labels_have_no_score(task, row, trained_of, tmp_path):
     """``evaluate`` refuses a split whose only image has no label."""
     trained = trained_of(task)
-    trained.source.with_name("unlabelled.csv").write_text(f"{row}\n")
-    output = str(tmp_path / "out")
-    convert(str(trained.source.with_name("unlabelled.csv")), output, task=task)
+    write_noise(tmp_path, "0", 8, 8)
+    output = str(convert_lines(tmp_path, [row], task=task))
     with pytest.raises(DataError, match=r"split.*'eval'"):
         evaluation_of(trained.model, output, read_dataset(output), "eval")
 

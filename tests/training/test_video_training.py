@@ -24,7 +24,7 @@ from recordgen.tasks.video_classification.training import (
 from recordgen.training import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests import trainer
-from tests.conftest import encoded, tree_bytes
+from tests.conftest import convert_lines, encoded, tree_bytes
 
 SIDE = 24
 FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rate": 5e-3}
@@ -164,26 +164,21 @@ UNDECODABLE = [
 @pytest.mark.parametrize(("name", "content", "message"), UNDECODABLE)
 def test_undecodable_videos_are_named_before_training(tmp_path, name, content, message):
     """With the split, or without the parameters of a URL."""
-    (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
     (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    convert(
-        str(tmp_path / "a.csv"),
-        str(tmp_path / "out"),
-        task="video_classification",
-        allow=("https",),
-    )
+    lines = ["TRAIN,0.gif,a", f"TRAIN,{name},b,0,1"]
+    out = convert_lines(tmp_path, lines, task="video_classification", allow=("https",))
     with pytest.raises(DataError, match=message):
-        trainer.train(str(tmp_path / "out"), tmp_path, **FAST)
+        trainer.train(out, tmp_path, **FAST)
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
     """Videos of splits that are not read do not matter."""
-    lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
-    (tmp_path / "a.csv").write_text(lines)
+    lines = ["TRAIN,0.gif,a", "TRAIN,0.gif,b,0,1"]
+    lines += ["VALIDATION,1.gif,a", "VALIDATION,2.mov", "TEST,3.avi,a"]
     for number in range(2):
         (tmp_path / f"{number}.gif").write_bytes(gif([0, 9], [5, 5]))
-    convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
+    out = convert_lines(tmp_path, lines, task="video_classification")
     with pytest.raises(DataError, match="/2"):
-        trainer.train(str(tmp_path / "out"), tmp_path, **{**FAST, "batch_size": 2})
+        trainer.train(out, tmp_path, **{**FAST, "batch_size": 2})

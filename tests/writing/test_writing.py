@@ -468,14 +468,15 @@ def test_other_outputs_are_not_touched(tmp_path, out):
     assert tree_bytes(out) == before
 
 
-@pytest.mark.parametrize(
-    ("error", "compression"),
-    [
-        (KeyboardInterrupt(), "none"),
-        (ValueError("mine"), "gzip"),
-        (errors.DataError("theirs"), "none"),
-    ],
-)
+# error, compression
+INTERRUPTS = [
+    (KeyboardInterrupt(), "none"),
+    (ValueError("mine"), "gzip"),
+    (errors.DataError("theirs"), "none"),
+]
+
+
+@pytest.mark.parametrize(("error", "compression"), INTERRUPTS)
 def test_an_interrupted_run_leaves_what_was_there(tmp_path, out, error, compression):
     """The caller gets its own error."""
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import (
     Vocabulary,
@@ -17,7 +16,7 @@ from recordgen.core.dataset.vocabulary import (
     with_seen,
 )
 from recordgen.errors import DataError, SourceError, UsageError
-from tests.conftest import stored_examples
+from tests.conftest import convert_lines, stored_examples
 
 
 def numbers(count):
@@ -180,11 +179,9 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path):
     """By folder, labels.txt or dataset.json."""
 
     def converted(name, *labels, **options):
-        rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
-        (tmp_path / f"{name}.csv").write_text("".join(rows))
-        task = {"task": "text_classification", "lint": "-ALL"}
-        source, out = str(tmp_path / f"{name}.csv"), str(tmp_path / name)
-        return convert(source, out, **{**task, **options}).dataset
+        rows = [f"TRAIN,{number} words on {label},{label}" for number, label in enumerate(labels)]
+        more = {"task": "text_classification", "lint": "-ALL", **options}
+        return read_dataset(convert_lines(tmp_path, rows, name, source=f"{name}.csv", **more))
 
     assert converted("one", "cat", "bee").labels == ("bee", "cat")
     for vocabulary in (
@@ -208,6 +205,5 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path):
         converted("no", "a", vocabulary="x", labels="text")
     with pytest.raises(SourceError, match=r"none: .*labels\.txt"):
         converted("no", "a", vocabulary=str(tmp_path / "none"))
-    (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
     with pytest.raises(UsageError, match="vocabulary=x"):
-        convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")
+        convert_lines(tmp_path, ["a,b", "1.5,2", "2.5,3"], "t", task="tabular", vocabulary="x")

@@ -7,14 +7,13 @@ import shutil
 
 import pytest
 
-import recordgen
 from recordgen.cli import main
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
-from tests.conftest import write_noise
+from tests.conftest import convert_lines, write_noise
 
-IMAGES = "TRAIN,a.png,cat\nTEST,b.png,dog\n"
-TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
+IMAGES = ["TRAIN,a.png,cat", "TEST,b.png,dog"]
+TABLE = ["split,size,colour", "TRAIN,1.5,red", "TRAIN,2.5,blue", "TEST,3,red"]
 
 # task, import file, options
 INPUTS = [("image_classification", IMAGES, {}), ("tabular", TABLE, {"columns": "target=colour"})]
@@ -55,9 +54,7 @@ def output(request, tmp_path_factory):
     task, lines, options = request.param
     folder = tmp_path_factory.mktemp(task)
     write_noise(folder, "ab", 8, 8)
-    (folder / "a.csv").write_text(lines)
-    recordgen.convert(folder / "a.csv", folder / "out", task=task, **options)
-    return folder / "out"
+    return convert_lines(folder, lines, task=task, **options)
 
 
 EXPORTED = ("folder", "automl", "coco", "yolo", "parquet", "webdataset")

@@ -17,67 +17,33 @@ from recordgen.core.dataset.splits import (
     split_order,
     word_in_folders,
 )
-from recordgen.core.rows.row import Adjustments, Group, PlacedRow, Row
+from recordgen.core.rows.row import Group, PlacedRow, Row
 from recordgen.errors import SplitNotFoundError, UsageError
-from recordgen.formats import automl_jsonl
-from recordgen.formats import declared_rows as declared
-from recordgen.formats.automl_csv import LineParser, TextParser
 from recordgen.formats.detect import detect
-from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions, make_options
 from recordgen.rejects import Reject
-from recordgen.tasks import ImageClassification, TextClassification, task_for
+from recordgen.tasks import ImageClassification
 from tests.formats.sources import frame_rows
 from tests.planned import chosen, resolved
 from tests.rows import read_rows
 
-IMAGE, TEXT = ImageClassification(), TextClassification()
-OPTIONS = {"adjusted": Adjustments(), "source": "f", "given": NOTHING_GIVEN}
 
+def of_file(name, text, **options):
+    """Return a function that reads the row of a file's last line, with a word for its split."""
 
-def of_csv(word, folder):
-    [row] = LineParser.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
-    return row
+    def row_of(word, folder):
+        file = ImportFile(str(folder / name))
+        (folder / name).write_text(text.replace("WORD", word))
+        *_, row = read_rows(detect([file], ConvertOptions(**options)).options, file)
+        return row
 
-
-def of_header(word, folder):
-    lines = [b"image,split,label", f"a.jpg,{word},cat".encode()]
-    [row] = LineParser.parse_lines(lines, task=IMAGE, **OPTIONS)
-    return row
-
-
-def of_text(word, folder):
-    [row] = TextParser.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
-    return row
-
-
-def of_jsonl(word, folder):
-    labels = {"aiplatform.googleapis.com/ml_use": word}
-    line = json.dumps({"imageGcsUri": "a.jpg", "dataItemResourceLabels": labels})
-    [row] = automl_jsonl.parse_lines([line.encode()], task=IMAGE, **OPTIONS)
-    return row
+    return row_of
 
 
 def of_dataframe(word, folder):
     frame = pd.DataFrame({"split": [word], "image_uri": ["a.jpg"], "label": ["cat"]})
-    [row] = frame_rows(frame, IMAGE)
-    return row
-
-
-def of_schema(word, folder):
-    task = task_for(ConvertOptions(schema='{"set": "split", "n": "int"}'))
-    [row] = declared.DeclaredParser.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
-    return row
-
-
-def of_table(word, folder):
-    path = folder / "a.csv"
-    path.write_text(f"fold,n\ntrain,1\n{word},2\n")
-    options = ConvertOptions(task="tabular", columns="split=fold")
-    file = ImportFile(str(path))
-    rows = read_rows(detect([file], options).options, file)
-    [row] = [row for row in rows if row.line == 3]
+    [row] = frame_rows(frame, ImageClassification())
     return row
 
 
@@ -90,7 +56,18 @@ def of_folder(word, folder):
     return row
 
 
-DOORS = [of_csv, of_header, of_text, of_jsonl, of_dataframe, of_schema, of_table, of_folder]
+IMAGES, TEXTS = {"task": "image_classification"}, {"task": "text_classification"}
+ML_USE = {"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "WORD"}}
+DOORS = {
+    "csv": of_file("a.csv", "WORD,a.jpg,cat\n", **IMAGES),
+    "header": of_file("a.csv", "image,split,label\nb.jpg,TRAIN,dog\na.jpg,WORD,cat\n", **IMAGES),
+    "text": of_file("a.csv", "WORD,So good,praise\n", **TEXTS),
+    "jsonl": of_file("a.jsonl", json.dumps({"imageGcsUri": "a.jpg", **ML_USE}), **IMAGES),
+    "schema": of_file("a.csv", "set,n\nWORD,1\n", schema='{"set": "split", "n": "int"}'),
+    "table": of_file("a.csv", "fold,n\ntrain,1\nWORD,2\n", task="tabular", columns="split=fold"),
+    "frame": of_dataframe,
+    "folder": of_folder,
+}
 
 WORDS = {
     "train": ["train", "Training"],
@@ -100,7 +77,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_words_name_splits_at_every_door(door, tmp_path):
     """Files, folders and fields know the same words."""
     for split, words in WORDS.items():
@@ -111,10 +88,10 @@ def test_words_name_splits_at_every_door(door, tmp_path):
             assert row.split == split, word
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
-def test_a_near_miss_is_named(door, tmp_path):
+@pytest.mark.parametrize("name", [name for name in DOORS if name != "folder"])
+def test_a_near_miss_is_named(name, tmp_path):
     """A misspelt word is a reject with the word that it is close to."""
-    row = door("TRIAN", tmp_path)
+    row = DOORS[name]("TRIAN", tmp_path)
     assert isinstance(row, Reject)
     assert row.code == "unknown_ml_use"
     assert "TRAIN" in row.message

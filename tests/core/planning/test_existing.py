@@ -31,6 +31,7 @@ from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ImageClassification, VideoClassification
 from tests.datasets import dataset_of
+from tests.steps import OTHER_VALUES
 
 OPTIONS = ConvertOptions(task="image_classification")
 IMAGE = ImageClassification()
@@ -82,34 +83,17 @@ def written(folder, dataset=DATASET):
 
 
 # Options that affect examples, with a value that is not the default; then options that do not.
-MUST_AGREE = {
-    "task": "image_multi_label",
-    "seed": 3,
-    "split": "1,1",
-    "group_by": "patient",
-    "eval_from": "train:10",
-    "missing_split": "drop",
-    "labels": "text",
-    "vocabulary": "labels.txt",
-    "shard_by": "label",
-    "shard_mb": 9,
-    "compression": "gzip",
-    "check": "header",
-    "image_size": "100max",
-    "encode": "mixed:jpeg",
-    "limit": "mb=9,pixels=9000000",
-}
+AFFECT = (
+    *("seed", "group_by", "eval_from", "missing_split", "labels", "vocabulary"),
+    *("shard_by", "shard_mb", "compression", "check", "encode", "limit"),
+)
+MUST_AGREE = {name: OTHER_VALUES[name] for name in AFFECT}
+MUST_AGREE |= {"task": "image_multi_label", "split": "1,1", "image_size": "100max"}
 # Options that need all rows together, so that they cannot be applied to new rows only.
 OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
-MAY_DIFFER = {
-    "format": "jsonl",
-    "columns": "header=yes,offsets=utf16",
-    "image_root": "photos/",
-    "label_separator": "|",
-    "encoding": "cp1252",
-    "max_reject_fraction": 0.5,
-    "allow": ("https", "/"),
-}
+MAY_DIFFER = {name: OTHER_VALUES[name] for name in ("image_root", "label_separator", "encoding")}
+MAY_DIFFER |= {"format": "jsonl", "columns": "header=yes,offsets=utf16"}
+MAY_DIFFER |= {"max_reject_fraction": 0.5, "allow": ("https", "/")}
 
 
 def test_options_of_the_second_run(tmp_path):

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-import recordgen
-from recordgen.core.rows.columns import read_parquet, read_streams
-from tests.conftest import encoded, noise, run_python
+from recordgen.core.rows.columns import packed, read_parquet, read_streams
+from tests.conftest import convert_lines, encoded, noise, run_python
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
 TABLE = pa.table({"name": ["a"], "size": [1], "parts": [[1, 2]]}, SCHEMA)
@@ -60,13 +59,11 @@ print(main(["convert", source, output, "--append"]))
 def test_a_dataset_that_would_run_code(tmp_path):
     """Each command refuses the file, and nothing is unpickled."""
     (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
-    source, output = tmp_path / "a.csv", tmp_path / "out"
-    source.write_text("TRAIN,a.png,cat\n")
-    recordgen.convert(source, output)
+    output = convert_lines(tmp_path, ["TRAIN,a.png,cat"])
     facts = parquet.read_table(output / "examples.parquet")
     ran = tmp_path / "ran"
     (output / "examples.parquet").write_bytes(to_bytes(with_pickle(facts, ran)))
-    done = run_python("-c", DOORS, str(source), str(output))
+    done = run_python("-c", DOORS, str(tmp_path / "labels.csv"), str(output))
     assert done.stdout.split() == ["1"] * 3, done
     assert not ran.exists()
     assert done.stderr.count(PICKLED) == 3, done.stderr
@@ -75,7 +72,7 @@ def test_a_dataset_that_would_run_code(tmp_path):
 def test_an_arrow_stream_that_would_run_code(tmp_path):
     """It is an error, and nothing is unpickled."""
     path = tmp_path / "stream"
-    path.write_bytes(to_stream(with_pickle(TABLE, tmp_path / "ran")))
+    path.write_bytes(packed(with_pickle(TABLE, tmp_path / "ran")))
     code = (
         "import sys; from recordgen.core.rows.columns import read_streams\n"
         "try: list(read_streams(open(sys.argv[1], 'rb').read()))\n"
@@ -97,18 +94,11 @@ def test_columns_that_an_earlier_version_lacks_are_null_and_others_are_ignored()
         read_parquet(older, SCHEMA, added=["name"])
 
 
-def to_stream(table):
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue()
-
-
 @pytest.mark.once
 def test_streams_are_read_one_after_the_other():
     """One file may hold streams of several schemas, or none; the last one closes it."""
     others = pa.table({"more": [1.5]})
-    data = to_stream(TABLE) + to_stream(others)
+    data = packed(TABLE) + packed(others)
     file = io.BytesIO(data)
     tables = read_streams(file)
     assert [(next(tables), file.closed) for _ in range(2)] == [(TABLE, False), (others, True)]
@@ -145,7 +135,7 @@ def typed(request):
 def test_extension_types_are_refused(typed):
     """In streams and files, by the name of the column."""
     with pytest.raises(ValueError, match=r"name.*my\.type"):
-        list(read_streams(to_stream(typed)))
+        list(read_streams(packed(typed)))
     with pytest.raises(ValueError, match=r"name.*my\.type"):
         read_parquet(io.BytesIO(to_bytes(typed)), SCHEMA)
 
@@ -192,11 +182,7 @@ def test_a_damaged_file_is_a_value_error():
 
 def test_a_changed_offset_is_damage():
     """An offset that leads beyond its buffer would be followed anywhere: the process would die."""
-    sink = pa.BufferOutputStream()
-    table = pa.table({"name": ["a", "bc", "d"]})
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data = bytearray(sink.getvalue())
+    data = bytearray(packed(pa.table({"name": ["a", "bc", "d"]})))
     at = data.index((3).to_bytes(4, "little") + (4).to_bytes(4, "little"))
     data[at + 4 : at + 8] = (1 << 29).to_bytes(4, "little")
     with pytest.raises(ValueError, match="damaged columns"):

@@ -29,7 +29,7 @@ from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.core.shards import ShardTask
-from tests.conftest import encoded, noise, python_environment, tree_bytes, while_writing
+from tests.conftest import encoded, flip_bit, noise, python_environment, tree_bytes, while_writing
 from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
 from tests.settings import conversion
@@ -333,12 +333,6 @@ def test_changed_meanwhile(change, left, tmp_path):
         assert result.kept_shards == shards_of(result) - change.lost
 
 
-def _flip_byte(shard, result):
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
-
-
 def _other_shard(shard, result):
     """Replace the first shard with whole records of the next, and adapt the size in its result."""
     other = sorted(shard.parent.iterdir())[1]
@@ -353,7 +347,7 @@ def _other_shard(shard, result):
 DAMAGES = [
     _other_shard,
     lambda shard, result: os.truncate(shard, 100),
-    _flip_byte,
+    lambda shard, result: flip_bit(shard),
     lambda shard, result: os.truncate(shard, 100_000),
     lambda shard, result: shard.unlink(),
     lambda shard, result: result.write_text(""),
@@ -465,7 +459,7 @@ def test_another_finished_dataset_is_refused(changeable, out):
 def test_a_damaged_finished_dataset_is_refused(source, finished, out):
     """Resume reads the shards of a finished dataset."""
     shutil.copytree(finished, out)
-    _flip_byte(next(out.glob("Split-train/*")), None)
+    flip_bit(next(out.glob("Split-train/*")))
     with pytest.raises(errors.OutputExistsError, match="splits"):
         resume(source, out)
 

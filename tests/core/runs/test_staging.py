@@ -14,7 +14,7 @@ from recordgen.core.flow import steps
 from recordgen.core.flow.runner import write_odd_lines
 from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards import ShardResult, SplitSum
+from recordgen.core.shards import ShardResult
 from recordgen.errors import RunnerError
 from recordgen.rejects import Reject
 
@@ -22,19 +22,17 @@ from recordgen.rejects import Reject
 def test_results_are_added_up_while_they_are_read(tmp_path):
     """A shard without examples says nothing about images; no result stays in memory."""
     staging, facts = Staging(str(tmp_path)), [facts_of({"line": []})]
-    refused = Reject("a.csv", 3, "3.png", "corrupt", "cut")
     shards = [Shard(f"Split-train/data_tfrecord-0000{n}-of-00003", n, 10, "0") for n in range(3)]
     seen = [None, ImageStats({"png": 1}, (4, 4), (5, 6)), ImageStats({"jpeg": 2}, (2, 3), (6, 9))]
     for n, images in enumerate(seen):
-        labels = {f"label {at}": 1 for at in range(n)}
-        counts = (labels, n, {"bmp": n}, (refused,), images, "0", n > 1, 1, {"boxes_clipped": 2})
+        counts = ({"label": n}, n, {"bmp": n}, (), images, "0", False, 0, {"clipped": n})
         staging.write_result(ShardResult("train", shards[n], *counts, facts=facts), n)
-    found = staging.read_results()
+    sums = staging.read_results()["train"]
     held = (it for it in gc.get_objects() if isinstance(it, ShardResult))
     assert not [it for it in held if it.shard in shards]  # other tests may hold theirs
-    images = ImageStats({"jpeg": 2, "png": 1}, (2, 4), (5, 9))
-    sums = (Counter({"label 0": 2, "label 1": 1}), 3, Counter({"bmp": 3}), [refused] * 3, images)
-    assert found == {"train": SplitSum(shards, *sums, 1, 3, Counter({"boxes_clipped": 6}))}
+    assert (sums.shards, sums.labels, sums.reencoded) == (shards, {"label": 3}, {"bmp": 3})
+    assert sums.changes == {"clipped": 3}
+    assert sums.images == ImageStats({"jpeg": 2, "png": 1}, (2, 4), (5, 9))
 
 
 def test_a_damaged_result_is_none(tmp_path):

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-import recordgen
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.core.records import RECORDS
@@ -21,7 +20,7 @@ from recordgen.exports.report.records import Place, RecordView, groups_of, place
 from recordgen.exports.report.render import render_report
 from recordgen.payloads.drawing import Thumbnail
 from recordgen.registry import CHECKS
-from tests.conftest import encoded, noise
+from tests.conftest import convert_lines, encoded, noise
 from tests.exports.outputs import rendered
 from tests.exports.report.test_report import Page, converted_page, dataset_of, self_contained
 
@@ -44,9 +43,7 @@ def output(tmp_path_factory):
         for n in range(9)
     ]
     lines[3] = lines[0].replace("TRAIN,0", "TEST,3")
-    (folder / "labels.csv").write_text("".join(f"{line}\n" for line in lines))
-    recordgen.convert(folder / "labels.csv", folder / "out", shard_mb=0.05)
-    return folder / "out"
+    return convert_lines(folder, lines, shard_mb=0.05)
 
 
 @pytest.fixture(scope="module")
