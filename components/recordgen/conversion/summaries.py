@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.console import logs
 from recordgen.console.terminal import aligned, escaped, one_line
-from recordgen.conversion.printed_tables import difference_summary
+from recordgen.conversion.printed_tables import (
+    details_noun,
+    split_changes,
+    value_words,
+    vocabulary_words,
+)
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
-from recordgen.core.rows.row import is_worth_naming
+from recordgen.core.rows.row import is_content_uri, is_worth_naming
 from recordgen.formats.image_root import missing_hint
-from recordgen.messages import counted, listed, megabytes
+from recordgen.messages import counted, listed, megabytes, shortened
 from recordgen.messages.masking import masked
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
@@ -91,8 +96,8 @@ def planned_table(plan: results.PlanResult) -> list[str]:
     return aligned(("split", "rows", "shards", "bytes"), rows)
 
 
-def _more(count: int) -> list[str]:
-    return [f"… and {count:,} more"] if count > 0 else []
+def _more(count: int, indent: str = "") -> list[str]:
+    return [f"{indent}… and {count:,} more"] if count > 0 else []
 
 
 def by_level(counts: Mapping[str, int]) -> str:
@@ -175,10 +180,11 @@ _WORDS: dict[str, Any] = {
     "changed": _changed,
     "class_table": class_table,
     "counted": counted,
-    "difference_summary": difference_summary,
+    "details_noun": details_noun,
     "first_lines": first_lines,
     "formats": FORMATS,
     "found_by_name": FOUND_BY_NAME,
+    "is_content_uri": is_content_uri,
     "is_http": is_http,
     "islice": islice,
     "lines": _lines,
@@ -192,10 +198,14 @@ _WORDS: dict[str, Any] = {
     "planned_table": planned_table,
     "quote": shlex.quote,
     "remedies_of": remedies_of,
+    "shortened": shortened,
     "speed": _speed,
+    "split_changes": split_changes,
     "split_table": split_table,
     "typed": _typed,
     "unreachable_text": unreachable_text,
+    "value_words": value_words,
+    "vocabulary_words": vocabulary_words,
 }
 
 
