@@ -428,6 +428,15 @@ def holds_dataset(place: str) -> bool:
     return output_of(place) != place or storage.exists(storage.join(place, DATASET_FILE))
 
 
+def is_output(entries: Sequence[tuple[str, bool]]) -> bool:
+    """Return whether a folder with these entries, of :func:`storage.list_dir`, is an output.
+
+    Other programs' files are named ``dataset.json``, too, but lie beside no folders of splits.
+    """
+    has_splits = any(name.startswith(SPLIT_PREFIX) for name, _ in entries)
+    return has_splits and (DATASET_FILE, False) in entries
+
+
 def read_vocabulary(path: str) -> Vocabulary | None:
     """Read the labels of a ``labels.txt``, an output or a ``dataset.json``; None if it has none.
 
