@@ -423,9 +423,14 @@ def output_of(place: str) -> str:
     return folder + slash if name == DATASET_FILE else place
 
 
+def has_dataset(root: str) -> bool:
+    """Return whether a folder or URL has a ``dataset.json``. Raises: StorageError."""
+    return storage.exists(storage.join(root, DATASET_FILE))
+
+
 def holds_dataset(place: str) -> bool:
     """Return whether a place is a finished output, or names a ``dataset.json``."""
-    return output_of(place) != place or storage.exists(storage.join(place, DATASET_FILE))
+    return output_of(place) != place or has_dataset(place)
 
 
 def is_output(entries: Sequence[tuple[str, bool]]) -> bool:
@@ -442,7 +447,7 @@ def read_vocabulary(path: str) -> Vocabulary | None:
 
     Raises: SourceError: it cannot be read; DataError: a line of the file is empty, or repeated.
     """
-    if storage.exists(storage.join(output_of(path), DATASET_FILE)):
+    if has_dataset(output_of(path)):
         return read_dataset(path).vocabulary
     try:
         return parse_labels(storage.read_text(path), path)
