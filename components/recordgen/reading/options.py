@@ -357,7 +357,6 @@ class PixelOptions(LabelOptions):
     image_size: tuple[int, int] = (224, 224)
     scale: str = AUTO
     resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
-    padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image_size", image_size_of(self.image_size))
@@ -398,6 +397,7 @@ class ReadOptions(PixelOptions):
 
     augment: Literal["photo"] | Mapping[str, Any] | None = None
     boxes: str | Mapping[str, Any] = "rel_xyxy"
+    padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
         PixelOptions.__post_init__(self)
@@ -492,6 +492,8 @@ class TableOptions(PixelOptions):
         resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
         padding: lists of any length are padded with 0 to the longest in a batch, or ``ragged``.
     """
+
+    padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
         PixelOptions.__post_init__(self)
