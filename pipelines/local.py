@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
@@ -16,6 +17,7 @@ from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import SourceError
+from recordgen.exports.export import environment
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import find_import_files
 from recordgen.options import AUTO
@@ -108,24 +110,9 @@ def _anomalies(folder: str) -> tuple[str, ...]:
 
 def print_report(report: Report, workdir: str) -> None:
     """Print the result of a run, and the paths of its files."""
+    template = Path(__file__).with_name("report.txt").read_text(encoding="utf-8")
     artifacts = os.path.join(os.path.abspath(workdir), "artifacts")
-    if report.cached:
-        what = "everything" if report.cached == report.steps else f"{report.cached} steps"
-        print(f"\n{what} came from TFX's cache: an earlier run had the same data and settings")
-    dataset = report.dataset
-    splits = ", ".join(f"{name} {split.examples:,}" for name, split in dataset.splits.items())
-    print(f"\nexamples   {dataset.examples:,} ({splits}), {len(dataset.labels)} labels")
-    print(f"rejects    {dataset.rows.rejects:,}")
-    if report.span:
-        print(f"span       {report.span}; trained on {', '.join(map(str, report.trained_on))}")
-    print("\n  ".join((f"anomalies  {len(report.anomalies)}", *report.anomalies)))
-    print(f"{report.measure:10} {report.score:.4f} on eval")
-    if report.baseline is not None:
-        print(f"before     {report.baseline:.4f}: the score of the last blessed model")
-    print(f"blessed    {'yes' if report.blessed else 'no'}")
-    print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
-    print(f"artifacts  {artifacts}")
-    print(f"training   tensorboard --logdir {os.path.join(artifacts, 'Trainer')}")
+    print(environment().from_string(template).render(report=report, artifacts=artifacts), end="")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from recordgen.conversion.api import shards_of, splits_of
+from recordgen.conversion.api import splits_of
 from recordgen.core.conversion import Labels, PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
@@ -50,7 +50,7 @@ def resolve_bucket(
     """Resolve the only bucket, or one that does not depend on other buckets."""
     splits, store = splits_of(options), cast("PayloadStore", Answers(infos, contents))
     settled = settle_bucket(placed, splits=splits, task=task, store=store, **given)
-    decided, by_label = None, shards_of(options).by_label
+    decided, by_label = None, options.shard_by == "label"
     if splits.decides_together:
         [(_, decided)] = decide({0: facts_of(settled.rows, task, splits)}, splits, alike)
     return plan_bucket(settled, splits=splits, task=task, by_label=by_label, decided=decided)
@@ -68,7 +68,7 @@ def plan_of(
     return make_plan(
         summaries,
         read=read,
-        shard_bytes=shards_of(options).bytes,
+        shard_bytes=options.shard_bytes,
         labels=Labels(mode=options.labels, vocabulary=options.vocabulary, missing=missing),
         share=options.eval_share,
         **given,

@@ -180,7 +180,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         "detection": result.detection and result.detection.to_json(),
         **result.dataset.to_json(),
     }
-    _show(args, values, summaries.conversion_summary(result))
+    _show(args, values, summaries.summary(result))
     summaries.log_converted(result)
     return 0
 
@@ -197,7 +197,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         progress=_progress(args),
         **options,
     )
-    _show(args, summaries.plan_json(staged), summaries.plan_summary(staged, args.output))
+    _show(args, summaries.plan_json(staged), summaries.summary(staged, output=args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
     summaries.log_planned(staged, time.monotonic() - started, code)
@@ -213,7 +213,7 @@ def _plan_parts(args: argparse.Namespace) -> int:
     staged = plan(args.source, args.output, args.parts, **_way(args), **options)
     where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
     values = {**where, **summaries.plan_json(staged)}
-    _show(args, values, summaries.parts_summary(staged))
+    _show(args, values, summaries.summary(staged))
     summaries.log_planned(staged, time.monotonic() - started, 0)
     return 0
 
@@ -222,7 +222,7 @@ def _work(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import work
 
     result = work(args.output, args.part, said=None if args.quiet else logs.said)
-    _show(args, asdict(result), summaries.part_summary(result))
+    _show(args, asdict(result), summaries.summary(result))
     return 0
 
 
@@ -256,7 +256,7 @@ def _check(args: argparse.Namespace) -> int:
         "detection": result.detection and result.detection.to_json(),
         **dataset.to_json(),
     }
-    _show(args, values, summaries.check_summary(result))
+    _show(args, values, summaries.summary(result))
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint.is_bad:
         code = 1
@@ -274,7 +274,7 @@ def _verify(args: argparse.Namespace) -> int:
             f"dataset.json; omit the options, which are for import files"
         )
     result = verify(args.source, _progress(args))
-    _show(args, result.to_json(), summaries.verification_summary(*result))
+    _show(args, result.to_json(), summaries.summary(result))
     return 1 if result.differences else 0
 
 
@@ -326,7 +326,7 @@ def _diff(args: argparse.Namespace) -> int:
         for piece in found.json_pieces():
             terminal.put(terminal.escaped(piece), end="")
     else:
-        terminal.show(printed_tables.difference_summary(found))
+        terminal.show(summaries.summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return int(any(reasons.get(name, False) for name in args.fail_on.split(",")))
 

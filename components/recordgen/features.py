@@ -69,6 +69,9 @@ VIDEO_SEGMENT_END = "video/segment/end"
 VIDEO_CLASS_TEXT = "video/class/text"
 VIDEO_CLASS_LABEL = "video/class/label"
 
+#: The features that say which payload a record holds.
+SOURCE_IDS = (IMAGE_SOURCE_ID, TEXT_SOURCE_ID, VIDEO_SOURCE_ID)
+
 #: ``image/format`` of an image that is stored as pixels: uint8 [height, width, 3], RGB, in C order.
 #: Its record also has ``image/channels``.
 RAW = "raw"

@@ -52,7 +52,7 @@ def test_an_installed_check(shared_patients, scans, out, stdout_of, capsys, monk
     lines = [(item["line"], item["level"], item["other_line"]) for item in found]
     assert lines == [(1, "error", 2), (4, "error", 2)]
     page = (out / "report.html").read_text(encoding="utf-8")
-    section = page.split(f'data-code="{CODE}"')[1].split("</details>")[0]
+    section = page.split(f"<summary><code>{CODE}</code>")[1].split("</details>")[0]
     assert len(re.findall("the patient of", section)) == 2
     assert CHECKS[CODE].remedies[0] in section
     capsys.readouterr()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.conversion.summaries import detection_lines
+from recordgen.conversion.summaries import summary
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile, Samples
@@ -252,8 +252,8 @@ TABLES = [
 def test_types_and_prediction_of_tables_are_printed(header, options, columns, tmp_path):
     """Inferred and declared columns are shown in the same words, and what the target asks for."""
     lines = [*filter(None, [header]), "1.5,TRAIN,a", "2,TEST,b"]
-    shown = detection_lines(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
-    assert any(line.endswith(columns) for line in shown)
+    shown = summary(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
+    assert any(line.endswith(columns) for line in shown.splitlines())
 
 
 # columns of a frame, task

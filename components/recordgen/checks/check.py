@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -321,7 +322,8 @@ class Check:
     """A check of one code. Its findings change nothing in the dataset.
 
     Attributes:
-        code: its code, in capitals; the name of the entry point that installs it.
+        code: its code, in capitals; the name of the entry point that installs it. By default the
+            name of the class: ``NearLeak`` has the code ``NEAR_LEAK``.
         level: ``error`` if the data misleads a model's training or metrics, else ``warning``.
         is_default: whether it runs without an option that names it.
         is_about_all: whether all its findings about examples are one finding about the dataset,
@@ -350,6 +352,11 @@ class Check:
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[Collection[str]] = ()
     remedies: ClassVar[Sequence[str]] = ()
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "code" not in vars(cls):
+            cls.code = re.sub(r"(?<=.)(?=[A-Z])", "_", cls.__name__).upper()
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
         """Yield the examples that it finds, or messages about the dataset as a whole.

@@ -87,7 +87,6 @@ class CopyCheck(Check):
 class Leak(CopyCheck):
     """The same payload is in two splits."""
 
-    code = "LEAK"
     level = ERROR
     remedies = (
         "--group-by content keeps copies in one split if rows name none",
@@ -102,7 +101,6 @@ class Leak(CopyCheck):
 class Conflict(CopyCheck):
     """The same payload has different annotations."""
 
-    code = "CONFLICT"
     level = ERROR
     remedies = ("correct the label that is wrong",)
 
@@ -115,8 +113,6 @@ class Conflict(CopyCheck):
 
 class Duplicate(CopyCheck):
     """The same payload is twice in one split."""
-
-    code = "DUPLICATE"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples whose payload is earlier in their split, too."""
@@ -175,7 +171,6 @@ class _Near(Check):
 class NearLeak(_Near):
     """Payloads in two splits are nearly the same."""
 
-    code = "NEAR_LEAK"
     remedies = (
         "--group-by near keeps similar images in one split if rows name none",
         "give similar ones the same split, or delete one",
@@ -189,7 +184,6 @@ class NearLeak(_Near):
 class NearDuplicate(_Near):
     """Payloads in one split are nearly the same."""
 
-    code = "NEAR_DUPLICATE"
     is_default = False
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:

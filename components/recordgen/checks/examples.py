@@ -51,7 +51,6 @@ class PictureCheck(Check):
 class OneColour(PictureCheck):
     """A picture of nearly one colour."""
 
-    code = "ONE_COLOUR"
     is_default = True
     threshold = 2
     measure = "contrast"
@@ -64,7 +63,6 @@ class OneColour(PictureCheck):
 class Dark(PictureCheck):
     """A dark picture."""
 
-    code = "DARK"
     threshold = 40
     measure = "lightest"
     text = (
@@ -76,7 +74,6 @@ class Dark(PictureCheck):
 class Light(PictureCheck):
     """An overexposed picture."""
 
-    code = "LIGHT"
     threshold = 215
     measure = "darkest"
     is_most = True
@@ -89,7 +86,6 @@ class Light(PictureCheck):
 class Blurred(PictureCheck):
     """A picture without a sharp edge."""
 
-    code = "BLURRED"
     threshold = 0.3
     measure = "sharpness"
     text = (
@@ -121,7 +117,6 @@ def _with_size(examined: Examined[CheckedTask], is_odd: npt.NDArray[np.bool_]) -
 class Tiny(_ImageCheck):
     """An image of few pixels."""
 
-    code = "TINY"
     is_default = False
     threshold = 16
 
@@ -134,7 +129,6 @@ class Tiny(_ImageCheck):
 class OddRatio(_ImageCheck):
     """A strip."""
 
-    code = "ODD_RATIO"
     is_default = False
     threshold = 4
 
@@ -148,7 +142,6 @@ class OddRatio(_ImageCheck):
 class ColourProfile(_ImageCheck):
     """Images whose colours viewers convert, and TensorFlow does not."""
 
-    code = "COLOUR_PROFILE"
     is_about_all = True
     remedies = ("convert the images to sRGB if their colours matter",)
 
@@ -166,7 +159,6 @@ class ColourProfile(_ImageCheck):
 class Frames(_ImageCheck):
     """A file with several pictures."""
 
-    code = "FRAMES"
     remedies = ("save each picture that counts as its own file",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -217,7 +209,6 @@ class _BoxCheck(Check):
 class TinyBox(_BoxCheck):
     """A box of few pixels."""
 
-    code = "TINY_BOX"
     threshold = 0.01
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
@@ -229,7 +220,6 @@ class TinyBox(_BoxCheck):
 class WholeImageBox(_BoxCheck):
     """A box of a whole image."""
 
-    code = "WHOLE_IMAGE_BOX"
     threshold = 98
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
@@ -241,7 +231,6 @@ class WholeImageBox(_BoxCheck):
 class DoubleBox(_BoxCheck):
     """An object with two boxes."""
 
-    code = "DOUBLE_BOX"
     threshold = 0.9
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
@@ -253,7 +242,6 @@ class DoubleBox(_BoxCheck):
 class BadBox(LineCheck):
     """A box that was swapped, clipped at the border of its image, or dropped."""
 
-    code = "BAD_BOX"
     counted_as = ("boxes_swapped", "boxes_clipped", "boxes_dropped")
 
 
@@ -295,7 +283,6 @@ def _doubled(boxes: _Boxes, least: float) -> RowIndices:
 class Mojibake(Check):
     """A text that was decoded wrongly."""
 
-    code = "MOJIBAKE"
     scope = EACH
     needs = (TEXTS, MEASURES)
 

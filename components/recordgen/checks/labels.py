@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
-from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
+from recordgen.core.dataset.splits import EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.messages import counted, listed
 
@@ -35,8 +35,6 @@ class LabelCheck(Check):
 
 class MissingClass(LabelCheck):
     """Labels without an example in train, in eval, or in any split."""
-
-    code = "MISSING_CLASS"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         """Yield a message about the labels that train lacks, that eval lacks, and about lost ones.
@@ -81,7 +79,6 @@ def _unused_numbers(names: Sequence[str], counts: Mapping[str, int]) -> Iterator
 class FewExamples(LabelCheck):
     """Labels with few examples."""
 
-    code = "FEW_EXAMPLES"
     threshold = 10
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
@@ -96,7 +93,6 @@ class FewExamples(LabelCheck):
 class Imbalance(LabelCheck):
     """Very unequal classes."""
 
-    code = "IMBALANCE"
     threshold = 100
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
@@ -115,7 +111,6 @@ class Imbalance(LabelCheck):
 class LabelDrift(LabelCheck):
     """Classes have other shares in a split than in train."""
 
-    code = "LABEL_DRIFT"
     is_default = False
     threshold = 0.2
     remedies = (
@@ -144,8 +139,6 @@ class LabelDrift(LabelCheck):
 class LookAlikes(LabelCheck):
     """Labels that differ only by capitals, blanks or Unicode form."""
 
-    code = "LOOK_ALIKES"
-
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         counts = examined.shared(_counts)
         for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
@@ -159,8 +152,6 @@ class LookAlikes(LabelCheck):
 class Unlabelled(LabelCheck):
     """Examples without a label."""
 
-    code = "UNLABELLED"
-
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         unlabelled = sum(split.unlabelled for split in examined.splits.values())
         if unlabelled:
@@ -169,8 +160,6 @@ class Unlabelled(LabelCheck):
 
 class NoEval(LabelCheck):
     """There is train, but no eval."""
-
-    code = NO_EVAL
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         if TRAIN in examined.splits and EVAL not in examined.splits:
@@ -183,7 +172,6 @@ class MixedSplits(LabelCheck):
     The plan of a run finds such rows.
     """
 
-    code = "MIXED_SPLITS"
     remedies = ("name a split in all rows, the same one in all rows of an image or text",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
@@ -206,13 +194,9 @@ class LineCheck(Check):
 class JoinedFiles(LineCheck):
     """A header or a byte order mark among the rows of a file."""
 
-    code = "JOINED_FILES"
-
 
 class Skipped(LineCheck):
     """Lines or files that hold no row."""
-
-    code = "SKIPPED"
 
 
 def distance(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> tuple[float, float]:

@@ -70,7 +70,6 @@ class TableCheck(Check):
 class OddColumn(TableCheck):
     """A column of one value, or one whose values suit several types."""
 
-    code = "ODD_COLUMN"
     threshold = 90
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
@@ -89,7 +88,6 @@ class OddColumn(TableCheck):
 class Outlier(TableCheck):
     """A number that is far from all others of its column."""
 
-    code = "OUTLIER"
     is_default = False
     threshold = 10
 
@@ -250,7 +248,6 @@ _LEAST_ERRORS = 10
 class GiveAway(TableCheck):
     """A column from which the target follows."""
 
-    code = "GIVE_AWAY"
     threshold = 99
     remedies = ("remove the column if it is not known when a model predicts",)
 
@@ -388,7 +385,6 @@ _OTHERS, _MISSING = "other values", "no value"
 class Skew(TableCheck):
     """A column is distributed differently in another split than in train."""
 
-    code = "SKEW"
     is_default = False
     threshold = 0.1
 

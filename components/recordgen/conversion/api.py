@@ -27,7 +27,7 @@ from recordgen.conversion.work import (
     read_plan,
 )
 from recordgen.core.conversion import Conversion, Labels, Shards, Splits
-from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import Dataset, has_dataset, read_dataset
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS, LabelForms
 from recordgen.core.facts import MEASURES, ROWS
@@ -270,7 +270,7 @@ def _convert_source(
     with conversion_events(source.names, output) as lineage, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options, source.files)
-        is_there = storage.exists(storage.join(output, DATASET_FILE))
+        is_there = has_dataset(output)
         confirms = is_there and mode == Mode(overwrite=False, append=False, resume=True)
         new_work = partial(Work, source, conversion, options.selection, phases, output=output)
         runner = new_runner()
@@ -372,7 +372,11 @@ def conversion_of(options: ConvertOptions, files: Sequence[ImportFile] = ()) -> 
         task=task,
         splits=splits_of(options, files),
         labels=labels_of(options, task),
-        shards=shards_of(options),
+        shards=Shards(
+            bytes=options.shard_bytes,
+            by_label=options.shard_by == "label",
+            compression=options.compression,
+        ),
         payloads=payloads_of(options),
         store=store_of(options),
         reader=RowReader(options),
@@ -442,15 +446,6 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
         several=several if has_fields and several in TASKS else "",
         is_several=task.name == several,
         is_alone=task.labelling == ONE and not options.vocabulary,
-    )
-
-
-def shards_of(options: ConvertOptions) -> Shards:
-    """Return how examples are divided into files."""
-    return Shards(
-        bytes=options.shard_bytes,
-        by_label=options.shard_by == "label",
-        compression=options.compression,
     )
 
 

@@ -45,7 +45,7 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     """
     check_can_append(conversion.task)
     splits = conversion.splits
-    if not storage.exists(storage.join(output, manifest.DATASET_FILE)):
+    if not manifest.has_dataset(output):
         return None
     if splits.decides_together and not splits.by_looks:
         given = "stratify" if splits.stratifies else "duplicates"
@@ -113,7 +113,7 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
 
     Raises: SourceError: its ``dataset.json`` cannot be read.
     """
-    if options.task != AUTO or not storage.exists(storage.join(output, manifest.DATASET_FILE)):
+    if options.task != AUTO or not manifest.has_dataset(output):
         return options
     there = manifest.read_dataset(output)
     if there.task not in TASKS:

@@ -300,24 +300,16 @@ def _indexed(work: Work, dataset: Dataset) -> Dataset:
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class UncommittedOutput(Output):
     """The output of a run before its commit: shards are still in the staging folder."""
 
-    def __init__(
-        self,
-        root: str,
-        result: CheckResult,
-        path_of: Callable[[str], str],
-        facts: Callable[[], Iterator[Columns]],
-    ) -> None:
-        super().__init__(root, result.dataset)
-        self._path_of = path_of
-        self.all_rejects = result.rejects
-        self.lint = result.lint
-        self.facts = facts
+    result: CheckResult
+    shard_path: Callable[[str], str]
+    facts: Callable[[], Iterator[Columns]]
 
     def path_of(self, file: str) -> str:
-        return self._path_of(file)
+        return self.shard_path(file)
 
     def has_examples(self) -> bool:
         return True
@@ -326,10 +318,10 @@ class UncommittedOutput(Output):
         return map(methodcaller("select", list(columns)), self.facts())
 
     def rejects(self, most: int) -> Sequence[Reject]:
-        return self.all_rejects[:most]
+        return self.result.rejects[:most]
 
     def findings(self, most: int) -> Sequence[LintFinding]:
-        return list(self.lint.first(most))
+        return list(self.result.lint.first(most))
 
 
 def side_files(
@@ -341,9 +333,9 @@ def side_files(
         **no_files(),
         **{name: [text.encode()] for name, text in labels.items()},
         **exported(output, CONVERTED),
-        manifest.REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
+        manifest.REJECTS_FILE: ["".join(to_lines(output.result.rejects)).encode()],
         manifest.FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
-        manifest.LINT_FILE: (line.encode() for line in output.lint.lines()),
+        manifest.LINT_FILE: (line.encode() for line in output.result.lint.lines()),
         manifest.EXAMPLES_FILE: to_parquet(output.facts()),
     }
 
@@ -410,13 +402,14 @@ def committed(work: Work, run: Run, output: str) -> ConversionResult:
     shards = [shard for each in outcome.results.values() for shard in each.shards]
     facts = partial(all_facts, run.staging, shards, existing)
     with work.phases.during(COMMIT):
-        files = side_files(UncommittedOutput(output, result, path_of, facts), adjustments)
+        shown = UncommittedOutput(output, result.dataset, result, path_of, facts)
+        files = side_files(shown, adjustments)
         check_stopped()
         commit(run.staging, output, result.dataset, files=files, kept=kept)
     splits = result.dataset.splits
     resumed = sum(each.kept for name, each in outcome.results.items() if name in splits)
-    shown = {**vars(result), "kept_shards": resumed if run.leftovers else None}
-    return ConversionResult(output=output, **shown)
+    kept_shards = resumed if run.leftovers else None
+    return ConversionResult(output=output, **{**vars(result), "kept_shards": kept_shards})
 
 
 def stop_unless_usable(

@@ -185,6 +185,7 @@ _FINDINGS_READ = 100_000
 _Line = TypeVar("_Line")
 
 
+@dataclass(eq=False)
 class Output:
     """A dataset and the files beside it.
 
@@ -192,9 +193,8 @@ class Output:
         root: folder or URL prefix of the files.
     """
 
-    def __init__(self, root: str, dataset: Dataset) -> None:
-        self.root = root
-        self.dataset = dataset
+    root: str
+    dataset: Dataset
 
     @classmethod
     def open(cls, place: str | os.PathLike[str]) -> Output:

@@ -98,7 +98,7 @@ def find_lineage(
     """
     access = make_options({"allow": allow}).access
     root = storage.normal(os.fspath(place)).rstrip("/")
-    if storage.exists(storage.join(root, manifest.DATASET_FILE)):
+    if manifest.has_dataset(root):
         dataset = lineage.DatasetLineage.of(root, manifest.read_dataset(root))
         found = Traced(root, dataset, None, SAME)
         return _verified(found) if verify else found

@@ -52,11 +52,10 @@ def is_finished(place: str) -> bool:
     storage is reported by the reader of the import file.
     """
     with suppress(StorageError, OSError):
-        if not storage.exists(storage.join(place, manifest.DATASET_FILE)):
+        if not manifest.has_dataset(place):
             return False
-        with suppress(StorageError, OSError):  # other programs' files have this name, too
-            names = [name for name, _ in storage.list_dir(place)]
-            return any(name.startswith(manifest.SPLIT_PREFIX) for name in names)
+        with suppress(StorageError, OSError):
+            return manifest.is_output(storage.list_dir(place))
         return True
     return False
 

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 
 from recordgen import storage
 from recordgen.core import allowance
-from recordgen.core.dataset.manifest import DATASET_FILE, SPLIT_PREFIX, Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, is_output, read_dataset
 from recordgen.core.dataset.splits import split_named, word_in_folders
 from recordgen.core.limits import check_name
 from recordgen.core.rows.row import ROW_BYTES, Range
@@ -330,8 +330,7 @@ def list_tree(folder: str, most: int | None = None, archive: Archive | None = No
         entries = [*packed[path]] if packed else storage.list_dir(place)
         size = len(entries) * ROW_BYTES
         allowance.grow(size, size)
-        is_described = (DATASET_FILE, False) in entries  # other programs' files have this name, too
-        if is_described and any(name.startswith(SPLIT_PREFIX) for name, _ in entries):
+        if is_output(entries):
             datasets.append(path)
             continue
         for name, is_folder in entries:

@@ -28,8 +28,6 @@ from recordgen.messages.masking import without_secrets
 if TYPE_CHECKING:
     from recordgen.reading.records import Keep
 
-_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
-
 # Attribute of datasets.
 _SEARCH = "_recordgen_search"
 
@@ -169,7 +167,7 @@ def _source_id(record: bytes) -> str:
         values = parse_example(record)
     except ValueError:
         return ""
-    for name in _IDS:
+    for name in features.SOURCE_IDS:
         for value in values.get(name, ()):
             text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
             return without_secrets(text)

@@ -351,7 +351,26 @@ class LabelOptions(TaskOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions(LabelOptions):
+class PixelOptions(LabelOptions):
+    """What images and rows with images share; the classes below describe the fields."""
+
+    image_size: tuple[int, int] = (224, 224)
+    scale: str = AUTO
+    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "image_size", image_size_of(self.image_size))
+        LabelOptions.__post_init__(self)
+        parse_scale(self.scale)
+
+    @property
+    def pixels(self) -> tuple[str, str]:
+        """The range of pixels and their type."""
+        return parse_scale(self.scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(PixelOptions):
     """How images and labels are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
@@ -376,27 +395,17 @@ class ReadOptions(LabelOptions):
             :class:`TableOptions`.
     """
 
-    image_size: tuple[int, int] = (224, 224)
-    scale: str = AUTO
-    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
     augment: Literal["photo"] | Mapping[str, Any] | None = None
     boxes: str | Mapping[str, Any] = "rel_xyxy"
     padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "image_size", image_size_of(self.image_size))
-        LabelOptions.__post_init__(self)
-        parse_scale(self.scale)
+        PixelOptions.__post_init__(self)
         if isinstance(self.padding, str):
             check_one_of("padding", self.padding, (AUTO, RAGGED))
         else:
             check_at_least(1, padding=self.padding)
         _ = self.changes, self.box_form  # checks them
-
-    @property
-    def pixels(self) -> tuple[str, str]:
-        """The range of pixels and their type."""
-        return parse_scale(self.scale)
 
     @property
     def changes(self) -> Augmentation | None:
@@ -470,7 +479,7 @@ class EntityOptions(TaskOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions(LabelOptions):
+class TableOptions(PixelOptions):
     """How rows of tables are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
@@ -484,24 +493,14 @@ class TableOptions(LabelOptions):
         padding: lists of any length are padded with 0 to the longest in a batch, or ``ragged``.
     """
 
-    image_size: tuple[int, int] = (224, 224)
-    scale: str = AUTO
-    resize: Literal["stretch", "fit", "center_crop", "random_crop"] = "stretch"
     padding: int | str | Sequence[int] = AUTO
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "image_size", image_size_of(self.image_size))
-        LabelOptions.__post_init__(self)
-        parse_scale(self.scale)
+        PixelOptions.__post_init__(self)
         if self.columns is not None and not self.columns:
             raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _ROW_RESIZES)
         check_one_of("padding", self.padding, _ROW_PADDINGS)
-
-    @property
-    def pixels(self) -> tuple[str, str]:
-        """The range of pixels and their type."""
-        return parse_scale(self.scale)
 
     @property
     def defaults(self) -> Mapping[str, Any]:

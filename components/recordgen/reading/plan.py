@@ -323,19 +323,13 @@ def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked
     return _plan(shards, files, examples, options, is_checked, task, classes)
 
 
-def plan_records(
-    shards: ShardSet, options: RecordOptions, classes: ClassPlan | None = None
-) -> ReadPlan:
+def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
     """Plan how records of any kind are read. Raises: as :func:`plan_reading`."""
-    examples = shards.examples
-    if classes is not None and classes.filters:
-        examples = sum(classes.counts.values()) if classes.counts is not None else None
-    if options.predicate is not None:
-        examples = None
+    examples = shards.examples if options.predicate is None else None
     files = [file for file in shards.files if file.examples != 0]
     if not files:
         raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
-    return _plan(shards, files, examples, options, True, classes=classes)
+    return _plan(shards, files, examples, options, True)
 
 
 def _plan(

@@ -78,11 +78,11 @@ def roots_of(root: Root) -> tuple[str, ...]:
     return (root,) if isinstance(root, str) else root
 
 
-def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:
-    """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
+def record_batches(paths: Iterable[str]) -> Iterator[list[bytes]]:
+    """Yield the records of TFRecord files in batches.
 
     Raises: RecordError: a record is damaged.
     """
-    records = islice(chain.from_iterable(map(RECORDS.read, paths)), most)
+    records = chain.from_iterable(map(RECORDS.read, paths))
     while batch := list(islice(records, _BATCH)):
         yield batch

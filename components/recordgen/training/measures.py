@@ -42,6 +42,9 @@ UNKNOWN_LABELS = "unknown_labels"
 MOST_LABELS = 100
 _SMALLEST = 1e-7  # probability, as in Keras
 
+# The attributes of an accumulator that count nothing.
+_KNOWN = ("classes", "known_labels")
+
 
 # Evenly spaced in log-odds: a rare label's scores are all close to 0, where equal steps would not
 # separate them. A barely trained model needs this many. Close to 1, some are the same float32.
@@ -98,7 +101,6 @@ class EvalAccumulator(ABC):
         needs: what a split must have for a score, for error messages.
         tfma: the same measure in TFX pipelines.
         has_confusion: whether :meth:`confusion` returns a matrix.
-        sums: names of the attributes that :meth:`merge` adds.
 
     Attributes:
         classes: the number of labels that the model knows; 0 if the target is a number.
@@ -109,7 +111,6 @@ class EvalAccumulator(ABC):
     needs: ClassVar[str]
     tfma: ClassVar[TfmaMetric]
     has_confusion: ClassVar[bool] = False
-    sums: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, classes: int) -> None:
         self.classes = classes
@@ -143,9 +144,10 @@ class EvalAccumulator(ABC):
         self.unknown.update(label.decode(errors="replace") for label in labels if label)
 
     def merge(self, other: EvalAccumulator) -> None:
-        """Add the counts of another accumulator."""
-        for name in ("examples", "unknown", "_loss_sum", "_losses", *self.sums):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        """Add the counts of another accumulator: all attributes but what both know."""
+        for name, count in vars(other).items():
+            if name not in _KNOWN:
+                setattr(self, name, getattr(self, name) + count)
 
     def compact(self) -> None:  # noqa: B027  (most are small)
         """Make the accumulator smaller before it is sent to another process."""
@@ -199,7 +201,6 @@ class OneLabelAccumulator(EvalAccumulator):
     needs = "labelled example"
     tfma = TfmaMetric(ACCURACY, "LabelAccuracy")
     has_confusion = True
-    sums: ClassVar[tuple[str, ...]] = ("pairs",)
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -238,7 +239,6 @@ class TableAccumulator(OneLabelAccumulator):
     needs = "rows of different targets"
     tfma = TfmaMetric(TABLE_SCORE, "TableScore")
     has_confusion = False
-    sums = ("pairs", "targets")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -286,7 +286,6 @@ class ManyLabelsAccumulator(EvalAccumulator):
 
     needs = "label that only some of its examples have"
     tfma = TfmaMetric(AUC, "LabelAUC")
-    sums = ("positive", "negative")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -335,7 +334,6 @@ class MaskAccumulator(EvalAccumulator):
 
     needs = "mask"
     tfma = TfmaMetric(MEAN_IOU, "PixelIoU")
-    sums = ("pairs",)
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -386,7 +384,6 @@ class BoxAccumulator(EvalAccumulator):
 
     needs = "object"
     tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision")
-    sums = ("true", "overlap", "found")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -490,7 +487,6 @@ class EntityAccumulator(EvalAccumulator):
 
     needs = "entity"
     tfma = TfmaMetric(F1, "EntityF1")
-    sums = ("true", "found", "right")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)

@@ -35,11 +35,11 @@ from recordgen.access.shards import lengths_there
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.joining import dataset_of, with_splits
 from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
     EXAMPLES,
     INDEX_FILE,
     SPLIT_NAME,
     Dataset,
+    has_dataset,
     read_dataset,
     shard_file,
     split_dir,
@@ -350,7 +350,7 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
     Raises: OutputExistsError: the split exists already, or the dataset has a task.
     """
     storage.check_writable(target)
-    if not storage.exists(storage.join(target, DATASET_FILE)):
+    if not has_dataset(target):
         return None
     found = read_dataset(target)
     if found.task != EXAMPLES:

@@ -54,7 +54,7 @@ def page(output):
 
 def findings_of(page, code):
     """Return the findings with this code on a page."""
-    group = page.html.partition(f'data-code="{code}"')[2].partition("</details>")[0]
+    group = page.html.partition(f"<summary><code>{code}</code>")[2].partition("</details>")[0]
     return [Page(f"<li {item.partition('</li>')[0]}</li>") for item in group.split("<li ")[1:]]
 
 

@@ -423,9 +423,23 @@ def output_of(place: str) -> str:
     return folder + slash if name == DATASET_FILE else place
 
 
+def has_dataset(root: str) -> bool:
+    """Return whether a folder or URL has a ``dataset.json``. Raises: StorageError."""
+    return storage.exists(storage.join(root, DATASET_FILE))
+
+
 def holds_dataset(place: str) -> bool:
     """Return whether a place is a finished output, or names a ``dataset.json``."""
-    return output_of(place) != place or storage.exists(storage.join(place, DATASET_FILE))
+    return output_of(place) != place or has_dataset(place)
+
+
+def is_output(entries: Sequence[tuple[str, bool]]) -> bool:
+    """Return whether a folder with these entries, of :func:`storage.list_dir`, is an output.
+
+    Other programs' files are named ``dataset.json``, too, but lie beside no folders of splits.
+    """
+    has_splits = any(name.startswith(SPLIT_PREFIX) for name, _ in entries)
+    return has_splits and (DATASET_FILE, False) in entries
 
 
 def read_vocabulary(path: str) -> Vocabulary | None:
@@ -433,7 +447,7 @@ def read_vocabulary(path: str) -> Vocabulary | None:
 
     Raises: SourceError: it cannot be read; DataError: a line of the file is empty, or repeated.
     """
-    if storage.exists(storage.join(output_of(path), DATASET_FILE)):
+    if has_dataset(output_of(path)):
         return read_dataset(path).vocabulary
     try:
         return parse_labels(storage.read_text(path), path)

@@ -32,6 +32,7 @@ from recordgen.core.dataset.manifest import (
     SPLIT_PREFIX,
     Dataset,
     dataset_text,
+    has_dataset,
     is_shard,
     read_dataset,
     write_dataset,
@@ -114,7 +115,7 @@ def open_run(
         OutputBusyError: another run writes to the output, or is planned there and ``resume`` is
             not given.
     """
-    if not (overwrite or (append and _has_dataset(output))):
+    if not (overwrite or (append and has_dataset(output))):
         _check_output(output, described)
     # The finished shards of a resumed run stay useful after a DataError, too.
     no_use = (UsageError,) if resume else no_use
@@ -126,7 +127,7 @@ def open_run(
             # Check after taking the lease: if two runs begin together, at least one sees the other.
             dead = _dead_runs(output, staging, resume=resume)
             with _naming_removal(output, staging):
-                finished = _has_dataset(output)
+                finished = has_dataset(output)
                 if finished and not (overwrite or append):
                     raise OutputExistsError(f"{output}: another run has just finished here")
                 if resume:
@@ -172,18 +173,18 @@ def find_planned(output: str) -> Staging:
     there = "a finished dataset is there, which recordgen check compares with its dataset.json"
     raise RunnerError(
         f"{output}: no run in parts is planned here"
-        + (f"; {there}" if _has_dataset(output) else "; recordgen parts plan plans one")
+        + (f"; {there}" if has_dataset(output) else "; recordgen parts plan plans one")
     )
 
 
 def is_published(output: str) -> bool:
     """Return whether an output has a dataset, and no run in parts waits for its workers."""
-    return _has_dataset(output) and not any(map(is_planned, _runs(output)))
+    return has_dataset(output) and not any(map(is_planned, _runs(output)))
 
 
 def is_committed(output: str, staging: Staging) -> bool:
     """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
-    if not (staging.moving and _has_dataset(output)):
+    if not (staging.moving and has_dataset(output)):
         return False
     paths = (storage.join(root, DATASET_FILE) for root in (staging.results, output))
     return len(set(map(storage.read_text, paths))) == 1
@@ -202,7 +203,7 @@ def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
 
 def find_leftovers(output: str, staging: Staging) -> tuple[Leftover, ...]:
     """Return the interrupted runs, except ``staging``, that have finished shards."""
-    finished = _has_dataset(output)
+    finished = has_dataset(output)
     return tuple(
         Leftover(left, (left.root, output) if left.moving and not finished else (left.root,))
         for left in _runs(output)
@@ -290,13 +291,9 @@ def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
 
     ``failed-`` comes before its name if there is an older dataset.
     """
-    path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
+    path = storage.join(output, f"{_FAILED}{name}" if has_dataset(output) else name)
     _wrote(path, (line.encode() for line in lines))
     return path
-
-
-def _has_dataset(output: str) -> bool:
-    return storage.exists(storage.join(output, DATASET_FILE))
 
 
 def count_unfinished(output: str) -> int:
@@ -309,7 +306,7 @@ def check_appendable(output: str) -> None:
 
     Raises: OutputExistsError: a run was interrupted there.
     """
-    if _has_dataset(output):
+    if has_dataset(output):
         return
     if any(run.moving for run in _runs(output)):
         raise OutputExistsError(

@@ -42,7 +42,7 @@ from recordgen import errors, storage
 from recordgen.core import progress
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.lint import Found
-from recordgen.core.dataset.manifest import DATASET_FILE, built, parsed_json, shard_place
+from recordgen.core.dataset.manifest import built, has_dataset, parsed_json, shard_place
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
@@ -455,7 +455,7 @@ class Staging:
     @property
     def moving(self) -> bool:
         """Whether the output holds parts of an older dataset, or of this run, since its commit."""
-        return storage.exists(storage.join(self.results, DATASET_FILE))
+        return has_dataset(self.results)
 
     def write_error(self, error: RecordgenError) -> None:
         """Write a worker's error for the launcher: runners lose the type of an error."""

@@ -56,7 +56,6 @@ _LABELS = (
     (features.ENTITY_TEXT, features.ENTITY_LABEL),
     (features.IMAGE_MASK_TEXT, features.IMAGE_MASK_LABEL),
 )
-_SOURCE_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
 
 # The source id of a text that is in its row: meaningless to a reader.
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -136,7 +135,9 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
     if image is not None:
         with suppress(PayloadError, MemoryError):
             thumbnail = _with_mask(to_thumbnail(image, SIDE), record)
-    uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
+    uri = as_text(
+        next((value for name in features.SOURCE_IDS for value in record.get(name, ())), b"")
+    )
     text = next(iter(record.get(features.TEXT, ())), None)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
     return RecordView(
