@@ -216,6 +216,11 @@ PAIRS = [
     [f"D-{s}/D-{s}-{at}" for s in "RE" for at in ("Image/a1.jpg", "Mask/a1.png")],
     [f"{at}/{s}2017/{n}{end}" for n, s in enumerate(("train", "val")) for at, end in (("images", ".jpg"), ("annotations", "_labelIds.png"))],
     [f"{at}/val/ulm/{n}_{end}" for n in "12" for at, end in (("leftImg8bit", "leftImg8bit.jpg"), ("gtFine", "gtFine_labelIds.png"), ("gtFine", "gtFine_polygons.json"))],
+    [f"{at}/{n}.{end}" for at, end in (("land", "jpg"), ("cover", "png")) for n in range(3)],
+    [f"imgs/{n}.jpg" for n in range(3)] + [f"msks/{n}.png" for n in range(3)],
+    [f"q{n}{end}" for n in range(3) for end in (".jpg", "_L.png")],
+    [f"case_{n}/{at}" for n in range(3) for at in ("scan.jpg", "mask.png")],
+    [f"d/{at}{n}.{end}" for n in range(9) for at, end in (("im", "jpg"), ("mask", "png"))],
 ]  # fmt: skip
 
 
@@ -280,6 +285,7 @@ TABLES = {
 # images, files beside them, the source and the option that the refusal proposes, the labels there
 LABELLED = [
     (["img/a1.jpg", "img/b2.jpg"], {"all.txt": "a1.jpg red\nb2.jpg blue\n"}, "all.txt", {"image_root": "img/"}, {"red", "blue"}),
+    (["img/a1.jpg", "img/b2.jpg"], {"all.tsv": "file\tkind\na1.jpg\tred\nb2.jpg\tblue\n"}, "all.tsv", {"columns": "path=file,label=kind", "image_root": "img/"}, {"red", "blue"}),
     (["img/a10.jpg", "img/b20.jpg"], {"a.txt": "a10\tred\nb20\tblue\n"}, "", {}, None),
     (["x/a.jpg"], {"x/t.csv": "kind,key,time_start,time_end\na,1,0,2\n"}, "", {}, None),
     (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"}, "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),

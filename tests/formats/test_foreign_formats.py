@@ -83,6 +83,7 @@ FILES = [
     ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
     ("a.jsonl", as_json({"cats": {"good": 1.0, "bad": 0.0}, "text": "It is cold."}), "a score"),
     ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
+    ("a.jsonl", as_json({"words": ["Anna", "flew"], "tags": ["B-PER", "O"]}), "their tags"),
     ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
     ("a.tsv", b"Aspirin\tB\nhelps\tO\nme\tO\n", "tokens and tags without"),
     ("a.txt", b"Anna\tperson-actor\nflew\tO\nto\tO\n", "tokens and tags without"),

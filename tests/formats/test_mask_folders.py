@@ -190,15 +190,6 @@ def test_gray_pictures_of_another_split_or_of_depths_are_no_masks(other, tmp_pat
     assert len(Reading(write(tmp_path, *names, mask=Image.fromarray(NUMBERS))).rows) == 1
 
 
-def test_gray_pictures_with_the_numbers_of_others_are_masks(tmp_path):
-    """They are no class; the layout in the error reads the pairs."""
-    names = [f"{at}/{n}.{end}" for at, end in (("land", "jpg"), ("cover", "png")) for n in range(3)]
-    root = write(tmp_path, *names, mask=Image.fromarray(NUMBERS))
-    options = refusal(Reading, root).options
-    assert options == {"layout": "land/{name}.jpg cover/{name}.png"}
-    assert len(Reading(root, **options).rows) == 3
-
-
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     """Folders by label stay folders by label, whatever the labels are called."""
     found = Reading(write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png"))

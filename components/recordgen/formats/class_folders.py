@@ -28,7 +28,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, known_words, words_of
 from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
 _DESCRIBING = (
-    *(*_OF_AN_IMAGE[1:], ".tsv", ".tab", ".lst", ".dat", ".data", ".yaml", ".yml"),
+    *(*_OF_AN_IMAGE[1:], ".tab", ".lst", ".dat", ".data", ".yaml", ".yml"),
     *(".odgt", ".geojson", ".labels", ".manifest", *IMPORT_SUFFIXES),
 )
 _DOCUMENTS_READ = 32
@@ -81,7 +81,7 @@ _MOST_PARTS = 3
 _TEXT = ".txt"
 _TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
 # Folders of texts or images without labels, beside those of classes.
-_UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
+_UNLABELLED = known_words("unlabelled")
 # Beside folders of texts, such a file may hold their labels.
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
 
@@ -200,13 +200,16 @@ class ImageFolder(_ClassFolders):
         if layout := layout_of_pairs(images):
             raise refusal(listing, "the names differ between these masks and images", layout)
         _check_images(listing, images, others)
+        found: list[PlacedFile] | None = None
         try:
             found, roles = placed(images)
+            found = _without_unlabelled(found, roles)
         except ValueError as exc:
-            _check_documents(listing, None)
-            raise refusal(listing, str(exc), layout_of_classes(images)) from None
-        found = _without_unlabelled(found, roles)
+            problem = str(exc)
         _check_documents(listing, found)
+        _check_masks(listing, {name: _DIGITS.sub("#", name) for name in images})
+        if found is None:
+            raise refusal(listing, problem, layout_of_classes(images))
         _check_classes(listing, found)
         roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
         return ClassFiles(found, [*others, *tree.datasets], roles)
@@ -272,14 +275,26 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
         raise refusal(listing, f"no folder is a class, and {reason}")
 
 
+def _check_masks(listing: Listing, kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Check that no kind of images has few gray levels, as the masks of the others have.
+
+    Returns: the files of each kind by number, if each kind has the same numbers; else none.
+
+    Raises: NotUnderstoodError.
+    """
+    files = _of_same_numbers(kinds)
+    if masks := masks_of_others(listing, files):
+        others = [name for name in kinds if name not in masks]
+        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
+        reason += f" each folder is a class, {_confirming([*kinds])}"
+        raise refusal(listing, reason, layout_of_pairs(others, masks))
+    return files
+
+
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
-    folders, names = _of_same_numbers(files), [item.name for item in files]
-    if masks := masks_of_others(listing, folders):
-        others = [name for name in names if name not in masks]
-        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
-        reason += f" each folder is a class, {_confirming(names)}"
-        raise refusal(listing, reason, layout_of_pairs(others, masks))
+    names = [item.name for item in files]
+    folders = _check_masks(listing, {item.name: str(item.label) for item in files})
     _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
@@ -292,18 +307,17 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
         raise refusal(listing, reason, layout_of_names({*names}))
 
 
-def _of_same_numbers(files: Sequence[PlacedFile]) -> Mapping[str, Sequence[str]]:
-    """Return the files of a few classes by number, if each class has the same; none otherwise."""
-    names = {item.name: str(item.label) for item in files}
-    if not 1 < len({*names.values()}) <= 2 * _MOST_PARTS:
+def _of_same_numbers(kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Return the files of a few kinds by number, if each kind has the same; none otherwise."""
+    if not 1 < len({*kinds.values()}) <= 2 * _MOST_PARTS:
         return {}
-    folders = grouped(sorted(names, key=_last_number), names.__getitem__)
-    numbers = [[*map(_last_number, some)] for some in folders.values()]
-    return folders if all(each == numbers[0] and "" not in each for each in numbers) else {}
+    files = grouped(sorted(kinds, key=_last_number), kinds.__getitem__)
+    numbers = [[*map(_last_number, some)] for some in files.values()]
+    return files if all(each == numbers[0] and "" not in each for each in numbers) else {}
 
 
 def _last_number(name: str) -> str:
-    return "".join(_DIGITS.findall(_stem(name))[-1:])
+    return "".join(_DIGITS.findall(posixpath.splitext(name)[0])[-1:])
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:

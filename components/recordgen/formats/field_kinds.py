@@ -8,10 +8,14 @@ cat, 4, A Tale                 in doubt
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib import resources
 from itertools import filterfalse, islice
+from typing import Any
 from urllib.parse import urlsplit
 
 from recordgen import storage
@@ -45,6 +49,23 @@ _CLOSING = " \"')\u201d\u2019"
 # Thai, Lao, Japanese and Chinese have no blanks between words.
 _UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTERS_OF_A_TEXT = 5
+
+
+@cache
+def words_by_kind() -> Mapping[str, Any]:
+    """Return the table of words that names of columns, folders and files have."""
+    table = resources.files("recordgen.formats").joinpath("words.json")
+    return json.loads(table.read_text(encoding="utf-8"))
+
+
+def known_words(kind: str) -> frozenset[str]:
+    """Return the words of a kind."""
+    return frozenset(words_by_kind()[kind])
+
+
+def have_words(kind: str, some: Iterable[str]) -> bool:
+    """Return whether some words are of a kind."""
+    return not known_words(kind).isdisjoint(some)
 
 
 def field_at(row: Sequence[str], index: int) -> str:

@@ -21,48 +21,32 @@ from typing import NamedTuple
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.field_kinds import words_of
+from recordgen.formats.field_kinds import known_words, words_of
 from recordgen.formats.listing import Listing, grouped
 from recordgen.tables.path_layout import PathLayout
 
 #: Words for images in general, which no class has.
-IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
-_SUFFIXES_OF_IMAGES = "jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "bmp", "gif", "tif", "webp"
-_INSIDE_A_CLASS = IMAGES.union(_SUFFIXES_OF_IMAGES)
-_SURELY_NO_CLASS = _INSIDE_A_CLASS | frozenset(
-    {"data", "dataset", "datasets", "raw", "processed", "resized", "original", "originals"}
-)
+IMAGES = known_words("images")
+_INSIDE_A_CLASS = IMAGES | known_words("suffixes_of_images")
+_SURELY_NO_CLASS = _INSIDE_A_CLASS | known_words("no_classes")
 # A class may have one of the other names, such as photos beside drawings.
-_CONTAINERS = _SURELY_NO_CLASS | frozenset(
-    {"photos", "photo", "pictures", "picture", "pics", "frames", "files", "all", "set"}
-    | {"input", "inputs"}
-)
+_CONTAINERS = _SURELY_NO_CLASS | known_words("containers")
 
 #: Words for images of the classes of pixels.
-MASKS = frozenset(
-    {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt", "truth"}
-    | {"segmentation", "segmentations", "segmentationclass", "trimaps"}
-)
-
+MASKS = known_words("masks")
 #: Words for annotations as images. Only beside a folder of images are they no classes.
-ANNOTATIONS = MASKS | {"segmentationobject", "depth", "depths"}
-
+ANNOTATIONS = MASKS | known_words("annotations")
 #: Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
-PAIRED = ANNOTATIONS | frozenset(
-    {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
-    | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
-    | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
-    | {"query", "gallery", "articles", "summaries", "questions", "answers", "pre", "post"}
-)
+PAIRED = ANNOTATIONS | known_words("paired")
 #: Names of folders of pictures that lack something, beside those of the same that have it.
-DEGRADED = frozenset({"low", "lowlight", "norain"})
+DEGRADED = known_words("degraded")
 
 _HASH, _MIXED = re.compile(r"[0-9a-f]{8,}"), re.compile(r"\d[a-f]|[a-f]\d")
 
 
-def _marks(words: Set[str]) -> re.Pattern[str]:
-    """Return a pattern for the words in the name of a file."""
-    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(words))})(?![^\W\d_])", re.IGNORECASE)
+def _marks(some: Set[str]) -> re.Pattern[str]:
+    """Return a pattern for words in the name of a file."""
+    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(some))})(?![^\W\d_])", re.IGNORECASE)
 
 
 #: A word for one half in the name of a file.
@@ -72,11 +56,7 @@ HALF = _marks(PAIRED - {"left", "right"})
 
 
 # Words for splits in other languages, which no layout knows.
-_OTHER_SPLITS = frozenset(
-    {"训练集", "验证集", "测试集", "训练", "验证", "测试", "訓練", "学習", "検証", "テスト"}
-    | {"entrenamiento", "validación", "validacion", "prueba", "pruebas", "обучение", "тест"}
-    | {"entraînement", "entrainement", "apprentissage", "treino", "validação", "validacao", "teste"}
-)
+_OTHER_SPLITS = known_words("splits_of_others")
 # The name of a numbered part of a dataset.
 _PART = re.compile(r"(part|fold|batch|chunk|subset)[\W_]?\d+", re.IGNORECASE)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
@@ -270,6 +250,7 @@ _NUMBERED = {
     re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
 }
 
+_NUMBER = re.compile(r"\d+")
 # A word of a name, a number, or what is between them.
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
 
@@ -291,8 +272,8 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
     tried = [*firsts, *seconds]
     layouts = _pair_layouts(firsts, seconds or firsts)
     if not documents:
-        layouts = filter(_is_told, layouts)
-    ranks = {it: (_pairs_in(it, tried), len(_MASKS.findall(it))) for it in dict.fromkeys(layouts)}
+        layouts = (it for it in layouts if _told_masks(it) > 0 and not _NO_MASKS.search(it))
+    ranks = {it: (_pairs_in(it, tried), _told_masks(it)) for it in dict.fromkeys(layouts)}
     best = max(ranks, key=lambda it: (*ranks[it], "{split}" in it, -len(it)), default="")
     rivals = [it for it in ranks if ranks[it] == ranks[best] and it.split()[0] == best.split()[0]]
     return best if len(rivals) == 1 and ranks[best][0] * 5 > len(tried) else ""
@@ -305,11 +286,10 @@ def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
     return [name for some in folders.values() for name in some[:most]]
 
 
-def _is_told(layout: str) -> bool:
-    """Return whether words tell the masks in a layout from their images."""
+def _told_masks(layout: str) -> int:
+    """Return how many words tell the masks in a layout, less those that tell its images as such."""
     first, second = layout.split(" ")
-    is_mask = _MASKS.search(second) and not _NO_MASKS.search(second)
-    return bool(is_mask) and not _MASKS.search(first)
+    return len(_MASKS.findall(second)) - len(_MASKS.findall(first))
 
 
 def refusal(
@@ -388,13 +368,15 @@ def _of_two(
     """Yield the layout of a file and of each with whose name it has words in common."""
     stem, suffix = posixpath.splitext(posixpath.basename(first))
     words = _WORD.findall(stem)
-    for second in seconds[:3] if one != other else seconds[:8]:
+    forms = {_NUMBER.sub("#", name): name for name in reversed(seconds)}
+    for second in seconds[:3] if one != other else [*seconds[:8], *forms.values()][:16]:
         stem_2, suffix_2 = posixpath.splitext(posixpath.basename(second))
         alike = SequenceMatcher(None, words, _WORD.findall(stem_2), autojunk=False)
         at, _, count = alike.find_longest_match()
-        if shared := "".join(words[at : at + count]).rstrip("_-. "):
+        shared = "".join(words[at : at + count]).rstrip("_-. ")
+        if shared or "{folder}" in one:
             is_part = shared.isdigit() and one != other and stem != stem_2
-            name = "{name:digits}" if is_part else "{name}"
+            name = "{name:digits}" if is_part else "{name}" if shared else ""
             pattern = f"{one}{stem.replace(shared, name, 1)}{suffixes[0] or suffix}"
             pattern_2 = f"{other}{stem_2.replace(shared, name, 1)}{suffixes[1] or suffix_2}"
             yield f"{pattern.replace(' ', '*')} {pattern_2.replace(' ', '*')}"

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError, UsageError, did_you_mean
-from recordgen.formats.field_kinds import filled_at, kind_of, words_of
+from recordgen.formats.field_kinds import filled_at, kind_of, known_words, words_of
 from recordgen.formats.label_fields import BETWEEN, Classes, label_columns, separated
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
@@ -45,23 +45,10 @@ _PERHAPS_PATH = frozenset({"image_id", "id_code"})
 SPLIT_COLUMNS = _PERHAPS_SPLIT | {"split", "ml_use", "mluse", "dataset_split", "data_split"}
 #: Names of columns that number splits or folds: 0, 1, 2.
 NUMBERED_COLUMNS = SPLIT_COLUMNS | {"fold", "folds", "kfold", "k_fold", "fold_id", "fold_number"}
-PATH_COLUMNS = _PERHAPS_PATH | frozenset(
-    {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
-    | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
-    | {"file", "image", "image_name", "image_file", "img", "img_name", "filepaths", "filenames"}
-    | {"imageuri", "imageurl", "imagepath", "imagename", "imagefile"}
-    | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
-)
-TEXT_COLUMNS = frozenset(
-    {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
-    | {"message", "body", "utterance", "tweet", "text_snippet"}
-)
+PATH_COLUMNS = _PERHAPS_PATH | known_words("paths")
+TEXT_COLUMNS = known_words("texts")
 #: Columns of paths to text files.
-TEXT_FILE_COLUMNS = frozenset(
-    {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
-    | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
-    | {"file_name", "file"}
-)
+TEXT_FILE_COLUMNS = known_words("files_of_texts")
 
 #: Names that occur only in headers, for any task.
 KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}

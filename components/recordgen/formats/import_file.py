@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, known_words, words_of
 from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.listing import HEAD_BYTES, Listing
@@ -26,13 +26,11 @@ from recordgen.storage.access import Access
 Lines: TypeAlias = tuple[bytes, ...]
 
 #: What the names of import files in a folder of images end with.
-IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+IMPORT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 # What other names of files of rows end with, and words of names of files that are none.
-_ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
-_NO_ROWS = frozenset(
-    {"readme", "license", "licence", "requirements", "classes", "vocab", "categories", "submission"}
-)
+_ROWS = (*IMPORT_SUFFIXES, ".tab", ".json", ".txt", ".data", ".dat", ".train")
+_NO_ROWS = known_words("no_rows")
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")

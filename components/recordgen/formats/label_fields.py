@@ -30,14 +30,9 @@ Classes: TypeAlias = "str | tuple[str, ...]"
 
 #: The contents of one-hot columns, in lower case; ``pandas.get_dummies`` writes ``True``.
 IS_CLASS: Mapping[str, bool] = {
-    "0": False,
-    "1": True,
-    "0.0": False,
-    "1.0": True,
-    "false": False,
-    "true": True,
+    **dict.fromkeys(("0", "0.0", "false"), False),
+    **dict.fromkeys(("1", "1.0", "true"), True),
 }
-
 
 # A text in quotes, as Python and JSON write it in a list.
 _QUOTED = re.compile(r"""(?<=[\[({,\s])(?:'([^']*)'|"([^"]*)")(?=\s*[\])},\s])""")

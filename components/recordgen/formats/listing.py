@@ -23,17 +23,14 @@ from recordgen.core.limits import check_name
 from recordgen.core.rows.row import ROW_BYTES, Range
 from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at
-from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, known_words
 from recordgen.storage.access import Access
 
 #: The bytes of a file that detection may read: enough for the first keys of a document.
 HEAD_BYTES = 64 * 1024
 
 # In such folders, programs keep files of their own.
-_NO_IMAGE_FOLDERS = frozenset(
-    {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
-    | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
-)
+_NO_IMAGE_FOLDERS = known_words("of_programs")
 
 _Key = TypeVar("_Key")
 

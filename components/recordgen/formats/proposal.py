@@ -21,8 +21,10 @@ from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import (
     IMAGE_WORD,
     NUMBER,
+    have_words,
     is_media,
     is_sentence,
+    known_words,
     likely_kind,
     mostly,
     words_of,
@@ -42,12 +44,10 @@ from recordgen.formats.proposed_columns import (
     MANY,
     ProposedColumns,
     form_of_boxes,
-    have_words,
     is_web,
     numbers_in,
     take_boxes,
     take_list,
-    words_by_kind,
 )
 from recordgen.tables.roles import (
     BOX_LISTS,
@@ -231,7 +231,7 @@ def _loses(columns: ProposedColumns) -> bool:
     label = columns.roles.get("label", "")
     nested = [] if have_words("labels", words_of(label)) else columns.those(_is_nested)
     commas = [[value.count(",") for value in column] for column in columns.all]
-    labels = [commas[at] for at, name in enumerate(columns.names) if name == label]
+    labels = [commas[at] for role, at in columns.places.items() if role == "label"]
     lists = columns.those(LIST.fullmatch)
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
@@ -263,7 +263,7 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in words_by_kind()["no_labels"] or words_of(name)[-1:] == ["id"]
+    return column_name(name) in known_words("no_labels") or words_of(name)[-1:] == ["id"]
 
 
 def _take_labels(columns: ProposedColumns) -> bool:
@@ -309,11 +309,11 @@ def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [*filter(columns.repeats, last)]
-    words = _labels(columns, are_words=True)
+    texts = _labels(columns, are_words=True)
     amounts = [at for at in columns.those(NUMBER.fullmatch) if not _is_key(columns.names[at])]
-    if len(words) > 1 and not repeat and {*last} <= {*amounts}:
-        words, last = [], []  # the target is one of the words, or the amount at the end
-    target = [*columns.named(words_by_kind()["labels"]), *repeat, *words, *last]
+    if len(texts) > 1 and not repeat and {*last} <= {*amounts}:
+        texts, last = [], []  # the target is one of the words, or the amount at the end
+    target = [*columns.named(known_words("labels")), *repeat, *texts, *last]
     if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
@@ -398,12 +398,14 @@ def unknown_columns(
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
-    found |= {"xywh": boxes if len(boxes) == 1 else [], "label": labels[:1]}
+    forms = {form_of_boxes(name) or "xywh": [name] for name in boxes if len(boxes) == 1}
+    is_read = forms.keys() <= {*BOX_LISTS}
+    found |= {**(forms if is_read else {}), "label": labels[:1]}
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}
     columns = str(Columns.of(roles)).replace("path=", "image=", 1)
     is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
-    options = {"columns": columns} if is_whole else {}
+    options = {"columns": columns} if is_whole and is_read else {}
     problem += doubt_about_boxes(columns)
     return NotUnderstoodError(f"{where}: {problem}", options=options)
 

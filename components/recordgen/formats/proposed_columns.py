@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
-from typing import Any
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.formats.field_kinds import NUMBER, mostly, words_of
+from recordgen.formats.field_kinds import NUMBER, have_words, mostly, words_by_kind, words_of
 from recordgen.formats.header import column_name
 from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import names_split
-from recordgen.tables.roles import BOX_ROLES, SIZE_ROLES
+from recordgen.tables.roles import BOX_LISTS, BOX_ROLES, SIZE_ROLES
 
 #: Rows or columns that are many: they show what their values mean.
 MANY = 8
@@ -26,25 +22,7 @@ MANY = 8
 # Fields of rows that are considered: of wide tables, some rows are enough for advice.
 _CONSIDERED_FIELDS = 50_000
 
-# Names of forms, longer ones first.
-_FORMS = {
-    **{"center_xywh": "center_xywh", "cxcywh": "center_xywh"},
-    **{"xywh": "xywh", "ltwh": "xywh", "xyxy": "xyxy", "ltrb": "xyxy"},
-}
-
 _BRACKETS = str.maketrans("[]()", "    ")
-
-
-@cache
-def words_by_kind() -> Mapping[str, Any]:
-    """Return the table of words in names of columns."""
-    table = resources.files("recordgen.formats").joinpath("column_words.json")
-    return json.loads(table.read_text(encoding="utf-8"))
-
-
-def have_words(kind: str, words: Sequence[str]) -> bool:
-    """Return whether some words are of a kind."""
-    return not {*words}.isdisjoint(words_by_kind()[kind])
 
 
 class ProposedColumns:
@@ -67,6 +45,7 @@ class ProposedColumns:
             if self.filled[at] and name.strip() and not _numbers_splits(name, self.filled[at])
         ]
         self.roles: dict[str, str] = {}
+        self.places: dict[str, int] = {}
 
     def named(self, known: Collection[str]) -> list[int]:
         """Return the columns of a known name that have no role yet."""
@@ -85,9 +64,14 @@ class ProposedColumns:
         return len({*self.filled[at]}) < len(self.filled[at])
 
     def take(self, role: str, places: Sequence[int]) -> bool:
-        """Give a role to the first of some columns; return whether there is one."""
+        """Give a role to the first of some columns, by number if its name recurs.
+
+        Returns: whether there is one.
+        """
         for at in places[:1]:
-            self.roles[role] = self.names[at]
+            name = self.names[at]
+            self.roles[role] = name if self.names.count(name) == 1 else str(at + 1)
+            self.places[role] = at
             self.rest.remove(at)
         return bool(places)
 
@@ -112,6 +96,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
         return
     lists = columns.those(are_boxes)
     lists = [at for at in lists if not have_words("runs", words_of(columns.names[at]))]
+    lists = [at for at in lists if form_of_boxes(columns.names[at]) in ("", *BOX_LISTS)]
     if lists:
         form = form_of_boxes(columns.names[lists[0]])
         are_corners = not form and _hold_corners(columns, lists[0], folder)
@@ -141,8 +126,12 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
 
 
 def form_of_boxes(name: str) -> str:
-    """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh."""
-    return next((form for said, form in _FORMS.items() if said in name.lower()), "")
+    """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh.
+
+    That of ``box_2d`` is yxyx, which no option reads.
+    """
+    forms = words_by_kind()["forms"].items()
+    return next((form for form, words in forms if any(it in name.lower() for it in words)), "")
 
 
 def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
@@ -154,7 +143,7 @@ def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
     boxes = {*chain.from_iterable(lists)}
     if not all(x < right and y < down for x, y, right, down in boxes):
         return False
-    images = columns.all[columns.names.index(columns.roles["path"])][:MANY]
+    images = columns.all[columns.places["path"]][:MANY]
     sizes = [None if is_web(it) else size_in_file(Listing(f"{folder}/"), it) for it in images]
     if max(map(max, boxes)) <= 1:
         sizes = [(1, 1)] * len(lists)  # shares of the picture

@@ -26,7 +26,7 @@ from recordgen import storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.field_kinds import words_of
+from recordgen.formats.field_kinds import known_words, words_of
 from recordgen.formats.header import NUMBERED_COLUMNS, column_name
 from recordgen.formats.import_file import Files, ImportFile
 from recordgen.options import AUTO, ConvertOptions
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"\d(\.0)?")
 
 # Words that a name may have beside the one of a split.
-_PLAIN = frozenset(
-    {"label", "labels", "annotation", "annotations", "data", "dataset", "set", "split", "metadata"}
-    | {"image", "images", "img", "imgs", "photos", "list", "file", "files", "text", "texts", "df"}
-    | {"sentences", "reviews", "rows", "table", "meta", "final", "clean", "new", "csv", "tsv"}
-    | {"tab", "txt", "json", "jsonl", "ndjson", "gz", "v"}
-    | {"tfrecord", "tfrecords", "record", "records", "parquet", "of", "shard"}
-)
+_PLAIN = known_words("plain")
 
 
 def splits_in_paths(paths: Sequence[str]) -> list[str | None]:
