@@ -76,7 +76,8 @@ class PlannedRows:
     def __init__(self, parts: Iterable[Columns]) -> None:
         """Take columns of whole rows, in parts."""
         self._annotations, kept = Spool(), list[Columns]()
-        for part in gathered(parts, _PART_ROWS, _PART_BYTES):
+        for some in gathered(parts, _PART_ROWS, _PART_BYTES, ["annotation"]):
+            part = together(PlannedRow, some)
             self._annotations.add(packed(part.select(["annotation"])))
             left = _with_annotations(part, pa.nulls(len(part), pa.string()))
             kept.append(left.take(pa.array(np.arange(len(part)))))  # frees the memory of the part

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from recordgen.core.rows import columns
-from recordgen.core.rows.row import PlacedRow, PlannedRow, Row, RowBatch, placing
+from recordgen.core.rows.row import PlacedRow, Row, RowBatch, placing
 
 
 def test_mixed_hashes_never_change():
@@ -19,23 +19,19 @@ def test_mixed_hashes_never_change():
 @pytest.mark.parametrize(
     ("rows", "text_bytes", "expected"),
     [
-        (3, 10_000, [[0, 1, 2, 3], [4, 5, 6]]),
+        (3, 10_000, [[0, 1, 2, 3], [4, 5, 6], []]),
         (100, 1250, [[0, 1], [2, 3], [4, 5, 6]]),
         (100, 10_000, [[0, 1, 2, 3, 4, 5, 6]]),
     ],
 )
 def test_parts_are_gathered(rows, text_bytes, expected):
-    """A part ends as soon as it has enough rows, or annotations of enough bytes."""
-    made = [
-        PlannedRow(n, "a.csv", n, f"{n}", "x" * 100 * (9 - n), 1, "", assigned=False)
-        for n in range(7)
-    ]
-    parts = [
-        columns.columns_of(PlannedRow, some) for some in (made[:2], made[2:4], made[4:6], made[6:])
-    ]
-    found = columns.gathered(parts, rows, text_bytes)
-    assert [[row.line for row in columns.rows_of(PlannedRow, it)] for it in found] == expected
-    assert [*columns.gathered([], rows, text_bytes)] == []
+    """A group ends as soon as it has enough rows, or texts of enough bytes; parts may be empty."""
+    texts = pa.array(["x" * 100 * (9 - n) for n in range(7)])
+    whole = pa.table({"n": range(7), "text": texts})
+    parts = [whole.slice(start, 2) for start in range(0, 10, 2)]
+    found = columns.gathered(parts, rows, text_bytes, ["text"])
+    assert [[n for part in some for n in part["n"].to_pylist()] for some in found] == expected
+    assert [*columns.gathered([], rows, text_bytes, ["text"])] == [[]]
 
 
 def test_rows_in_one_place_are_in_the_order_of_their_files_and_lines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
+from operator import methodcaller
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyarrow import parquet
 
 from recordgen.core.facts import ImageNote, Seen
 from recordgen.core.facts.kept_rows import RowIndices, sample_of
-from recordgen.core.rows.columns import read_parquet
+from recordgen.core.rows.columns import gathered, read_parquet
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
@@ -186,7 +187,9 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
             file.write_table(group.cast(_EXAMPLES))
             return taken()
 
-        groups = map(row_groups, _gathered(parts, group_rows), repeat(group_rows))
+        selected = map(methodcaller("select", _EXAMPLES.names), parts)  # keeps no part
+        some = gathered(selected, group_rows, GROUP_BYTES, _OF_ALL)
+        groups = map(row_groups, map(_together, some), repeat(group_rows))
         yield from map(encoded, chain.from_iterable(groups))
     yield taken()
 
@@ -197,19 +200,9 @@ def _in_row_order(texts: Any) -> Any:
     return pa.DictionaryArray.from_arrays(found.indices, texts.dictionary.take(found.dictionary))
 
 
-def _gathered(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
-    """Yield tables of at least ``rows`` rows or much text, and one with the rest."""
-    waiting = [LINTED.empty_table().select(_EXAMPLES.names)]
-    count = text_bytes = 0
-    for part in parts:
-        waiting.append(part.select(_EXAMPLES.names))
-        count += len(part)
-        text_bytes += sum(part[name].nbytes for name in _OF_ALL)
-        del part
-        if text_bytes >= GROUP_BYTES or count >= rows:
-            yield pa.concat_tables(waiting).unify_dictionaries()
-            waiting, count, text_bytes = waiting[:1], 0, 0
-    yield pa.concat_tables(waiting).unify_dictionaries()
+def _together(parts: Sequence[Columns]) -> Columns:
+    empty = LINTED.empty_table().select(_EXAMPLES.names)
+    return pa.concat_tables([empty, *parts]).unify_dictionaries()
 
 
 def row_groups(

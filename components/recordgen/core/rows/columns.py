@@ -172,22 +172,24 @@ def in_order(columns: Columns) -> Columns:
     return columns.take(pa.array(order))
 
 
-def gathered(parts: Iterable[Columns], rows: int, text_bytes: int) -> Iterator[Columns]:
-    """Yield planned rows of several parts in larger ones, and one with the rest.
+def gathered(
+    parts: Iterable[Columns], rows: int, text_bytes: int, texts: Collection[str]
+) -> Iterator[list[Columns]]:
+    """Yield parts in groups; the last has the rest, or nothing.
 
-    A part ends as soon as it has this many rows, or annotations of this many bytes.
+    A group ends as soon as it has this many rows, or this many bytes in the columns ``texts``.
     """
     waiting: list[Columns] = []
     count = size = 0
     for part in parts:
         waiting.append(part)
         count += len(part)
-        size += part["annotation"].nbytes
+        size += sum(part[name].nbytes for name in texts)
+        del part  # it may be large, and the caller may free it
         if count >= rows or size >= text_bytes:
-            yield together(PlannedRow, waiting)
+            yield waiting
             waiting, count, size = [], 0, 0
-    if count:
-        yield together(PlannedRow, waiting)
+    yield waiting
 
 
 def in_planned_order(columns: Columns) -> Columns:
