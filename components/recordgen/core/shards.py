@@ -8,6 +8,7 @@ import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +64,9 @@ _PART_BYTES = 1 << 20
 
 _ANNOTATION = PlannedRow._fields.index("annotation")
 
+# The columns that name payloads, and the one of the files where their paths start.
+_NAMING = ["uri", "annotation", "source"]
+
 
 class PlannedRows:
     """The planned rows of a shard, in the order in which they are written.
@@ -108,29 +112,15 @@ class PlannedRows:
                     contents[name, at].update(content)
             if task.names_payloads:
                 labels.update(count_labels(columns["annotation"], task))
-                stored = self._stored_uris(columns, task)
-                if not _are_versioned(columns, stored):
+                paths = _paths_in(columns, task)
+                if not _are_versioned(columns, paths):
                     return None
-                places = zip(stored, values_of(columns["source"]), strict=True)
-                for uris, source in places:
-                    paths = [storage.resolve(uri, source) for uri in uris]
-                    contents["paths", 0].update(json.dumps(paths).encode())
+                contents["paths", 0].update(f"{json.dumps(paths)[1:-1]}, ".encode())
         # Of small rows, finding the labels costs more than it saves.
         names = sorted(labels) if task.names_payloads else vocabulary.names
         said = hashlib.sha256(b"".join(each.digest() for each in contents.values()))
         said.update(json.dumps([(name, vocabulary.index(name)) for name in names]).encode())
         return said.digest()
-
-    def _stored_uris(self, columns: Columns, task: Payloads) -> Sequence[Sequence[str]]:
-        return task.stored_uris(values_of(columns["uri"]), values_of(columns["annotation"]))
-
-    def _paths(self, task: Payloads) -> Iterator[str]:
-        """Yield where payloads are in storage."""
-        for columns in self._parts():
-            for uris, source in zip(
-                self._stored_uris(columns, task), values_of(columns["source"]), strict=True
-            ):
-                yield from (storage.resolve(uri, source) for uri in uris)
 
     def _parts(self) -> Iterator[Columns]:
         """Yield the rows in parts: an Arrow array holds at most 2 GB of text."""
@@ -177,8 +167,9 @@ class PlannedRows:
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
             return then(task.make(*started, vocabulary, conversion.payloads))
 
-        paths = self._paths(task) if task.names_payloads else ()
-        fetcher = conversion.store.fetcher(paths)
+        parts = self._parts() if task.names_payloads else ()
+        paths = chain.from_iterable(_paths_in(columns, task) for columns in parts)
+        fetcher = conversion.store.fetcher(chain.from_iterable(paths))
         yield from map_in_order(
             make,
             map(start, self._batches(threads, task.batch_rows)),
@@ -218,11 +209,18 @@ def _with_annotations(columns: Columns, annotations: Any) -> Columns:
     return columns.set_column(_ANNOTATION, "annotation", annotations)
 
 
-def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
+def _paths_in(columns: Columns, task: Payloads) -> list[list[str]]:
+    """Return where the payloads of each row are in storage."""
+    uris, annotations, sources = map(values_of, columns.select(_NAMING).columns)
+    stored = zip(task.stored_uris(uris, annotations), sources, strict=True)
+    return [[storage.resolve(uri, source) for uri in mine] for mine, source in stored]
+
+
+def _are_versioned(columns: Columns, paths: Sequence[Sequence[str]]) -> bool:
     """Return whether storage can distinguish each payload from its replacement."""
     return all(
         all(each for _, each in json.loads(version)) if len(mine) > 1 else version or not mine
-        for version, mine in zip(values_of(columns["version"]), uris, strict=True)
+        for version, mine in zip(values_of(columns["version"]), paths, strict=True)
     )
 
 

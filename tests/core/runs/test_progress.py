@@ -187,7 +187,7 @@ WRONG = [
     (["--seed=x"], 2, "UsageError", "'x'"),
     (["--log-format=xml"], 2, "UsageError", "'xml'"),
     (["--", "--runner=Nope"], 2, "UsageError", "Nope"),
-    ([], 1, "TooManyRejectsError", "1 of 1 rows"),
+    ([], 1, "TooManyRejectsError", "rejected 1 of 1 row"),
 ]
 
 
