@@ -40,7 +40,7 @@ def test_a_failed_step_logs_our_message(engine, local_root, capsys):
         outputs = load_step("convert", engine.image)(source=str(source)).outputs
     assert outputs == {}
     assert not list(local_root.rglob("dataset.json"))
-    assert "1 of 1 rows" in capsys.readouterr().out
+    assert "rejected 1 of 1 row" in capsys.readouterr().out
 
 
 def test_through_a_launchers_folder(engine, tmp_path):
