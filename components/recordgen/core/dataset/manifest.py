@@ -419,8 +419,7 @@ def read_dataset(
 
 def output_of(place: str) -> str:
     """Return the folder of a dataset, given it or the path of its ``dataset.json``."""
-    folder, slash, name = place.rpartition("/")
-    return folder + slash if name == DATASET_FILE else place
+    return place.removesuffix(DATASET_FILE) if place.split("/")[-1] == DATASET_FILE else place
 
 
 def has_dataset(root: str) -> bool:

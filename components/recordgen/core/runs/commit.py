@@ -426,9 +426,8 @@ def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> Non
 
 def _splits(there: Mapping[str, bool]) -> list[str]:
     """Return the folders of splits among the entries of an output: whether each is a folder."""
-    return [
-        name for name, is_folder in there.items() if is_folder and name.startswith(SPLIT_PREFIX)
-    ]
+    folders = (name for name, is_folder in there.items() if is_folder)
+    return [name for name in folders if name.startswith(SPLIT_PREFIX)]
 
 
 # --- resume --------------------------------------------------------------------------------------
