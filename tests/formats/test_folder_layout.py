@@ -202,10 +202,8 @@ def test_texts_of_a_layout_have_an_encoding(tmp_path):
     assert sorted(texts) == sorted(data.decode("latin-1") for data in files.values())
 
 
-PHOTO, MASK = (
-    encoded(noise(), "JPEG"),
-    encoded(noise().convert("L").point(lambda it: it // 128 * 255), "PNG"),
-)
+PHOTO = encoded(noise(), "JPEG")
+MASK = encoded(noise().convert("L").point(lambda it: it // 128 * 255), "PNG")
 
 # Folders whose proposed layout reads all pairs
 PAIRS = [
@@ -250,6 +248,7 @@ DESCRIBED = {
     "Stanford's dogs": ("Images/a/{}{}.jpg", "Annotation/a/{}{}", XML, {}),
     "VOC in other folders": ("photos/{}/{}.jpg", "xmls/{}/{}.xml", XML, {}),
     "KITTI": ("{}/image_2/{}.jpg", "{}/label_2/{}.txt", KITTI, {"train/calib/0.txt": "P0: 7\n"}),
+    "classes without splits": ("JPEGImages/{}{}.jpg", "labels/{}{}.txt", YOLO, {"data.yaml": "nc: 2\nnames: [cat, dog]\n"}),
     "a path of another machine": ("{}/images/{}.jpg", "{}/labels/{}.txt", YOLO, {"data.yaml": "train: x/images\nval: ../valid/images\nnames: [cat, dog]\nnc: 2\n"}),
 }  # fmt: skip
 
@@ -300,6 +299,7 @@ LABELLED = [
     (["i/1000.jpg", "i/2000.jpg"], {"all.txt": "1000 red one\n2000 blue two\n"}, "all.txt", {"image_root": "i/", "columns": "path=1,label=2"}, {"red one", "blue two"}),
     (["i/a10.jpg", "i/b20.jpg"], {f"{at}.csv": f"image,label\na10.jpg,{at[0]}\nb20.jpg,{at[1]}\n" for at in ("01", "10")}, "", {}, None),
     ([f"{at}/{at}1.jpg" for at in ("10006", "10011")], {"a.csv": "image,y\n100061,1\n100111,0\n"}, "a.csv", {"image_root": "", "columns": "path=image,label=y"}, {"0", "1"}),
+    ([f"{at}/{at}_{n}.jpg" for at in ("kJQPZyaB", "dQw4w9Wg") for n in "12"], {"a.csv": "clip_id,act\nkJQPZyaB,run\ndQw4w9Wg,run\n"}, "", {}, None),
     (["train/cat/a10.jpg", "train/dog/b20.jpg", "test/c30.jpg", "test/d40.jpg"], {"test.csv": "image,label\nc30.jpg,cat\nd40.jpg,dog\n"}, "", {}, None),
     ([f"{s}/{c}/{c}{n}{s}.jpg" for s in ("训练集", "测试集") for c in "xy" for n in "12"], {}, "", {}, None),
     (DOGS, {}, "", {"layout": "{label}.{n:digits}.jpg"}, {"dog", "a.cat"}),

@@ -83,6 +83,8 @@ FILES = [
     ("a.jsonl", as_json({"text": "Anna", "ents": [{"label": "PER", "start": 0}]}), "doccano"),
     ("a.jsonl", as_json({"cats": {"good": 1.0, "bad": 0.0}, "text": "It is cold."}), "a score"),
     ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
+    ("a.txt", b"a/1.jpg\n1\n5 6 20 15\na/2.jpg\n1\n5 6 20 15\n", "a list of images"),
+    ("a.csv", b"image,boxes\n1.jpg,\"[{'bbox': [1, 2, 3, 4]}]\"\n", "lists of objects"),
     ("a.jsonl", as_json({"words": ["Anna", "flew"], "tags": ["B-PER", "O"]}), "their tags"),
     ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
     ("a.tsv", b"Aspirin\tB\nhelps\tO\nme\tO\n", "tokens and tags without"),

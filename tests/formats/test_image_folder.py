@@ -195,10 +195,9 @@ def test_pictures_of_the_same_numbers_and_sizes_are_no_classes(tmp_path):
 
 def test_pages_of_a_tiff_are_no_rows(tmp_path):
     """A stack of pages stops: only its first page would be a row."""
-    (tmp_path / "in").mkdir()
     pages = [Image.new("L", (8, 8), value) for value in (1, 2, 3)]
-    pages[0].save(tmp_path / "in/train-volume.tif", save_all=True, append_images=pages[1:])
-    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/in/"))
+    pages[0].save(tmp_path / "train-volume.tif", save_all=True, append_images=pages[1:])
+    assert "3 pages" in str(refusal(Reading, f"{tmp_path}/"))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ PATHS = [
     ("1.jpg b/1.png", "1.png", "1.jpg b/1.png"),
     ("IMG_1.jpg img_1.png", "img_1.jpg", "IMG_1.jpg img_1.png"),
     ("a/X.jpg x.png", "a/x", "a/X.jpg x.png"),  # one in the folder, one of the name
+    ("a+b.jpg x.jpg", "a%2Bb.jpg", "a+b.jpg"),  # as in a URL
     ("a/1.jpg", "2.jpg", "2.jpg"),  # none fits
     ("1.txt", "1", "1"),
     ("10.jpg", "1", "1"),

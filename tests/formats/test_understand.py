@@ -218,8 +218,6 @@ STOPS = [
     ('a.csv', 'image,x,y,label\n{i}.jpg,4,5,c{d}', {}, ''),
     ('a.csv', 'image,label,bbox\n{i}.jpg,cat,"[{i}, 2, 4{i}, 40]"', {'columns': 'path=image,label=label,xyxy=bbox'}, ''),
     ('a.csv', 'image,label,box_2d\n{i}.jpg,cat,"[{i}, 2, 4{i}, 40]"', {}, ''),
-    ('a.jsonl', '{{"image": "{i}.jpg", "label": "cat", "bbox_yxyx": [1, 2, 30, 40]}}', {}, ''),
-    ('a.csv', 'image,kind,kind\n{i}.jpg,c{d},x', {'columns': 'path=image,label=2'}, "image_classification: (assigned) | 0.jpg | 'c0'"),
     ('a.csv', 'image,label,bbox_xywh\n{i}.jpg,cat,"[{i}, 2, 4{i}, 40]"', {'columns': 'path=image,label=label,xywh=bbox_xywh'}, ''),
     ('a.csv', 'pic,label\nhttps://h.org/p/{i},c{d}', {'columns': 'path=pic,label=label'}, ''),
     ('a.csv', 'ImageId,PolygonWKT_Pix,Class\n{i}.jpg,"POLYGON ((5 6, 8 6, 8 9, 5 6))",c{d}', {}, ''),

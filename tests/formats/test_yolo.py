@@ -78,7 +78,6 @@ STOPS = [
     ("train: images\nval: images\n" + NAMES, "train.*val|val.*train"),
     ("train: images\nnc: 3\nnames: [cat, dog]\n", "nc .*3"),
     ("train: images\nnames: 7\n", "names"),
-    ("nc: 2\nnames: [cat, dog]\n", "train"),
     ("train: images\nkpt_shape: 3\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [1001, 3]\n" + NAMES, "1,000 keypoints"),

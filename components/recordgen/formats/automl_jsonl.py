@@ -31,6 +31,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.field_kinds import known_words
 from recordgen.formats.header import Candidate, Given, Head, keys_without_blanks
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
@@ -71,9 +72,7 @@ _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 _SPLIT_NAMES = ("split", "ml_use", "data_split", "dataset_split")
 
 # Keys that can only name the split.
-_SPLIT_KEYS = frozenset(
-    {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
-)
+_SPLIT_KEYS = known_words("keys_of_splits") | {LABELS_KEY, ML_USE_KEY}
 
 
 def parse_lines(

@@ -63,10 +63,7 @@ if TYPE_CHECKING:
 # Files that may describe an image each.
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (
-    *(*_OF_AN_IMAGE[1:], ".tab", ".lst", ".dat", ".data", ".yaml", ".yml"),
-    *(".odgt", ".geojson", ".labels", ".manifest", *IMPORT_SUFFIXES),
-)
+_DESCRIBING = (*known_words("ends_of_describing"), *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
@@ -80,8 +77,6 @@ _MOST_PARTS = 3
 
 _TEXT = ".txt"
 _TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
-# Folders of texts or images without labels, beside those of classes.
-_UNLABELLED = known_words("unlabelled")
 # Beside folders of texts, such a file may hold their labels.
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
 
@@ -222,7 +217,7 @@ def _without_unlabelled(files: Sequence[PlacedFile], roles: dict[str, str]) -> l
     """
     found = []
     for item in files:
-        if str(item.label).lower() in _UNLABELLED:
+        if str(item.label).lower() in known_words("unlabelled"):
             roles[posixpath.dirname(item.name)] = "no label"
             item = item._replace(label=None)
         found.append(item)

@@ -115,8 +115,7 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     with listing.open(name) as sentences, listing.open(tags_name) as tags:
-        files = ((sentences, path), (tags, tags_path))
-        both = [_lines(file, where, given, adjusted) for file, where in files]
+        both = (_lines(*each, given, adjusted) for each in ((sentences, path), (tags, tags_path)))
         for line, (sentence, tagged) in enumerate(zip_longest(*both), start=1):
             if not any(raw and raw.strip() for raw in (sentence, tagged)):
                 continue

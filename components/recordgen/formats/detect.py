@@ -372,11 +372,8 @@ def _flags(head: Head) -> Sequence[str]:
     names = [head.names[at].strip() for at in others]
     has_others = any(BETWEEN in name or names_split(name) for name in names)
     are_classes = len({*names}) == len(names) > 1 and not has_others
-    return names if are_classes and all(_are_flags(head.filled(at)) for at in others) else ()
-
-
-def _are_flags(values: Sequence[str]) -> bool:
-    return bool(values) and {*map(str.lower, values)} <= IS_CLASS.keys()
+    values = [{*map(str.lower, head.filled(at))} for at in others]
+    return names if are_classes and all(it and it <= IS_CLASS.keys() for it in values) else ()
 
 
 def _one_hot_classes(heads: Sequence[Head]) -> tuple[str, ...]:

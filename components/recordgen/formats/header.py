@@ -162,8 +162,7 @@ class Given:
         others = (*TABLE_ROLES, *BOX_LISTS)
         roles = {role: names for role, names in given.items() if role not in others}
         boxes = next(((form, *given[form]) for form in BOX_LISTS if form in given), ())
-        grouping = options.grouping
-        group = grouping.column if grouping is not None else ""
+        group = options.grouping.column if options.grouping is not None else ""
         return cls(
             options.columns.header,
             roles,

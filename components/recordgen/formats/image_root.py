@@ -29,6 +29,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 from unicodedata import normalize
+from urllib.parse import unquote
 
 from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch, is_content_uri
@@ -110,6 +111,8 @@ class ImageRoot:
             # Another one agrees in the name, this one in more folders: each may be meant.
             alike = self._ending(0)[_stem(base)]
             return [*nearest, *(name for name in alike if _agrees(name, base))]
+        if not nearest and (plain := unquote(path)) != path:
+            return self.find(plain, source)
         return agreeing or nearest or (path,)
 
     def _nearest(self, folders: str, base: str) -> Sequence[str]:

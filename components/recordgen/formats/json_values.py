@@ -222,21 +222,17 @@ def key_paths(text: str) -> frozenset[str]:
     key = ""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if token in "{[":
-            path.append(key)
-            key = ""
-        elif token in "}]":
-            del path[-1:]
-            key = ""
-            if not path:
-                break
-        elif token == ",":
-            key = ""
-        elif token == ":":
+        if token == ":":
             if len(path) <= _DEPTH:
                 found.add(".".join(filter(None, (*path, key))))
-        else:
-            key = token[1:-1]
+            continue
+        if token in "{[":
+            path.append(key)
+        elif token in "}]":
+            del path[-1:]
+            if not path:
+                break
+        key = token[1:-1]  # empty for a sign
     return frozenset(found)
 
 

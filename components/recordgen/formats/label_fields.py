@@ -29,10 +29,7 @@ BETWEEN_ITEMS = "\x1f"
 Classes: TypeAlias = "str | tuple[str, ...]"
 
 #: The contents of one-hot columns, in lower case; ``pandas.get_dummies`` writes ``True``.
-IS_CLASS: Mapping[str, bool] = {
-    **dict.fromkeys(("0", "0.0", "false"), False),
-    **dict.fromkeys(("1", "1.0", "true"), True),
-}
+IS_CLASS = dict.fromkeys(("0", "0.0", "false"), False) | dict.fromkeys(("1", "1.0", "true"), True)
 
 # A text in quotes, as Python and JSON write it in a list.
 _QUOTED = re.compile(r"""(?<=[\[({,\s])(?:'([^']*)'|"([^"]*)")(?=\s*[\])},\s])""")

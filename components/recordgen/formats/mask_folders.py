@@ -25,6 +25,7 @@ from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.field_kinds import words_by_kind
 from recordgen.formats.folder_names import ANNOTATIONS, IMAGES, MASKS, layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
@@ -46,12 +47,6 @@ _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
 _COUNTED = re.compile(r"(.+)[-_]\d+\.\w+")
 
 _VOC_SETS = "ImageSets/Segmentation"
-_VOC_CLASSES = (
-    *("background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat"),
-    *("chair", "cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant"),
-    *("sheep", "sofa", "train", "tvmonitor"),
-)
-
 _TWO_LEVELS = {"#000000": "background", "#ffffff": "object"}
 _PROBED = 5
 #: Gray pictures of so few levels may be masks of classes.
@@ -232,7 +227,7 @@ def mask_classes(listing: Listing) -> MaskClasses:
         except (ValueError, csv.Error) as exc:
             raise SourceError(f"{listing.root}{name}: {exc}") from None
     is_voc = any(f"/{_VOC_SETS}/".lower() in f"/{name}".lower() for name in listing.others)
-    return MaskClasses(_VOC_CLASSES if is_voc else ())
+    return MaskClasses(words_by_kind()["classes_of_voc"] if is_voc else ())
 
 
 def _parsed(base: str, lines: Sequence[str]) -> MaskClasses:

@@ -208,9 +208,7 @@ def _details(item: Mapping[str, Any]) -> Details:
 def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:
     """Return the names of classes by column that the README.md of a folder declares."""
     path = posixpath.join(folder, _README)
-    if path not in listing:
-        return {}
-    head = listing.head(path)
+    head = listing.head(path) if path in listing else b""
     begin = _HEADER.match(head)
     end = _END.search(head, begin.end()) if begin else None
     if begin is None or end is None:

@@ -407,6 +407,8 @@ def unknown_columns(
     is_whole = bool(texts) or (bool(image) and not roles.keys() <= {"path", "split"})
     options = {"columns": columns} if is_whole and is_read else {}
     problem += doubt_about_boxes(columns)
+    if image and not options:
+        problem += f"; --columns says what they hold, such as image={image},label=NAME"
     return NotUnderstoodError(f"{where}: {problem}", options=options)
 
 

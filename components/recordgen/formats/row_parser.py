@@ -463,7 +463,8 @@ class RowParser(CsvParser):
         if not begins_with_header(fields, given):
             return self._without_header(fields, given, where), False
         columns = given.below(fields, where)
-        if not self._has_payload(columns.known):
+        found = self.columns_of(columns.known)
+        if not (found["path"] or found["text"]):
             role = "text" if self.texts else "path"
             what = f"this line names no column of {role}s ({','.join(fields):.200})"
             raise UsageError(f"{where}: {what}; name it, such as --columns {role}=…,label=…")
@@ -488,8 +489,7 @@ class RowParser(CsvParser):
         return [it for at, it in enumerate(header.names) if at not in used and it not in named]
 
     def _note_unused(self, names: Sequence[str], given: Given, source: str, line: int) -> None:
-        unused = self.unused(given.below(names, source), given)
-        note_unused(unused, self._adjusted, source, line)
+        note_unused(self.unused(given.below(names, source), given), self._adjusted, source, line)
 
     def check_roles(self, given: Given) -> None:
         """Check that the task has the given roles. Raises: UsageError."""
@@ -512,10 +512,6 @@ class RowParser(CsvParser):
             columns = find_columns(header, names)
             found[role] = list(same_named(header, columns)) if columns else []
         return {role: [at for at in where if at != NOWHERE] for role, where in found.items()}
-
-    def _has_payload(self, header: Sequence[str]) -> bool:
-        columns = self.columns_of(header)
-        return bool(columns["path"] or columns["text"])
 
     def is_header(self, fields: Sequence[str]) -> bool:
         """Return whether a line names the payloads' column and, if it has more fields, another."""

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\d(\.0)?")
 
-# Words that a name may have beside the one of a split.
-_PLAIN = known_words("plain")
-
 
 def splits_in_paths(paths: Sequence[str]) -> list[str | None]:
     """Return the splits that count in the names of import files that are read together."""
@@ -71,7 +68,7 @@ def _says_little_else(path: str) -> bool:
     """Return whether the name of a file or folder has a split and only plain words."""
     words = words_of(_folder_and_name(path)[1])
     others = (word for word in words if not is_ml_use(word) and not word.isdecimal())
-    return any(map(is_ml_use, words)) and _PLAIN.issuperset(others)
+    return any(map(is_ml_use, words)) and known_words("plain").issuperset(others)
 
 
 def _folder_and_name(path: str) -> tuple[str, str]:

@@ -447,24 +447,19 @@ def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
     """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
     names = names_without_blanks(frame.columns)
     rows = (
-        (
-            line,
-            [
-                _field(named_records.as_before_gaps(cell) if name == classes else cell, name, line)
-                for cell, name in zip(cells, names, strict=True)
-            ],
-        )
-        for line, cells in enumerate(named_records.frame_cells(frame), start=1)
+        (line, [_field(cell, name, line, classes) for cell, name in zip(row, names, strict=True)])
+        for line, row in enumerate(named_records.frame_cells(frame), start=1)
     )
     return table_items(rows, named_records.SOURCE)
 
 
-def _field(value: Any, column: str, line: int) -> str:
+def _field(value: Any, column: str, line: int, classes: str | None) -> str:
     """Return a cell as a field; None is empty. Raises: UsageError: it is not a single value."""
     dimensions: int = getattr(value, "ndim", 0)
     if isinstance(value, dict | bytes) or named_records.is_list(value) or dimensions:
         what = f"column {column!r} must hold single values or texts (got {value!r:.80})"
         raise UsageError(f"row {line} of the DataFrame: {what}")
+    value = named_records.as_before_gaps(value) if column == classes else value
     return "" if value is None else str(value)
 
 

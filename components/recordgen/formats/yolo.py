@@ -132,12 +132,9 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
             classes = _class_names(_lines(listing, name))
             named_by, lists = _darknet_lists(listing, name)
             return YoloConfig(f"{listing.root}{named_by}", folder, classes, lists)
-        config = _declared(where, folder, read_yaml(listing, name))
-        if not config.splits:
-            raise ValueError("no split is named; expected train: and val:, with paths")
+        return _declared(where, folder, read_yaml(listing, name))
     except ValueError as exc:
         raise SourceError(f"{where}: {exc}") from None
-    return config
 
 
 def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
@@ -161,7 +158,7 @@ def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
     root = found.get("path") or ""
     count, per_keypoint = shape
     return YoloConfig(
-        *(where, folder, classes, splits, str(root), count * per_keypoint, per_keypoint),
+        *(where, folder, classes, splits or None, str(root), count * per_keypoint, per_keypoint),
         _keypoint_names(found.get("kpt_names"), count),
         _flip(found.get("flip_idx"), count),
     )

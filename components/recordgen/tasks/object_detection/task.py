@@ -183,7 +183,8 @@ class ObjectDetection(ImageTask):
             if not label and not any(corners):
                 return None  # an image without objects
         if not any(corners):
-            raise bad_annotation(f"label {label!r} has no box; expected {_EXPECTED_BOX} after it")
+            remedy = f"expected {_EXPECTED_BOX} after it, or no label if nothing is there"
+            raise bad_annotation(f"label {label!r} has no box; {remedy}")
         if not label:
             raise bad_annotation(f"a box needs a label before it (got {','.join(corners)})")
         if len(corners) == 6 and not (corners[2] or corners[3]):
