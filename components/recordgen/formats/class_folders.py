@@ -50,7 +50,7 @@ from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import are_versions, header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
-from recordgen.formats.mask_folders import masks_of_others
+from recordgen.formats.mask_folders import masks_of_others, of_same_numbers
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, TextClassification
@@ -277,7 +277,7 @@ def _check_masks(listing: Listing, kinds: Mapping[str, str]) -> Mapping[str, Seq
 
     Raises: NotUnderstoodError.
     """
-    files = _of_same_numbers(kinds)
+    files = of_same_numbers(kinds)
     if masks := masks_of_others(listing, files):
         others = [name for name in kinds if name not in masks]
         reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
@@ -300,19 +300,6 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({*names}))
-
-
-def _of_same_numbers(kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """Return the files of a few kinds by number, if each kind has the same; none otherwise."""
-    if not 1 < len({*kinds.values()}) <= 2 * _MOST_PARTS:
-        return {}
-    files = grouped(sorted(kinds, key=_last_number), kinds.__getitem__)
-    numbers = [[*map(_last_number, some)] for some in files.values()]
-    return files if all(each == numbers[0] and "" not in each for each in numbers) else {}
-
-
-def _last_number(name: str) -> str:
-    return "".join(_DIGITS.findall(posixpath.splitext(name)[0])[-1:])
 
 
 def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bool = False) -> None:

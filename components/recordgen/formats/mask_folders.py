@@ -51,6 +51,9 @@ _TWO_LEVELS = {"#000000": "background", "#ffffff": "object"}
 _PROBED = 5
 #: Gray pictures of so few levels may be masks of classes.
 _MOST_LEVELS = 64
+# More kinds of pictures with the same numbers are rather classes.
+_MOST_KINDS = 6
+_DIGITS = re.compile(r"\d+")
 
 
 class MaskFolders(PictureFormat):
@@ -187,6 +190,19 @@ _LISTS = ("classes.txt", "class_names.txt", "labels.txt")
 _NUMBERED, _COLOURED, _LABELMAP = "_classes.csv", "class_dict.csv", "labelmap.txt"
 _COLOUR_FIRST, _META = "label_colors.txt", "dataset_meta.json"
 _FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST, _META)
+
+
+def of_same_numbers(kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Return the files of a few kinds by number, if each kind has the same; none otherwise."""
+    if not 1 < len({*kinds.values()}) <= _MOST_KINDS:
+        return {}
+    files = grouped(sorted(kinds, key=_last_number), kinds.__getitem__)
+    numbers = [[*map(_last_number, some)] for some in files.values()]
+    return files if all(each == numbers[0] and "" not in each for each in numbers) else {}
+
+
+def _last_number(name: str) -> str:
+    return "".join(_DIGITS.findall(posixpath.splitext(name)[0])[-1:])
 
 
 def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
