@@ -138,11 +138,12 @@ class PlannedRows:
         """Give rejects of the same payloads the import files and lines of these rows."""
         if not rejects:
             return rejects
-        rows = {
-            (storage.resolve(row.uri, row.source), row.uri): row
-            for row in PlannedBatch(self.columns).rows
-        }
-        found = [rows[storage.resolve(item.uri, item.source), item.uri] for item in rejects]
+
+        def place(item: PlannedRow | Reject) -> tuple[str, str]:
+            return storage.resolve(item.uri, item.source), item.uri
+
+        rows = {place(row): row for row in PlannedBatch(self.columns).rows}
+        found = [rows[place(item)] for item in rejects]
         return [
             item._replace(source=row.source, line=row.line)
             for item, row in zip(rejects, found, strict=True)

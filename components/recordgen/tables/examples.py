@@ -254,9 +254,8 @@ def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
     # Arrow's own CSV reader replaces the signal handlers of the process and scans all its objects.
     # The fields before the first wanted one stay together: often, only the target is wanted.
     joint = max(min(wanted, default=0), 1)
-    splits = width - joint
-    fields = pc.split_pattern(lines, ",", max_splits=splits, reverse=joint > 1).flatten()
-    firsts = np.arange(len(lines)) * (splits + 1)
+    fields = pc.split_pattern(lines, ",", max_splits=width - joint, reverse=joint > 1).flatten()
+    firsts = np.arange(len(lines)) * (width - joint + 1)
     columns = [fields.take(pa.array(firsts + index - joint + 1)) for index in wanted]
     if b", " in bytes(joined(lines)) or pc.any(pc.starts_with(lines, " ")).as_py():
         return [pc.utf8_ltrim(column, " ") for column in columns]
