@@ -314,6 +314,7 @@ def test_text(images, run):
     for facts in (
         ["OLD", images[0], "10 examples", "image_classification"],
         ["Changed", "3", "label 1", "bytes 1", "split 1"],
+        ["Moved", "1", "(eval → test 1)"],
         ["Vocabulary", "1", "bee", "2", "cat: 0 → 1", "dog: 1 → 2"],
         *(["copy.png", "0.png"], ["1.png", "dog → bee"], ["7.png", "eval → test"]),
     ):

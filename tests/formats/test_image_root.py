@@ -326,6 +326,7 @@ def test_without_a_file_of_that_name_there_is_no_hint(tmp_path):
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
     assert hint(tmp_path, [], "2.jpg").text
     assert hint(tmp_path, [], "2.jpg", usable=1) == Hint()
+    assert hint(tmp_path, [], *(f"{n}.jpg" for n in range(1001)), usable=1001) == Hint()
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere], 1) == Hint()
 

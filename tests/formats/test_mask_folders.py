@@ -189,6 +189,26 @@ def test_gray_pictures_of_another_split_or_of_depths_are_no_masks(other, tmp_pat
     assert len(Reading(write(tmp_path, *names, mask=Image.fromarray(NUMBERS))).rows) == 1
 
 
+def test_only_numbers_of_files_that_differ_pair_gray_pictures(tmp_path):
+    """Neither a number of a folder nor one that all files have; words beside numbers may differ."""
+    numbers = Image.fromarray(NUMBERS)
+    names = "s1/real/a.jpg", "s1/real/b.jpg", "s1/drawn/x.png", "s1/drawn/y.png"
+    found = Reading(write(tmp_path / "folders", *names, mask=numbers))
+    assert {row.annotation for row in found.rows} == {"real", "drawn"}
+    names = "photo/cat_1.jpg", "photo/dog_2.jpg", "gray/cat_1.png", "gray/dog_2.png"
+    assert refusal(Reading, write(tmp_path / "words", *names, mask=numbers)).options
+
+
+def test_gray_pictures_without_labels_are_pictures(tmp_path):
+    """Nothing is a mask where nothing is learnt."""
+    names = [
+        f"{kind}_{n}.{end}" for n in range(3) for kind, end in (("img", "jpg"), ("lab", "png"))
+    ]
+    source = write(tmp_path, *names, mask=Image.fromarray(NUMBERS))
+    assert len(Reading(source, labels="none").rows) == 6
+    assert refusal(Reading, source).options == {"layout": "img{name}.jpg lab{name}.png"}
+
+
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     """Folders by label stay folders by label, whatever the labels are called."""
     found = Reading(write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png"))

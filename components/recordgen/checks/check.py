@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -318,6 +318,13 @@ class FoundRows(NamedTuple):
     partners: RowIndices | None = None
 
 
+class _CodeOfName:
+    """The code of a check that has none of its own: its name, ``NearLeak`` → ``NEAR_LEAK``."""
+
+    def __get__(self, check: object, kind: type) -> str:
+        return re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).upper()
+
+
 class Check:
     """A check of one code. Its findings change nothing in the dataset.
 
@@ -341,7 +348,7 @@ class Check:
             tasks in which the option acts. docs/lint.md has all remedies.
     """
 
-    code: ClassVar[str]
+    code: ClassVar[str] = cast("str", _CodeOfName())
     level: ClassVar[str] = WARNING
     is_default: ClassVar[bool] = True
     is_about_all: ClassVar[bool] = False
@@ -352,11 +359,6 @@ class Check:
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[Collection[str]] = ()
     remedies: ClassVar[Sequence[str]] = ()
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        if "code" not in vars(cls):
-            cls.code = re.sub(r"(?<=.)(?=[A-Z])", "_", cls.__name__).upper()
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
         """Yield the examples that it finds, or messages about the dataset as a whole.

@@ -45,10 +45,10 @@ _FINDINGS_IN_JSON = 10_000
 
 
 def summary(result: Any, **more: Any) -> str:
-    """Return the summary of a result; ``more`` are further arguments of its macro."""
+    """Return the summary of a result, by the macro of its class; ``more`` are its arguments."""
     from recordgen.exports.export import environment  # the help needs no templates
 
-    macros = environment().get_template("summaries.txt", globals=_WORDS).module
+    macros = environment().get_template("summaries.txt", globals=_FUNCTIONS).module
     name = next(kind.__name__ for kind in type(result).__mro__ if hasattr(macros, kind.__name__))
     return str(getattr(macros, name)(result, **more)).removesuffix("\n")
 
@@ -174,7 +174,7 @@ def _typed(features: Mapping[str, FeatureSpec]) -> str:
 
 
 #: What the templates use besides a result.
-_WORDS: dict[str, Any] = {
+_FUNCTIONS: dict[str, Any] = {
     "bracketed": _bracketed,
     "by_level": by_level,
     "changed": _changed,

@@ -80,7 +80,8 @@ class PlannedRows:
     def __init__(self, parts: Iterable[Columns]) -> None:
         """Take columns of whole rows, in parts."""
         self._annotations, kept = Spool(), list[Columns]()
-        for some in gathered(parts, _PART_ROWS, _PART_BYTES, ["annotation"]):
+        groups = gathered(parts, _PART_ROWS, _PART_BYTES, ["annotation"])
+        for some in filter(None, groups):
             part = together(PlannedRow, some)
             self._annotations.add(packed(part.select(["annotation"])))
             left = _with_annotations(part, pa.nulls(len(part), pa.string()))

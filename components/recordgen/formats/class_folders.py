@@ -187,6 +187,7 @@ class ImageFolder(_ClassFolders):
         for file in files if len(files) == 1 and options.labels != NO_LABELS else ():
             found = self._checked_files(file.around)
             if not found.classes:
+                _check_masks(file.around, _of_forms([item.name for item in found.placed]))
                 _check_labels(file.around, [item.name for item in found.placed])
 
     def files(self, listing: Listing) -> ClassFiles:
@@ -202,7 +203,8 @@ class ImageFolder(_ClassFolders):
         except ValueError as exc:
             problem = str(exc)
         _check_documents(listing, found)
-        _check_masks(listing, {name: _DIGITS.sub("#", name) for name in images})
+        if found is None or any(item.label is not None for item in found):
+            _check_masks(listing, _of_forms(images))
         if found is None:
             raise refusal(listing, problem, layout_of_classes(images))
         _check_classes(listing, found)
@@ -270,26 +272,28 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
         raise refusal(listing, f"no folder is a class, and {reason}")
 
 
-def _check_masks(listing: Listing, kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """Check that no kind of images has few gray levels, as the masks of the others have.
+def _of_forms(images: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return images by the form of their names, if each form has the same numbers."""
+    forms = {name: _DIGITS.sub("#", name) for name in images}
+    return of_same_numbers(forms, lambda name: posixpath.splitext(name)[0])
 
-    Returns: the files of each kind by number, if each kind has the same numbers; else none.
+
+def _check_masks(listing: Listing, kinds: Mapping[str, Sequence[str]], otherwise: str = "") -> None:
+    """Check that no kind of images has few gray levels, as the masks of the others have.
 
     Raises: NotUnderstoodError.
     """
-    files = of_same_numbers(kinds)
-    if masks := masks_of_others(listing, files):
-        others = [name for name in kinds if name not in masks]
-        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have; if"
-        reason += f" each folder is a class, {_confirming([*kinds])}"
-        raise refusal(listing, reason, layout_of_pairs(others, masks))
-    return files
+    if masks := masks_of_others(listing, kinds):
+        others = [name for some in kinds.values() for name in some if name not in masks]
+        reason = f"{masks[0]} and the like have few gray levels, as masks of the others have"
+        raise refusal(listing, reason + otherwise, layout_of_pairs(others, masks))
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
-    names = [item.name for item in files]
-    folders = _check_masks(listing, {item.name: str(item.label) for item in files})
+    labels = {item.name: str(item.label) for item in files}
+    folders, names = of_same_numbers(labels, _stem), [*labels]
+    _check_masks(listing, folders, f"; if each folder is a class, {_confirming(names)}")
     _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):

@@ -132,7 +132,9 @@ def detect(
         reading = known if known.task else understand.decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
     if source.evidence.is_weak and not source.format.accepts(TASKS[options.task]):
-        source.format.roles([*map(samples.begun, files)])  # how a folder is read, if it is
+        begun = [*map(samples.begun, files)]
+        source.format.roles(begun)  # how a folder is read, if it is
+        source.format.check(begun, options)
     _check_format(source.format, options)
     _check_offsets(heads, options)
     format_, own = source.format, own_columns(TASKS[options.task])

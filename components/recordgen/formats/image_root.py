@@ -266,7 +266,8 @@ def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
         and not is_content_uri(item.uri)
         and not item.source.endswith("/")  # a format with documents of its own
         and not storage.is_http(storage.normal(item.source))
-    ][:_REJECTS]
+    ]
+    are_most, missing = len(missing) * 2 > read, missing[:_REJECTS]
     found: list[tuple[str, str]] = []
     roots: set[str] = set()
     for source in {item.source: None for item in missing}:
@@ -275,7 +276,7 @@ def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
         roots |= {_root(source, pairs)} if pairs else set()
     if not found:
         are_names = not any({"/", "\\"} & {*item.uri} for item in missing)
-        return Hint(_NO_FOLDER if are_names and len(missing) * 2 > min(read, _REJECTS) else "")
+        return Hint(_NO_FOLDER if are_names and are_most else "")
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
     return Hint(
         f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "

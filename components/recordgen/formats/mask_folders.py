@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
@@ -192,17 +192,20 @@ _COLOUR_FIRST, _META = "label_colors.txt", "dataset_meta.json"
 _FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST, _META)
 
 
-def of_same_numbers(kinds: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """Return the files of a few kinds by number, if each kind has the same; none otherwise."""
+def of_same_numbers(
+    kinds: Mapping[str, str], numbered: Callable[[str], str]
+) -> Mapping[str, Sequence[str]]:
+    """Return the files of a few kinds by number, if each kind has the same; none otherwise.
+
+    ``kinds`` has the kind of each file, and ``numbered`` returns the text that ends in its number.
+    """
     if not 1 < len({*kinds.values()}) <= _MOST_KINDS:
         return {}
-    files = grouped(sorted(kinds, key=_last_number), kinds.__getitem__)
-    numbers = [[*map(_last_number, some)] for some in files.values()]
-    return files if all(each == numbers[0] and "" not in each for each in numbers) else {}
-
-
-def _last_number(name: str) -> str:
-    return "".join(_DIGITS.findall(posixpath.splitext(name)[0])[-1:])
+    number = {name: "".join(_DIGITS.findall(numbered(name))[-1:]) for name in kinds}
+    files = grouped(sorted(kinds, key=number.__getitem__), kinds.__getitem__)
+    numbers = [[number[name] for name in some] for some in files.values()]
+    are_same = all(each == numbers[0] and "" not in each for each in numbers)
+    return files if are_same and len({*numbers[0]}) > 1 else {}
 
 
 def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:

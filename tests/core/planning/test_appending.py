@@ -94,6 +94,7 @@ def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
     assert {file: files(out)[file] for file in old_files} == old_files
     assert len(after) == 300 == result.dataset.examples
     assert result.counts["examples_written"] == 150 == result.counts["rows_existing"]
+    assert "Appended   to 150 existing examples" in str(result)
     assert result.dataset.labels[-2:] == ("digit0", "digit5")
     assert read_dataset(str(out)) == result.dataset
     assert consistent(result.dataset, out)

@@ -52,6 +52,17 @@ def plan_all(rows, sizes, options, buckets):
     return shards
 
 
+@pytest.mark.parametrize(
+    ("size", "letters", "blocks"), [(1, 0, 2), (1, 500, 3), (400, 0, 3), (40_000, 0, 20)]
+)
+def test_blocks_of_small_rows_have_many(size, letters, blocks):
+    """A block has few megabytes of payloads and annotations, but never very few rows."""
+    row = PlannedRow(1, "a.csv", 1, "", "x" * letters, size, "", assigned=False)
+    group = Group("train", None)
+    _, found = plans.encode_bucket({group: columns_of(PlannedRow, [row] * 20_000)})
+    assert len(found[group]) == blocks
+
+
 LABELLED_SIZES = st.lists(
     st.tuples(st.sampled_from(["cat", "dog", "10", None]), st.integers(1, 3_000_000)),
     min_size=1,

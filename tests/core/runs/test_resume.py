@@ -22,13 +22,16 @@ import pytest
 
 import recordgen
 from recordgen import errors, storage
+from recordgen.core import shards
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.ordered import beside
+from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.row import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
-from recordgen.core.shards import ShardTask
+from recordgen.core.shards import PlannedRows, ShardTask
+from recordgen.tasks import ImageClassification
 from tests.conftest import encoded, flip_bit, noise, python_environment, tree_bytes, while_writing
 from tests.deaths import DEATHS, WHEN_ALL_IS_WRITTEN, Death, convert_and_die, write_source
 from tests.planned import planned
@@ -413,6 +416,19 @@ def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path, out):
     expected = convert(source, tmp_path / "expected", max_reject_fraction=0.5)
     assert result.dataset == expected.dataset
     assert tree_bytes(out) == tree_bytes(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("limit", ["_PART_ROWS", "_PART_BYTES"])
+def test_a_fingerprint_does_not_depend_on_the_parts_of_a_shard(limit, monkeypatch):
+    """Nor do the annotations, which are read part by part."""
+    rows = [PlannedRow(n, "a.csv", n, f"{n}.jpg", f"{n}", 5, "7", False) for n in range(3)]
+    parts = [columns_of(PlannedRow, [row]) for row in rows]
+    arguments = (Vocabulary("text", ("0", "1", "2")), ImageClassification())
+    identity = PlannedRows(parts).identity(*arguments)
+    monkeypatch.setattr(shards, limit, 1)
+    apart = PlannedRows(parts)
+    assert [texts.to_pylist() for texts in apart.annotations()] == [["0"], ["1"], ["2"]]
+    assert apart.identity(*arguments) == identity != PlannedRows(parts[:2]).identity(*arguments)
 
 
 def test_payloads_without_a_version_are_not_known():

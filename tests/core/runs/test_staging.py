@@ -25,13 +25,13 @@ def test_results_are_added_up_while_they_are_read(tmp_path):
     shards = [Shard(f"Split-train/data_tfrecord-0000{n}-of-00003", n, 10, "0") for n in range(3)]
     seen = [None, ImageStats({"png": 1}, (4, 4), (5, 6)), ImageStats({"jpeg": 2}, (2, 3), (6, 9))]
     for n, images in enumerate(seen):
-        counts = ({"label": n}, n, {"bmp": n}, (), images, "0", False, 0, {"clipped": n})
+        counts = ({"label": n}, n, {"bmp": n}, (), images, "0", False, n, {"clipped": n})
         staging.write_result(ShardResult("train", shards[n], *counts, facts=facts), n)
     sums = staging.read_results()["train"]
     held = (it for it in gc.get_objects() if isinstance(it, ShardResult))
     assert not [it for it in held if it.shard in shards]  # other tests may hold theirs
     assert (sums.shards, sums.labels, sums.reencoded) == (shards, {"label": 3}, {"bmp": 3})
-    assert sums.changes == {"clipped": 3}
+    assert (sums.changes, sums.unlabelled) == ({"clipped": 3}, 3)
     assert sums.images == ImageStats({"jpeg": 2, "png": 1}, (2, 4), (5, 9))
 
 

@@ -403,9 +403,9 @@ def read_dataset(
         return Dataset.from_json(data)
     except FileNotFoundError as exc:
         raise SourceError(
-            f"{root}: no {DATASET_FILE} here: a wrong path, no Recordgen output, or a run that did "
-            f"not finish; convert {root} first, or name the files of other tools' records: "
-            f"{storage.join(root, '*')}"
+            f"{root}: no {DATASET_FILE} here: the path is wrong, this is no Recordgen output, or a "
+            f"run did not finish; convert {root} first, or name the files of other tools' "
+            f"records: {storage.join(root, '*')}"
         ) from exc
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc

@@ -381,7 +381,8 @@ def encode_bucket(
 
 
 def _block_rows(rows: PlannedBatch) -> int:
-    fitting = _BLOCK_BYTES * len(rows.columns) // max(1, rows.payload_bytes)
+    size = rows.payload_bytes + rows.columns["annotation"].nbytes
+    fitting = _BLOCK_BYTES * len(rows.columns) // max(1, size)
     return max(_FEWEST_ROWS, min(_MOST_ROWS, fitting))
 
 
