@@ -398,7 +398,8 @@ def test_quotes_in_tabs_do_not_join_rows(tmp_path):
 
 def test_padded_lines_of_a_table(tmp_path):
     """Empty fields behind the last column are no column, in the header and in rows."""
-    for header, row in (("a,b,", "1,x,"), ("a,b", "2,y,,"), ("a,b,,", "3,z"), ("a,b,", '4,"z",')):
+    padded = ("a,b,", "1,x,"), ("a,b", "2,y,,"), ("a,b,,", "3,z"), ("a,b,", '4,"z",')
+    for header, row in (*padded, ("a,b", '5,"w",""')):
         (tmp_path / "a.csv").write_text(f"{header}\n" + f"{row}\n" * 3)
         found = Reading(tmp_path / "a.csv", task="tabular")
         assert dict(found.detection.columns) == {"a": "int", "b": "text"}
