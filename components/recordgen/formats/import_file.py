@@ -30,7 +30,7 @@ IMPORT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 # What other names of files of rows end with, and words of names of files that are none.
 _ROWS = (*IMPORT_SUFFIXES, ".tab", ".json", ".txt", ".data", ".dat", ".train")
-_NO_ROWS = known_words("no_rows")
+_NO_ROWS = known_words("names_of_files_without_rows")
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")

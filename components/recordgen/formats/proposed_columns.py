@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 
@@ -26,7 +27,11 @@ _BRACKETS = str.maketrans("[]()", "    ")
 
 
 class ProposedColumns:
-    """The columns of a file, of which roles are taken one by one."""
+    """The columns of a file, of which roles are taken one by one.
+
+    Attributes:
+        has_namesakes: whether a name recurs, which no table may have.
+    """
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         values: list[list[str]] = [[] for _ in names]
@@ -37,6 +42,8 @@ class ProposedColumns:
             for column, value in zip(values, row, strict=False):
                 column.append(value)
         self.names = names
+        filled = [name for name in names if name.strip()]
+        self.has_namesakes = len({*filled}) < len(filled)
         self.all = values
         self.filled = [[*filter(None, column)] for column in values]
         self.rest = [
@@ -66,11 +73,15 @@ class ProposedColumns:
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns, by number if its name recurs.
 
+        The role of a column that neither its name nor its number tells from others is empty.
+
         Returns: whether there is one.
         """
         for at in places[:1]:
-            name = self.names[at]
-            self.roles[role] = name if self.names.count(name) == 1 else str(at + 1)
+            name, number = self.names[at], str(at + 1)
+            if self.names.count(name) > 1:
+                name = "" if number in self.names else number  # which would mean another column
+            self.roles[role] = name
             self.places[role] = at
             self.rest.remove(at)
         return bool(places)
@@ -128,10 +139,10 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
 def form_of_boxes(name: str) -> str:
     """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh.
 
-    That of ``box_2d`` is yxyx, which no option reads.
+    That of ``box_2d`` is yxyx, which no option reads; ``bbox_2d`` says none.
     """
     forms = words_by_kind()["forms"].items()
-    return next((form for form, words in forms if any(it in name.lower() for it in words)), "")
+    return next((form for form, said in forms if re.search(said, name.lower())), "")
 
 
 def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
