@@ -129,7 +129,7 @@ def propose(
     if is_bad_text or not is_whole or _loses(columns) or not all(columns.roles.values()):
         return {}
     if _are_pairs(columns, subjects, header):
-        return {} if kind else _of_pairs(columns, header)
+        return {} if kind or columns.has_namesakes else _of_pairs(columns.roles, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -202,10 +202,9 @@ def _is_phrase(value: str) -> bool:
     return not is_number and likely_kind(value) == "text"
 
 
-def _of_pairs(columns: ProposedColumns, header: str) -> Mapping[str, str]:
+def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
     """Return the options of a table that keeps both texts of each pair; none for other pairs."""
-    roles = columns.roles
-    if columns.has_namesakes or roles.keys() - {"split"} != {"text", "label"}:
+    if roles.keys() - {"split"} != {"text", "label"}:
         return {}
     split = {role: name for role, name in roles.items() if role == "split"}
     return {"columns": _spelled({**split, "target": roles["label"]}, header)}

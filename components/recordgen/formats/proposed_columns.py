@@ -34,18 +34,14 @@ class ProposedColumns:
     """
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        values: list[list[str]] = [[] for _ in names]
         count = min(len(rows), _CONSIDERED_FIELDS // (len(names) or 1) or 1)
         # Classes may come by turns, so the choice is random, and the same each time.
-        chosen = sorted(random.Random(0).sample(range(len(rows)), count))
-        for row in map(rows.__getitem__, chosen):  # one may be much wider than the others
-            for column, value in zip(values, row, strict=False):
-                column.append(value)
-        self.names = names
+        chosen = [rows[at] for at in sorted(random.Random(0).sample(range(len(rows)), count))]
         filled = [name for name in names if name.strip()]
+        self.names = names
         self.has_namesakes = len({*filled}) < len(filled)
-        self.all = values
-        self.filled = [[*filter(None, column)] for column in values]
+        self.all = [[row[at] for row in chosen if at < len(row)] for at in range(len(names))]
+        self.filled = [[*filter(None, column)] for column in self.all]
         self.rest = [
             at
             for at, name in enumerate(names)
