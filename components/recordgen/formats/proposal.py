@@ -105,12 +105,12 @@ def propose(
     columns = ProposedColumns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     are_numbers = not header and all(map(str.isdecimal, names))
+    # An object whose keys are files, or numbers of rows.
     is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
-    if is_record:
-        return {}  # an object whose keys are files, or numbers of rows
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    if len(axes) > len(BOX_ROLES) and len({*axes}) > 1:
-        return {}  # points
+    are_points = len(axes) > len(BOX_ROLES) and len({*axes}) > 1
+    if is_record or are_points:
+        return {}
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
