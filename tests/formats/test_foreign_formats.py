@@ -85,6 +85,8 @@ FILES = [
     ("a.json", as_json([["Anna flew", {"entities": [[0, 4, "PER"]]}]]), "spaCy"),
     ("a.txt", b"a/1.jpg\n1\n5 6 20 15\na/2.jpg\n1\n5 6 20 15\n", "a list of images"),
     ("a.csv", b"image,boxes\n1.jpg,\"[{'bbox': [1, 2, 3, 4]}]\"\n", "lists of objects"),
+    ("a.csv", b'image,label,Box_2D\n1.jpg,cat,"[1, 2, 3, 4]"\n', "the order of Gemini"),
+    ("a.jsonl", as_json({"image": "1.jpg", "Box_2D": [1, 2, 3, 4]}), "the order of Gemini"),
     ("a.jsonl", as_json({"words": ["Anna", "flew"], "tags": ["B-PER", "O"]}), "their tags"),
     ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
     ("a.tsv", b"Aspirin\tB\nhelps\tO\nme\tO\n", "tokens and tags without"),

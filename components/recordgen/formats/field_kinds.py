@@ -58,6 +58,7 @@ def words_by_kind() -> Mapping[str, Any]:
     return json.loads(table.read_text(encoding="utf-8"))
 
 
+@cache
 def known_words(kind: str) -> frozenset[str]:
     """Return the words of a kind."""
     return frozenset(words_by_kind()[kind])

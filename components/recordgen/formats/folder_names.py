@@ -37,7 +37,7 @@ MASKS = known_words("masks")
 #: Words for annotations as images. Only beside a folder of images are they no classes.
 ANNOTATIONS = MASKS | known_words("annotations")
 #: Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
-PAIRED = ANNOTATIONS | known_words("paired")
+PAIRED = ANNOTATIONS | known_words("halves_of_pairs_of_files")
 #: Names of folders of pictures that lack something, beside those of the same that have it.
 DEGRADED = known_words("degraded")
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, known_words, words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, words_of
 from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.listing import HEAD_BYTES, Listing
@@ -28,9 +28,8 @@ Lines: TypeAlias = tuple[bytes, ...]
 #: What the names of import files in a folder of images end with.
 IMPORT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
-# What other names of files of rows end with, and words of names of files that are none.
+# What other names of files of rows end with.
 _ROWS = (*IMPORT_SUFFIXES, ".tab", ".json", ".txt", ".data", ".dat", ".train")
-_NO_ROWS = known_words("no_rows")
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
@@ -122,10 +121,11 @@ def files_of_rows(names: Collection[str]) -> str:
 
     ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
     """
-    others = [name for name in names if _NO_ROWS.isdisjoint(words_of(posixpath.basename(name)))]
+    rows = [name for name in names if name.lower().endswith(_ROWS)]
+    words = {name: words_of(posixpath.basename(name)) for name in rows}
+    tables = [it for it in rows if not have_words("names_of_files_without_rows", words[it])]
     # A mapping of other names, such as those of classes, may also be the only table.
-    tables = [it for it in others if it.lower().endswith(_ROWS)]
-    tables = [it for it in tables if "mapping" not in words_of(posixpath.basename(it))] or tables
+    tables = [it for it in tables if "mapping" not in words[it]] or tables
     for suffix in _ROWS:
         found = [name for name in tables if name.lower().endswith(suffix)]
         folders = {posixpath.dirname(name) for name in found}
@@ -134,7 +134,7 @@ def files_of_rows(names: Collection[str]) -> str:
         pattern = posixpath.join(folder, f"*{suffix}")
         matches = [name for name in names if fnmatchcase(name, pattern)]
         if found:
-            best = max(found, key=lambda name: "train" in words_of(posixpath.basename(name)))
+            best = max(found, key=lambda name: "train" in words[name])
             return pattern if len(found) > 1 and matches == found else best
     return ""
 

@@ -30,7 +30,7 @@ from recordgen.storage.access import Access
 HEAD_BYTES = 64 * 1024
 
 # In such folders, programs keep files of their own.
-_NO_IMAGE_FOLDERS = known_words("of_programs")
+_NO_IMAGE_FOLDERS = known_words("folders_of_programs")
 
 _Key = TypeVar("_Key")
 

@@ -105,12 +105,12 @@ def propose(
     columns = ProposedColumns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
     are_numbers = not header and all(map(str.isdecimal, names))
+    # An object whose keys are files, or numbers of rows.
     is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
-    if is_record:
-        return {}  # an object whose keys are files, or numbers of rows
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    if len(axes) > len(BOX_ROLES) and len({*axes}) > 1:
-        return {}  # points
+    are_points = len(axes) > len(BOX_ROLES) and len({*axes}) > 1
+    if is_record or are_points:
+        return {}
     subjects, image_root = _take_subject(columns, source, header)
     if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
@@ -126,10 +126,10 @@ def propose(
     is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns):
+    if is_bad_text or not is_whole or _loses(columns) or not all(columns.roles.values()):
         return {}
     if _are_pairs(columns, subjects, header):
-        return {} if kind else _of_pairs(columns.roles, header)
+        return {} if kind or columns.has_namesakes else _of_pairs(columns.roles, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -219,7 +219,7 @@ def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -
         beside = columns.those(_is_text)
     else:
         named = [columns.names[at] for at in {*subjects}]
-        halves = [name for name in named if have_words("halves", words_of(name))]
+        halves = [name for name in named if have_words("columns_of_pairs_of_texts", words_of(name))]
         are_alike = len({tuple(_without_marks(name)) for name in named}) < len(named)
         has_two = len(halves) > 1 or (halves and columns.those(_is_text))
         beside = beside if are_alike or has_two else []
@@ -319,7 +319,7 @@ def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     target = [at for at in target if _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
-    if not is_table or not columns.take("target", target):
+    if columns.has_namesakes or not is_table or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 
@@ -26,19 +27,21 @@ _BRACKETS = str.maketrans("[]()", "    ")
 
 
 class ProposedColumns:
-    """The columns of a file, of which roles are taken one by one."""
+    """The columns of a file, of which roles are taken one by one.
+
+    Attributes:
+        has_namesakes: whether a name recurs, which no table may have.
+    """
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        values: list[list[str]] = [[] for _ in names]
         count = min(len(rows), _CONSIDERED_FIELDS // (len(names) or 1) or 1)
         # Classes may come by turns, so the choice is random, and the same each time.
-        chosen = sorted(random.Random(0).sample(range(len(rows)), count))
-        for row in map(rows.__getitem__, chosen):  # one may be much wider than the others
-            for column, value in zip(values, row, strict=False):
-                column.append(value)
+        chosen = [rows[at] for at in sorted(random.Random(0).sample(range(len(rows)), count))]
+        filled = [name for name in names if name.strip()]
         self.names = names
-        self.all = values
-        self.filled = [[*filter(None, column)] for column in values]
+        self.has_namesakes = len({*filled}) < len(filled)
+        self.all = [[row[at] for row in chosen if at < len(row)] for at in range(len(names))]
+        self.filled = [[*filter(None, column)] for column in self.all]
         self.rest = [
             at
             for at, name in enumerate(names)
@@ -66,11 +69,15 @@ class ProposedColumns:
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns, by number if its name recurs.
 
+        The role of a column that neither its name nor its number tells from others is empty.
+
         Returns: whether there is one.
         """
         for at in places[:1]:
-            name = self.names[at]
-            self.roles[role] = name if self.names.count(name) == 1 else str(at + 1)
+            name, number = self.names[at], str(at + 1)
+            if self.names.count(name) > 1:
+                name = "" if number in self.names else number  # which would mean another column
+            self.roles[role] = name
             self.places[role] = at
             self.rest.remove(at)
         return bool(places)
@@ -128,10 +135,10 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
 def form_of_boxes(name: str) -> str:
     """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh.
 
-    That of ``box_2d`` is yxyx, which no option reads.
+    That of ``box_2d`` is yxyx, which no option reads; ``bbox_2d`` says none.
     """
     forms = words_by_kind()["forms"].items()
-    return next((form for form, words in forms if any(it in name.lower() for it in words)), "")
+    return next((form for form, said in forms if re.search(said, name.lower())), "")
 
 
 def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:

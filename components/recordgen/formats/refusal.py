@@ -61,6 +61,8 @@ def stop(
         options = propose(names, rows, head.path, header=header, kind=kind)
         if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
+            if len({*names}) < len(names):
+                problem += ", whose columns need different names: rename one"
         problem += doubt_about_boxes(options.get("columns", ""))
     are_images = "image_root" in options or "path=" in options.get("columns", "")
     if form is not None and not are_images:

@@ -68,7 +68,7 @@ def _says_little_else(path: str) -> bool:
     """Return whether the name of a file or folder has a split and only plain words."""
     words = words_of(_folder_and_name(path)[1])
     others = (word for word in words if not is_ml_use(word) and not word.isdecimal())
-    return any(map(is_ml_use, words)) and known_words("plain").issuperset(others)
+    return any(map(is_ml_use, words)) and known_words("beside_a_split_in_names").issuperset(others)
 
 
 def _folder_and_name(path: str) -> tuple[str, str]:
