@@ -290,6 +290,8 @@ LABELLED = [
     (["img/a10.jpg", "img/b20.jpg"], {"lists/all.txt": "a10.jpg red\nb20.jpg blue\n"}, "lists/all.txt", {"image_root": "img/"}, {"red", "blue"}),
     (["i/a10.jpg", "i/b20.jpg"], {"train_0.csv": "Image,Label,kind\na10.jpg,1,red\n", "val_0.csv": "Image,Label,kind\nb20.jpg,2,blue\n", "all.csv": "Image,Label,kind\na10.jpg,1,red\nb20.jpg,2,blue\n"}, "all.csv", {"columns": "path=Image,label=Label", "image_root": "i/"}, {"1", "2"}),
     (["i/a10.jpg", "i/b20.jpg"], {"train.csv": "image,label\na10.jpg,red\n", "val.csv": "image,label\nb20.jpg,blue\n"}, "*.csv", {"image_root": "i/"}, {"red", "blue"}),
+    (["i/a10.jpg", "i/b20.jpg"], {"train.tsv": "a10.jpg\tred\n", "val.tsv": "b20.jpg\tblue\n"}, "*.tsv", {"image_root": "i/"}, {"red", "blue"}),
+    (["i/a10.jpg", "i/b20.jpg"], {"train.csv": "a10.jpg,red\n", "val.csv": "b20.jpg,blue\n"}, "*.csv", {"image_root": "i/"}, {"red", "blue"}),
     (["i/a10.jpg", "i/b20.jpg"], {"train.csv": "image,label\na10.jpg,red\n", "val.csv": "image,name,label\nb20.jpg,B,blue\n"}, "train.csv", {"image_root": "i/"}, {"red"}),
     (["train/a10.jpg", "train/b20.jpg"], {"train.csv": "id,url,mark_id\na10,http://u.org/1.jpg,7\nb20,http://u.org/2.jpg,7\n"}, "train.csv", {"columns": "path=id,label=mark_id", "image_root": "train/"}, {"7"}),
     (["X_Input/a10.jpg", "X_Input/b20.jpg"], TABLES, "train.csv", {"image_root": "X_Input/"}, {"red", "blue"}),

@@ -243,6 +243,7 @@ BESIDE_CLASSES = [
     ("labels.jsonl", '{"path": "a001.jpg", "label": "dog"}\n', True),
     ("lists.txt", "cat/a001\ndog/b002\n", True),
     ("paths.txt", "cat/a001.jpg\ndog/b002.jpg\n", True),
+    ("index.tsv", "train/cat/a001.jpg\tred\n", False),
     ("boxes.tsv", "a001.jpg\t1\nb002.jpg\t2\n", True),
     ("ids.csv", "id,age\na001,3\nb002,4\n", True),
     ("all.json", '{"a001.jpg": 1, "b002.jpg": 2}', True),

@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 _OF_AN_IMAGE = ("", ".txt", ".xml", ".json")
 # Files that may describe others, how many of them are read, and names of files in their text.
 _DESCRIBING = (*known_words("ends_of_describing"), *IMPORT_SUFFIXES)
+# Tables that are proposed. Other programs write tabs, too, which stop nothing that is read.
+_TABLES = (*IMPORT_SUFFIXES, ".tsv")
 _DOCUMENTS_READ = 32
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[\s,;|\"']+")
@@ -485,14 +487,15 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     elif found:
         inside = {_stem(item.name) for item in files or () if item.label}
         labelled = inside if has_classes else set[str]()
-        tables = {name for name in filter(_is_table, found) if not inside or named[name] & inside}
+        tables = {name for name in found if name.lower().endswith(_TABLES)}
+        labelling = {name for name in tables if not inside or named[name] & inside}
         sources = {
             name: named[name]
             for name in found
-            if (name in tables and not has_classes and "submission" not in words_of(name))
+            if (name in labelling and not has_classes and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
-        are_lists = all(_is_table(it) or {*map(len, _rows_of(listing, it))} == {1} for it in found)
+        are_lists = all(it in tables or {*map(len, _rows_of(listing, it))} == {1} for it in found)
         if not sources and are_lists and not any(map(_is_annotation, found)):
             # Lists of splits and labels seldom contradict folders.
             layout = classes or layout_of_names({*images})
@@ -540,7 +543,8 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     said = [name for name, some in sources.items() if some]
     is_whole = said == [name for name in listing.others if fnmatchcase(name, pattern)]
     firsts = {listing.head(name).partition(b"\n")[0] for name in said}
-    if is_whole and len(firsts) == 1 and sources[best] != every:
+    are_alike = len(firsts) == 1 or all(stems_in(first, every) for first in firsts)  # no headers
+    if is_whole and are_alike and sources[best] != every:
         source = storage.join(listing.root, pattern)  # a file for each split
     return source, root
 

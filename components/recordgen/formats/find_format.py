@@ -24,7 +24,13 @@ from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import ImportFile, Samples, names_images, stems_in
+from recordgen.formats.import_file import (
+    IMPORT_SUFFIXES,
+    ImportFile,
+    Samples,
+    names_images,
+    stems_in,
+)
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.split_names import split_in_name
@@ -38,10 +44,8 @@ from recordgen.tasks import TASKS
 # A copy's description of itself has the names of all classes.
 _COPY_BYTES = 16 << 20
 
-# What the names of lists of splits end with, and those of import files beside documents. Tables of
-# other programs, such as an index, have tabs, and add nothing to documents.
+# What the names of lists of splits end with.
 _LISTS = (".txt", ".lst")
-_BESIDE_DOCUMENTS = (".csv", ".jsonl", ".ndjson")
 
 # What the names of the files of Hugging Face's datasets end with.
 _TABLES = (".parquet", ".arrow")
@@ -272,7 +276,7 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
     has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
         is_list = not has_own and _is_list(name)
-        is_other = is_list or name.lower().endswith(_BESIDE_DOCUMENTS)
+        is_other = is_list or name.lower().endswith(IMPORT_SUFFIXES)
         if name in evidence.documents or not is_other:
             continue
         head = listing.head(name)

@@ -26,10 +26,10 @@ from recordgen.storage.access import Access
 Lines: TypeAlias = tuple[bytes, ...]
 
 #: What the names of import files in a folder of images end with.
-IMPORT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
+IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
 # What other names of files of rows end with.
-_ROWS = (*IMPORT_SUFFIXES, ".tab", ".json", ".txt", ".data", ".dat", ".train")
+_ROWS = (*IMPORT_SUFFIXES, ".tsv", ".tab", ".json", ".txt", ".data", ".dat", ".train")
 
 # What may be a path in a line of such a file.
 _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
