@@ -13,7 +13,6 @@ import recordgen
 from recordgen.core.records.example import parse_example
 from recordgen.exports import ExportOptions
 from recordgen.registry import EXPORTS
-from tests.conftest import convert_lines
 
 LABELS = ["daisy", "rose"]
 
@@ -61,8 +60,10 @@ def test_boxes_in_datasets(tmp_path):
     """A list of structs with named classes; an image without boxes has an empty list."""
     Image.new("RGB", (40, 20), (9, 99, 199)).save(tmp_path / "a.png")
     Image.new("RGB", (40, 20), (99, 9, 199)).save(tmp_path / "b.png")
-    lines = ["TRAIN,a.png,cat,0.25,0.1,,,0.5,0.9,,", "TRAIN,b.png,,,,,,,,,"]
-    convert_lines(tmp_path, lines, task="object_detection")
+    (tmp_path / "boxes.csv").write_text(
+        "TRAIN,a.png,cat,0.25,0.1,,,0.5,0.9,,\nTRAIN,b.png,,,,,,,,,\n"
+    )
+    recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
     export("parquet", tmp_path / "out", tmp_path / "to")
     found = datasets.load_dataset(
         str(tmp_path / "to"), split="train", cache_dir=str(tmp_path / "c")
