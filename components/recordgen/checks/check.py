@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -322,7 +322,12 @@ class _CodeOfName:
     """The code of a check that has none of its own: its name, ``NearLeak`` → ``NEAR_LEAK``."""
 
     def __get__(self, check: object, kind: type) -> str:
-        return re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).upper()
+        return _in_capitals(kind.__name__)
+
+
+@cache  # a run asks hundreds of times
+def _in_capitals(name: str) -> str:
+    return re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 
 class Check:
