@@ -113,6 +113,7 @@ EVERYWHERE = [
     ('text,label\nGood and cheap.,"[0, 1, 1]"\nToo dear.,"[1, 0, 0]"\nBad.,"[1, 0]"\nOdd.,"[2, 0, 0]"\n', 'text=text,label=label[cat|cow|dog]', ["Good and cheap. 'cow', 'dog'", "Too dear. 'cat'", 'bad_annotation', 'bad_annotation']),
     ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ["1.jpg 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
     ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ["1.jpg 'cat', 'dog'", "2.jpg 'dog'", "3.jpg 'cat'", '4.jpg ']),
+    ('image,label\n1.jpg,-1.0\n2.jpg,\n3.jpg,1.0\n4.jpg,0\n5.jpg,2\n', 'path=image,label=label,uncertain=1', ["1.jpg '1'", "2.jpg '0'", "3.jpg '1'", "4.jpg '0'", 'bad_annotation']),
 ]  # fmt: skip
 
 
@@ -266,7 +267,7 @@ STOPPED = [
     ("csv", "1.jpg,0,1\n", {"columns": "header=no,path=1,label=2|3"}, "header"),
     ("csv", 'image,label\n1.jpg,"[0, 1]"\n2.jpg,"[0,0]"\n', {}, "label=label[0|1]"),
     ("csv", UNSURE, {"columns": "path=image,label=cat|dog"}, "uncertain=0"),
-    ("csv", UNSURE, {"columns": "path=image,label=age,uncertain=0"}, "one-hot"),
+    ("csv", UNSURE, {"columns": "path=image,uncertain=0"}, "uncertain"),
 ]  # fmt: skip
 
 

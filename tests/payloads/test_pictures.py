@@ -81,6 +81,15 @@ def test_the_high_8_bits_are_stored(bits, order):
     np.testing.assert_array_equal(by_ffmpeg(data, "tiff", f"gray{bits}le"), values)
 
 
+@pytest.mark.parametrize(("bits", "highest"), [(16, 4_095), (12, 255)])
+def test_levels_of_which_hardly_any_is_left_are_refused(bits, highest):
+    """12 bits in 16, as of X-rays, would become 16 levels; a black picture is one."""
+    values = noise((HEIGHT, WIDTH), highest + 1)
+    assert refusal(tiff(values, bits)) == "unsupported_pixels"
+    for kept in (values * 0, values + 1):
+        np.testing.assert_array_equal(stored(tiff(kept, bits), "16_bit"), gray(kept >> bits - 8))
+
+
 @pytest.mark.parametrize(
     ("order", "bits", "photometric"),
     [(">", 12, 1), ("<", 10, 1), (">", 14, 1), ("<", 12, 0), ("<", 16, 0), (">", 16, 0)],
@@ -167,7 +176,8 @@ def test_only_pixels_of_the_transparent_level_show_white(depth, level):
     levels = values >> 8 if depth == 16 else values * (255 // most)
     levels = np.where(values == level, 255, levels)
     np.testing.assert_array_equal(stored(data, "16_bit" if depth == 16 else "alpha"), gray(levels))
-    opaque = check_image(png(values[3:4, 4:5], depth, (level,)), OPTIONS)
+    others = np.array([[level ^ 1, most - level]])
+    opaque = check_image(png(others, depth, (level,)), OPTIONS)
     assert opaque.reencoded == ("16_bit" if depth == 16 else None)
     if depth in (8, 16):  # FFmpeg ignores the others
         seen = by_ffmpeg(data, "png", "rgba64be" if depth == 16 else "rgba")

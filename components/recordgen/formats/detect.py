@@ -338,8 +338,9 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
     """
     if options.columns.uncertain != AUTO:
-        if not any(head.classes for head in heads):
-            raise UsageError("columns: uncertain needs one-hot columns, such as label=cat|dog")
+        labels = (find_columns(head.header or (), LABEL_COLUMNS) for head in heads)
+        if not any(head.classes for head in heads) and not any(labels):
+            raise UsageError("columns: uncertain needs columns of labels, such as label=cat|dog")
         return
     lines = [(head, line) for head in heads if head.classes for line in head.lines]
     odd = [(head, line, at) for head, line in lines for at in _uncertain(head, line)]

@@ -82,25 +82,32 @@ def classes_of(
     Args:
         fields: the contents of the columns.
         classes: the classes of each one-hot column; "" for a column of labels.
-        uncertain: what -1 means, see :class:`recordgen.tables.roles.Columns`.
+        uncertain: what -1 means, see :class:`recordgen.tables.roles.Columns`. Then a column of
+            labels holds 0 and 1, too.
 
     Raises: AnnotationError: a one-hot column holds something other than 0 and 1.
     """
-    if not any(fields):
+    if any(classes) and not any(fields):
         return []
-    labels = []
+    labels = list[str]()
     for text, name in zip(fields, classes, strict=True):
-        if not name:
-            labels.append(text)
-        elif isinstance(name, tuple):
+        if isinstance(name, tuple):
             labels += _in_list(text, name)
-        elif uncertain != AUTO and text in UNCERTAIN:
-            labels += [name] if text and uncertain == "1" else []
-        elif (is_class := IS_CLASS.get(text.lower())) is None:
-            raise bad_annotation(f"the one-hot column {name!r} must hold 0 or 1 (got {text!r})")
-        elif is_class:
+        elif not name:
+            labels.append(text if uncertain == AUTO else str(int(_flag(text, "label", uncertain))))
+        elif _flag(text, name, uncertain):
             labels.append(name)
     return list(filter(None, labels))
+
+
+def _flag(text: str, name: str, uncertain: str) -> bool:
+    """Return the value of a one-hot column. Raises: AnnotationError."""
+    if uncertain != AUTO and text in UNCERTAIN:
+        return bool(text) and uncertain == "1"
+    is_class = IS_CLASS.get(text.lower())
+    if is_class is None:
+        raise bad_annotation(f"the column {name!r} must hold 0 or 1 (got {text!r})")
+    return is_class
 
 
 def have_several(rows: Sequence[Sequence[str]], classes: Mapping[int, Classes]) -> bool:

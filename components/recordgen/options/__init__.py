@@ -232,7 +232,7 @@ class ConvertOptions:
         "`path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`; for "
         "tables `target=price` with its kind, `target:class` "
         "or `target:number`, and `weight`; `header=yes` or `no`; `uncertain=0` or `1`: what -1 and "
-        "empty one-hot fields mean; `offsets=utf16` or `bytes` if "
+        "empty fields of labels mean; `offsets=utf16` or `bytes` if "
         f"entities do not count characters; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",
         unset="detected",

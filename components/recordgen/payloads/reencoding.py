@@ -397,10 +397,21 @@ def to_8_bit(image: Image.Image) -> Image.Image:
 
 
 def _high_bits(image: Image.Image) -> Image.Image:
-    """Return the high 8 bits of a gray image with 12 or 16 bits; 12 bits are 0 to 4,095."""
+    """Return the high 8 bits of a gray image with 12 or 16 bits; 12 bits are 0 to 4,095.
+
+    Scanners and cameras of 10 and 12 bits leave the high bits of 16 empty.
+
+    Raises: PayloadError: the levels are so low that hardly any is left.
+    """
     tags: Any = getattr(image, "tag_v2", {})
     [bits] = tags.get(_BITS_PER_SAMPLE, (16,))
     values = np.asarray(image)
+    if 0 < (highest := int(values.max())) < 1 << bits - 4:
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"the levels of {bits} bits end at {highest:,}, so 8 bits would keep only "
+            f"{(highest >> bits - 8) + 1} of them; scale them to 8 bits first",
+        )
     levels = (values >> bits - 8).astype(np.uint8)
     if "transparency" in image.info:
         levels[values == image.info["transparency"]] = 255

@@ -60,7 +60,7 @@ ODD = [
 @pytest.mark.parametrize("counts", NAMES)
 def test_words_and_whole_numbers_are_names(counts):
     """Names of classes pass, also with signs, numbers and words of ML_USE among others."""
-    check_labels(counts, ONE)
+    check_labels(counts, 0, ONE)
 
 
 @pytest.mark.parametrize(("labels", "options"), ODD)
@@ -69,7 +69,7 @@ def test_a_label_that_is_no_name_stops(labels, options):
     counts = dict.fromkeys(labels, 1)
     task = {"task": "text_multi_label"} if options else {}
     for forms, expected in ((ONE, {**task, **options}), (SEVERAL, options), (PARTS, {})):
-        error = error_of(NotUnderstoodError, check_labels, counts, forms)
+        error = error_of(NotUnderstoodError, check_labels, counts, 0, forms)
         assert error.options == expected
         assert any(repr(label) in error.shown for label in labels)
 
@@ -87,8 +87,30 @@ DOUBTFUL_LABELS = [
 def test_labels_that_may_be_amounts_texts_or_splits_stop(counts):
     """They do if a label is all that a row says; boxes of a class may have any number."""
     with pytest.raises(NotUnderstoodError):
-        check_labels(counts, ONE)
-    check_labels(counts, PARTS)
+        check_labels(counts, 0, ONE)
+    check_labels(counts, 0, PARTS)
+
+
+@pytest.mark.parametrize("counts", [{"-1": 2, "1": 3}, {"-1.0": 2, "0.0": 2, "1.0": 3}])
+def test_minus_one_beside_rows_without_a_label_is_in_doubt(counts):
+    """It is a class or an uncertain one, as in CheXpert."""
+    error = error_of(NotUnderstoodError, check_labels, counts, 4, ONE)
+    assert "uncertain=0" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("counts", "unlabelled", "forms"),
+    [
+        ({"-1": 2, "1": 3}, 0, ONE),
+        ({"-1": 2, "0": 2, "1": 3}, 0, ONE),  # sentiments
+        ({"0": 2, "1": 3}, 4, ONE),
+        ({"-1": 2, "cat": 3}, 4, ONE),
+        ({"-1": 2, "1": 3}, 4, PARTS),
+    ],
+)
+def test_minus_one_is_a_class_otherwise(counts, unlabelled, forms):
+    """All rows have a label, or there are other classes, or a row has several labels."""
+    check_labels(counts, unlabelled, forms)
 
 
 def test_lists_in_brackets_are_separated():

@@ -245,6 +245,9 @@ _FORMS: Mapping[str, str] = {
     r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$": "is a date; write the class instead",
 }
 
+# What CheXpert's columns hold: 1 is yes, 0 is no, -1 is uncertain; empty fields are no.
+_UNSURE, _YES_OR_NO = frozenset({"-1", "-1.0"}), frozenset({"0", "0.0", "1", "1.0"})
+
 # Of so many rows, some share a class.
 _ROWS_OF_CLASSES = 10
 
@@ -270,11 +273,19 @@ class LabelForms:
     is_alone: bool = False
 
 
-def check_labels(counts: Mapping[str, int], forms: LabelForms) -> None:
-    """Check that labels are names. ``counts``: rows by label, of all rows.
+def check_labels(counts: Mapping[str, int], unlabelled: int, forms: LabelForms) -> None:
+    """Check that labels are names. ``counts``: rows by label; ``unlabelled``: those without one.
 
     Raises: NotUnderstoodError: a label is no name, or whole numbers are amounts.
     """
+    minus = counts.keys() & _UNSURE
+    if forms.is_alone and unlabelled and minus and counts.keys() <= _UNSURE | _YES_OR_NO:
+        what = (
+            f"the labels are {listed(sorted(counts))}, and {unlabelled:,} rows have none: -1 may "
+            f"be a class, or uncertain; uncertain=0 of --columns reads -1 as 0, uncertain=1 as 1, "
+            f"and both read an empty field as 0"
+        )
+        raise _odd(what, minus, counts)
     if lists := [label for label in counts if LIST.fullmatch(label)]:
         raise _list_found(lists, counts, forms)
     _check_joined(counts, forms)

@@ -171,7 +171,7 @@ def make_plan(
     if labels.forms is not None:
         named = base.vocabulary.names if base.vocabulary is not None else ()
         new = {label: counted[label] for label in counted.keys() - {*named}}
-        check_labels(new, labels.forms)
+        check_labels(new, rows.total() - counted.total(), labels.forms)
     if base.vocabulary is None:
         vocabulary = build_vocabulary(counted, labels.mode)
     else:
