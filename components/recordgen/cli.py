@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from recordgen import storage
 from recordgen.console import logs, terminal
-from recordgen.console.quiet import quiet_libraries
+from recordgen.console.quiet import load_arrow, quiet_libraries
 from recordgen.console.stopping import exit_now, interrupted, stopping
 from recordgen.conversion import printed_tables, summaries
 from recordgen.core.ordered import check_stopped
@@ -84,6 +84,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
+        load_arrow()
         if vars(args).get("quiet") and args.log_format == "text":
             logging.getLogger("recordgen").setLevel(logging.WARNING)
         if beam_args and args.run not in (_convert, _check, _plan_parts):

@@ -150,6 +150,20 @@ def test_help_loads_next_to_nothing():
     } & set(loaded)
 
 
+def test_commands_import_no_pandas(make_images, tmp_path):
+    """Arrow looks at lists without it, and still imports it for what needs it."""
+    pytest.importorskip("pandas")
+    (tmp_path / "labels.csv").write_text("".join(f"{path},cat\n" for path in make_images(6)))
+    code = (
+        "import sys; from recordgen.cli import main\n"
+        "assert main(['convert', 'labels.csv', 'out']) == 0 and 'pandas' not in sys.modules\n"
+        "import pyarrow as pa\n"
+        "assert pa.table({'a': [1.0, None]}).to_pandas().a.isna().sum() == 1\n"
+    )
+    done = run_python("-W", "ignore", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_public_names_exist():
     """And no others are found."""
     assert sorted(recordgen.__all__) == recordgen.__all__

@@ -1,8 +1,8 @@
 """Hide messages of libraries that users of our commands cannot act on.
 
 Google's libraries warn of Python versions and of each other, TensorFlow of missing drivers. Each
-command first calls :func:`quiet_libraries`; commands that need TensorFlow then call
-:func:`load_tensorflow`. Importing the package changes nothing.
+command first calls :func:`quiet_libraries`, and :func:`load_arrow`; commands that need TensorFlow
+then call :func:`load_tensorflow`. Importing the package changes nothing.
 
 Errors stay, and so do all warnings of Recordgen, of the user's code and of other packages. The
 user's own settings win: ``-W`` and ``PYTHONWARNINGS``, ``TF_CPP_MIN_LOG_LEVEL``,
@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 _ALIVE_SECONDS = 5.0
 
@@ -81,6 +82,29 @@ def _ignore_warnings() -> None:
     warnings.filterwarnings("ignore", module=rf"({'|'.join(LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
+
+
+def load_arrow() -> None:
+    """Import Arrow, and tell it that there is no pandas, unless the program has imported it.
+
+    Arrow asks once whether values are those of pandas, and imports it for that, which takes as long
+    as all of Recordgen. It still imports it for what needs it, such as ``to_pandas``.
+    """
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    unusable = ModuleType("pandas")
+    vars(unusable)["__version__"] = "0"
+    hidden = dict.fromkeys(("pandas", "pyarrow.pandas_compat"), unusable)
+    sys.modules.update(hidden)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the version
+            pa.array(())
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 @contextmanager
