@@ -436,6 +436,16 @@ def test_a_file_is_looked_up_by_one_request(store):
     assert store.proxy.seen.total() == 1
 
 
+def test_a_small_file_is_written_and_moved_by_few_requests(store):
+    """One to write it, and one each to copy and to remove it; s3fs looks up its size, too."""
+    store.proxy.reset()
+    with storage.replacing(f"{store.url}/out/a") as file:
+        file.write(b"x")
+    storage.move(f"{store.url}/out/a", f"{store.url}/out/b")
+    assert store.proxy.seen.total() == (4 if store.url.startswith("s3") else 3)
+    assert store.tree("out") == {"b": b"x"}
+
+
 def test_a_listing_replaces_many_look_ups(store, monkeypatch):
     """Pages agree with look-ups; a few files, or files missing in pages, are looked up singly."""
     monkeypatch.setattr(remote, "PAGE_OBJECTS", 12)

@@ -215,6 +215,9 @@ _BUFFER_BYTES = 1 << 20
 #: Part size of an upload, held in memory: stores accept parts from 5 MB, s3fs's default is 50 MB.
 #: Google's needs a multiple of 256 KiB.
 PART_BYTES = 16 << 20
+
+# Bytes of a file that is written by one request, below the 5 MB from which gcsfs sends parts.
+_AT_ONCE = 4 << 20
 _WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -278,44 +281,57 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file that appears when it is closed, and not at all after an error.
 
-    Parts are sent during writing, and the library retries them; at the end, sizes are compared.
+    A small file is one request. Parts of a larger one are sent during writing, and the library
+    retries them; at the end, sizes are compared.
     """
     with only_storage_errors(path, _WRITING):
-        file = retried(partial(_create, path), path)
+        file = _Upload(path)
         try:
             yield cast(IO[bytes], file)
             file.close()
         except BaseException:
             file.discard()
             raise
-        arrived = info(path, RequestContext()).size
-        if arrived != file.size:
-            remove(path)
-            raise StorageError(f"{path}: wrote {file.size} bytes, but storage has {arrived}")
 
 
 class _Upload(io.RawIOBase):
-    """An fsspec file open for writing; its errors name the path."""
+    """A small file in memory, or an fsspec file open for writing, whose errors name the path."""
 
-    def __init__(self, path: str, file: Any) -> None:
-        self.size = 0
+    def __init__(self, path: str) -> None:
+        self._size = 0
         self._path = path
-        self._file = file
+        self._begun = io.BytesIO()
+        self._file: Any = None
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
+        self._size += len(data)
+        if self._file is None and self._size <= _AT_ONCE:
+            return self._begun.write(data)
+        if self._file is None:
+            self._file = retried(partial(_create, self._path), self._path)
+            self._send(self._begun.getvalue())
+        return self._send(data)
+
+    def _send(self, data: Any) -> int:
         with named_errors(self._path):
-            written = int(self._file.write(data))
-        self.size += written
-        return written
+            return int(self._file.write(data))
 
     def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with named_errors(self._path):
-                self._file.close()
+        if self.closed:
+            return
+        super().close()
+        if self._file is None:
+            write_bytes(self._path, self._begun.getvalue())
+            return
+        with named_errors(self._path):
+            self._file.close()
+        arrived = info(self._path, RequestContext()).size
+        if arrived != self._size:
+            remove(self._path)
+            raise StorageError(f"{self._path}: wrote {self._size} bytes, storage has {arrived}")
 
     def discard(self) -> None:
         """Discard the written data: closing fsspec's file would make it appear."""
@@ -326,17 +342,17 @@ class _Upload(io.RawIOBase):
                 with suppress(Exception):
                     self._file.discard()
             self._file.closed = True
-        else:
+        elif self._file is not None:
             with suppress(Exception):
                 self._file.close()
             with suppress(StorageError):
                 remove(self._path)
 
 
-def _create(path: str) -> _Upload:
+def _create(path: str) -> Any:
     fs, inner = filesystem_of(path, retrying=True)
     _make_folder(fs, inner, path)
-    return _Upload(path, fs.open(inner, "wb", block_size=PART_BYTES))
+    return fs.open(inner, "wb", block_size=PART_BYTES)
 
 
 def _make_folder(fs: Any, inner: str, path: str) -> None:
@@ -362,7 +378,8 @@ def move(source: str, target: str) -> None:
         to = filesystem_of(target)[1]
         if scheme_of(source) in OBJECT_STORES:
             retried(partial(fs.cp_file, inner, to), target)
-            remove(source)
+            with suppress(FileNotFoundError):
+                retried(partial(fs.rm_file, inner), source)
         else:  # other storages may rename, which is not safe to repeat
             _make_folder(fs, to, target)
             if _MAGIC.search(inner + to) is None:

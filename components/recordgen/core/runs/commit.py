@@ -63,9 +63,6 @@ from recordgen.rejects import RejectCode
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
 
-# Bytes of a file that is written at once.
-_AT_ONCE = 1 << 20
-
 _log = logging.getLogger(__name__)
 
 
@@ -261,7 +258,7 @@ def commit(
     Raises: RunnerError: another run took over.
     """
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
-    written += [INDEX_FILE, DATASET_FILE]
+    written.append(INDEX_FILE)
     text = dataset_text(dataset)
     storage.write_text(staging.path(DATASET_FILE), text)
     lease.check_held(staging.lease)
@@ -275,15 +272,16 @@ def commit(
         if other != staging:
             storage.remove(other.root)
 
+    elsewhere = staged or {}
+
     def move(file: str) -> None:
-        source = staging.path(file) if staged is None else staged[file]
+        source = elsewhere.get(file) or staging.path(file)
         storage.move(source, storage.join(output, file))
 
     shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in shards if file not in kept)
-    list(map_in_order(move, new, threads=STORAGE_THREADS))
-    for name in written:
-        storage.move(staging.path(name), storage.join(output, name))
+    list(map_in_order(move, chain(new, written), threads=STORAGE_THREADS))
+    move(DATASET_FILE)
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
@@ -393,17 +391,12 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
 
 def _wrote(path: str, content: Iterable[bytes]) -> bool:
     """Write a file piece by piece, unless there are none; return whether it was written."""
-    pieces, first, size = iter(content), list[bytes](), 0
-    while size <= _AT_ONCE and (piece := next(pieces, None)) is not None:
-        first.append(piece)
-        size += len(piece)
-    if size <= _AT_ONCE:  # one request, where a file that grows takes several
-        if first:
-            storage.write_bytes(path, b"".join(first))
-        return bool(first)
+    pieces = iter(content)
+    first = next(pieces, None)
+    if first is None:
+        return False
     with storage.replacing(path) as file:
-        for piece in chain(first, pieces):
-            file.write(piece)
+        file.writelines(chain([first], pieces))
     return True
 
 
