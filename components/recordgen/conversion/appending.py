@@ -10,7 +10,7 @@ from dataclasses import replace
 from recordgen import storage
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset import manifest
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import count_groups, values_of
 from recordgen.core.task.task import Payloads
@@ -124,7 +124,7 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
 def _check_shards(output: str, dataset: manifest.Dataset) -> None:
     """Check that all shards are there and have their size. Raises: RecordError, StorageError."""
     paths = [storage.join(output, shard.file) for shard in dataset.shards]
-    sizes = map_in_order(_size, paths, threads=STORAGE_THREADS)
+    sizes = map_in_order(_size, paths, threads=storage.threads(paths))
     for path, shard, size in zip(paths, dataset.shards, sizes, strict=True):
         if size != shard.bytes:
             found = "is missing" if size is None else f"has {size:,} bytes"

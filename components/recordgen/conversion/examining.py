@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from recordgen import storage
 from recordgen.checks import copies
 from recordgen.checks.check import ALIKE, EACH, GROUP, KEPT, KEYED, UNDIVIDED, ExampleFacts
 from recordgen.conversion.examination import (
@@ -46,7 +47,7 @@ from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_place
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Each, Flow, MergeFound, Runner
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.planning.plan import FoundTexts
 from recordgen.core.rows.columns import grouped, mixed
@@ -203,7 +204,7 @@ def all_facts(
         map_in_order(
             lambda shard: staging.shard_facts(shard.file),
             shards,
-            threads=STORAGE_THREADS,
+            threads=storage.threads([staging.root]),
             bytes_of=lambda shard: shard.examples * _EXAMPLE_BYTES,
             max_bytes=_FACTS_BYTES,
         )

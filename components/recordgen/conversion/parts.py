@@ -36,7 +36,7 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.graph import running
 from recordgen.core.flow.runner import LocalRunner
 from recordgen.core.flow.steps import ShardKey
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import ShardOutline
 from recordgen.core.progress import Phases, Progress
@@ -111,7 +111,8 @@ def existing_of(
 def versions_of(paths: Iterable[str]) -> dict[str, str]:
     """Return the version of each import file by path; empty for a folder."""
     given = list(paths)
-    return dict(zip(given, map_in_order(_version, given, threads=STORAGE_THREADS), strict=True))
+    versions = map_in_order(_version, given, threads=storage.threads(given))
+    return dict(zip(given, versions, strict=True))
 
 
 def _version(path: str) -> str:
@@ -314,7 +315,7 @@ def _check_sizes(staging: Staging, shards: Iterable[Shard]) -> None:
                 f"which keeps the shards that are whole"
             )
 
-    list(map_in_order(check, shards, threads=STORAGE_THREADS))
+    list(map_in_order(check, shards, threads=storage.threads([staging.root])))
 
 
 def _published(

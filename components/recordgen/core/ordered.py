@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-#: Requests to a storage at once: object stores answer in tens of milliseconds.
-STORAGE_THREADS = 32
-
 # Items in flight per thread: enough to keep it busy while the caller waits for the oldest one.
 _AHEAD_PER_THREAD = 3
 
@@ -87,7 +84,7 @@ def map_in_order(
     Args:
         function: runs in a thread, unless there is a single item.
         items: taken one by one.
-        threads: number of threads.
+        threads: number of threads; 0: the calling one.
         ahead: most items in flight; None for three per thread.
         bytes_of: returns the memory that an item and its result take, in bytes.
         max_bytes: limit for the bytes of the items in flight; needs ``bytes_of``.
@@ -95,6 +92,9 @@ def map_in_order(
 
     Raises: Exception: raised by the function or the items, at its place in the order.
     """
+    if not threads:
+        yield from map(function, items)
+        return
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
     from sys import is_finalizing  # at the end of the process, globals are gone
 

@@ -36,7 +36,7 @@ from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.core.image_settings import Encoding
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.errors import RecordError, SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.messages import Shown
@@ -490,7 +490,7 @@ def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
     parts = map_in_order(
         lambda shard: lengths_of(shard.file),
         dataset.shards,
-        threads=STORAGE_THREADS,
+        threads=storage.threads([path]),
         bytes_of=lambda shard: ITEM_BYTES * shard.examples,
         max_bytes=_BYTES_AT_ONCE,
     )

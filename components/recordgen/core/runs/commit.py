@@ -39,7 +39,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import renumbered
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.core.runs import lease
 from recordgen.core.runs.lease import is_planned, withdraw, worker_leases
@@ -195,7 +195,7 @@ def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
             storage.move(storage.join(output, file), staging.path(file))
 
     if staging.moving:
-        list(map_in_order(move, files, threads=STORAGE_THREADS))
+        list(map_in_order(move, files, threads=storage.threads([output])))
 
 
 def find_leftovers(output: str, staging: Staging) -> tuple[Leftover, ...]:
@@ -280,7 +280,7 @@ def commit(
 
     shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in shards if file not in kept)
-    list(map_in_order(move, chain(new, written), threads=STORAGE_THREADS))
+    list(map_in_order(move, chain(new, written), threads=storage.threads([output])))
     move(DATASET_FILE)
 
 
@@ -364,7 +364,7 @@ def _dead_runs(output: str, staging: Staging, *, resume: bool) -> list[Staging]:
     others = [other for other in _runs(output) if other != staging]
     for other in others:
         leases = [other.lease, *worker_leases(other)]
-        holders = map_in_order(lease.living_holder, leases, threads=STORAGE_THREADS)
+        holders = map_in_order(lease.living_holder, leases, threads=storage.threads([output]))
         if (holder := next(filter(None, holders), None)) is not None:
             raise OutputBusyError(
                 f"{output}: another run writes here ({holder}); wait for it, stop it, or choose "
@@ -413,7 +413,7 @@ def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> Non
         path = storage.join(output, folder)
         shards = [name for name, _ in storage.list_dir(path) if is_shard(name)]
         old = [storage.join(path, name) for name in shards if f"{folder}/{name}" not in kept]
-        list(map_in_order(storage.remove, old, threads=STORAGE_THREADS))
+        list(map_in_order(storage.remove, old, threads=storage.threads([output])))
         storage.remove_empty(path)
 
 

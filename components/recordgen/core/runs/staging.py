@@ -45,7 +45,7 @@ from recordgen.core.dataset.lint import Found
 from recordgen.core.dataset.manifest import built, has_dataset, parsed_json, shard_place
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.plan import (
     CHANGES,
     BucketFile,
@@ -441,7 +441,7 @@ class Staging:
         Raises: RunnerError: one was changed.
         """
         names = [f"results/{name}" for name in self._result_names()]
-        return summed(map_in_order(self._read_result, names, threads=STORAGE_THREADS))
+        return summed(map_in_order(self._read_result, names, threads=storage.threads([self.root])))
 
     def _result_names(self) -> list[str]:
         names = (name for name, _ in storage.list_dir(self.results))
@@ -493,7 +493,7 @@ class Staging:
         sums: Counter[str] = Counter()
         for counts in finished.values():
             sums.update(counts)
-        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
+        texts = map_in_order(storage.read_text, paths, threads=storage.threads(paths))
         for name, text in zip(names, texts, strict=True):
             counts, is_done = json.loads(text)
             sums.update(counts)
