@@ -17,7 +17,7 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import parquet as parquet_files
 from recordgen.rejects import OddLine
 from recordgen.tasks import task_for
-from tests.conftest import error_of
+from tests.conftest import error_of, write_file
 from tests.formats.cases import cases
 from tests.formats.sources import Reading, refusal, write_files
 
@@ -38,8 +38,7 @@ TABLE_WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feathe
 
 def write(folder, kind, lines):
     """Write the lines of a CSV as a file of a kind, or as a frame, and return it."""
-    path = folder / f"a.{kind.partition(' ')[0]}"
-    path.write_text(lines)
+    path = write_file(folder / f"a.{kind.partition(' ')[0]}", lines)
     if kind == "csv":
         return path
     with path.open(newline="") as file:
@@ -89,9 +88,7 @@ SIZED = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 @pytest.mark.parametrize(
     "kind", ["csv", "jsonl", "frame", "json", "json columns", "parquet", "arrow"]
 )
-@pytest.mark.parametrize(
-    ("name", "lines", "options", "rows"), cases("columns.txt", "Of every kind")
-)
+@cases("columns.txt", "Of every kind")
 def test_given_columns(name, lines, options, rows, kind, tmp_path):
     """Every kind of record takes the roles of ``--columns``, and gives the same rows."""
     assert read(write(tmp_path, kind, f"{lines}\n"), **options) == rows
@@ -154,9 +151,7 @@ def test_known_columns(kind, tmp_path):
 # --- lines of a CSV -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "options", "rows"), cases("columns.txt", "Lines of a CSV")
-)
+@cases("columns.txt", "Lines of a CSV")
 def test_lines(name, lines, options, rows, tmp_path):
     """Headers in any order and repeated, padded and quoted lines, columns of 0 and 1, divided labels."""
     assert read(write(tmp_path, "csv", f"{lines}\n"), **options) == rows

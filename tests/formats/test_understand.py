@@ -9,19 +9,14 @@ from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.row_reader import preview_files
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_file
 from tests.formats.cases import cases
 from tests.formats.sources import Reading, refusal, write_files
 
 ROWS = 12
 MANY = ",".join(f"x{number}" for number in range(3_000))
 TURNS = f"1,{MANY},M\n1,{MANY},B\n1,{MANY},B\n".replace("x", ".")
-
-# The options of files that stop, and the first row that they read: see understood.txt.
-STOPS = [
-    *cases("understood.txt", "Stopped"),
-    pytest.param("a.csv", f"id,{MANY},label\n{TURNS * 13}", {"columns": "target=label"}, [], id="many columns"),
-]  # fmt: skip
+MANY_COLUMNS = pytest.param("a.csv", f"id,{MANY},label\n{TURNS * 13}", {"columns": "target=label"}, [], id="many columns")  # fmt: skip
 
 # fmt: off
 # the lines of a file of texts or images whose task is given, the task, and the proposed options
@@ -81,8 +76,7 @@ def test_each_definition_of_the_page_reads_its_example(tmp_path):
     """No definition of rows is without one."""
     found = {}
     for name, lines in definitions():
-        path = tmp_path / ("a.jsonl" if lines.startswith("{") else "a.csv")
-        path.write_text(lines)
+        path = write_file(tmp_path / ("a.jsonl" if lines.startswith("{") else "a.csv"), lines)
         found[name] = first_row(path).partition(":")[0]
     assert found == TASKS
 
@@ -106,16 +100,15 @@ def first_row(path, **options):
     return f"{decided.task}: {first.rstrip()}"
 
 
-@pytest.mark.parametrize(("name", "lines", "options", "rows"), cases("understood.txt", "Read"))
+@cases("understood.txt", "Read")
 def test_what_fits_a_definition_is_read(name, lines, options, rows, tmp_path):
     """Its task is decided by its columns or lines, and a given task reads the same row."""
-    path = tmp_path / name
-    path.write_text(lines, encoding="utf-8")
+    path = write_file(tmp_path / name, lines)
     [row] = rows
     assert first_row(path) == first_row(path, task=row.partition(":")[0], **options) == row
 
 
-@pytest.mark.parametrize(("name", "lines", "options", "rows"), STOPS)
+@cases("understood.txt", "Stopped", MANY_COLUMNS)
 def test_everything_else_stops_with_options_that_read_it(name, lines, options, rows, tmp_path):
     """No guess becomes data, and no advice leads back to the same stop."""
     path = written(tmp_path, name, lines)
