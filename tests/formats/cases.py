@@ -7,12 +7,18 @@ command, and rows, each behind ``= ``. An invisible character is written as ``\\
 import re
 from pathlib import Path
 
+import pytest
 
-def cases(file, title):
-    """Return the cases of a section: name, lines, options, and rows without blanks at their end."""
+
+def cases(file, title, *more):
+    """Return a mark that runs a test for each case of a section, and for more cases.
+
+    The test gets the name of the file, its lines, the options, and the rows without final blanks.
+    """
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     section = text.partition(f"\n# {title}\n")[2].partition("\n# ")[0]
-    return [_case(*each.strip("\n").split("\n")) for each in section.split("\n## ")[1:]]
+    found = (_case(*each.strip("\n").split("\n")) for each in section.split("\n## ")[1:])
+    return pytest.mark.parametrize(("name", "lines", "options", "rows"), [*found, *more])
 
 
 def _case(name, *written):
