@@ -318,13 +318,19 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     return process.returncode, errors
 
 
+def write_file(path: Path, content: str | bytes) -> Path:
+    """Write a text or bytes to a file in a folder, which may be new, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
 def write_noise(folder: Path, names: Iterable[object], width: int = 16, height: int = 12) -> None:
     """Write an image of noise for each name, all of them different: PNGs, or JPEGs for ``.jpg``."""
     for seed, name in enumerate(map(str, names)):
         path = folder / (name if name.endswith(".jpg") else f"{name}.png")
-        path.parent.mkdir(parents=True, exist_ok=True)
         kind = "JPEG" if path.suffix == ".jpg" else "PNG"
-        path.write_bytes(encoded(noise(width, height, seed), kind))
+        write_file(path, encoded(noise(width, height, seed), kind))
 
 
 def convert_lines(
@@ -512,8 +518,7 @@ def write_image():
     """Write a small PNG whose pixels depend on a number."""
 
     def write(path, number, side=8):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        noise(side, side, number).save(path, "PNG")
+        write_file(path, encoded(noise(side, side, number)))
 
     return write
 
@@ -523,10 +528,8 @@ def write_import(write_image):
     """Write an import file and an image for each of its rows: (ml_use, name, label)."""
 
     def write(path, rows):
-        path.parent.mkdir(parents=True, exist_ok=True)
         for number, (_, name, _) in enumerate(rows):
             write_image(path.parent / name, number)
-        path.write_text("".join(",".join(row) + "\n" for row in rows))
-        return path
+        return write_file(path, "".join(",".join(row) + "\n" for row in rows))
 
     return write

@@ -1,7 +1,5 @@
 """Checks of images that are nearly the same, show little, or have an odd size or name."""
 
-from collections.abc import Callable
-
 import pytest
 from PIL import Image
 from pyarrow import parquet
@@ -12,10 +10,7 @@ from tests.checks.photos import scene
 from tests.conftest import encoded, noise
 from tests.payloads.test_profiles import P3
 
-SMALL = {"image_size": "32max"}
-
-# name, split, picture, how it is encoded, codes of the findings
-Change = Callable[[Image.Image], Image.Image]
+# name, split, picture, how it is changed and encoded, codes of the findings
 PICTURES = [
     ("one.jpg", "TRAIN", 1, lambda image: image, {"quality": 90}, set()),
     ("two.jpg", "TRAIN", 2, lambda image: image, {"quality": 90}, set()),

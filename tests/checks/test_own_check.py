@@ -12,7 +12,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.errors import LintError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import CHECKS, OWN_CHECKS
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_file
 
 CODE = "SHARED_PATIENT"
 
@@ -31,9 +31,7 @@ def scans(tmp_path):
     for number, (split, patient) in enumerate(
         [("TEST", "p1"), ("TRAIN", "p1"), ("TRAIN", "p2"), ("TEST", "p1"), ("TRAIN", "p2")]
     ):
-        path = tmp_path / patient / f"{number}.png"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(encoded(noise(40, 30, number), "PNG"))
+        write_file(tmp_path / patient / f"{number}.png", encoded(noise(40, 30, number)))
         lines.append(f"{split},{patient}/{number}.png,cat\n")
     (tmp_path / "scans.csv").write_text("".join(lines))
     return tmp_path / "scans.csv"

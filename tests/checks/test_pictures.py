@@ -1,29 +1,18 @@
 """Measures of pictures: copies have close hashes, and faults are found."""
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.examples import PICTURE_CHECKS
+from recordgen.measures import pictures
 from recordgen.measures.likeness import are_alike, count_bits, find_alike
-from recordgen.measures.pictures import (
-    SIDE,
-    Looks,
-    PictureFacts,
-    look_at,
-    measured,
-    mirrored_hashes,
-    perceptual_hashes,
-    signatures,
-)
+from recordgen.measures.pictures import SIDE, Looks, PictureFacts, look_at, measured
 from recordgen.registry import CHECKS
 from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded
-
-Change = Callable[[Image.Image], Image.Image]
 
 SCENE = scene()
 
@@ -97,7 +86,8 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere():
 
 def test_signatures_are_averages_of_4_by_4():
     """Each value of a signature is the mean of a 4 by 4 block."""
-    assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
+    found = pictures.signatures(RAMP[None].astype(np.uint8))
+    assert found[0, 3].tolist() == list(range(12, 256, 32))
 
 
 def test_many_at_once_are_measured_as_one_by_one():
@@ -150,8 +140,8 @@ def test_crowds_are_told(original):
     """Their pairs may be missed; 300 pictures with one hash and their mirror images are one."""
     told = []
     facts = PictureFacts(*(np.repeat(each, 300, axis=0) for each in original))
-    pictures = np.random.default_rng(0).integers(0, 256, (300, 8, 8)).astype(np.uint8)
-    find_alike(facts._replace(signature=pictures), on_crowd=told.append)
+    others = np.random.default_rng(0).integers(0, 256, (300, 8, 8)).astype(np.uint8)
+    find_alike(facts._replace(signature=others), on_crowd=told.append)
     assert told == [600]
     find_alike(facts_of(SCENE), on_crowd=told.append)
     assert len(told) == 1
@@ -160,8 +150,9 @@ def test_crowds_are_told(original):
 def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
     """A mirrored hash is computed from the hash alone."""
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
-    expected = perceptual_hashes(pixels[:, :, ::-1])
-    assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
+    expected = pictures.perceptual_hashes(pixels[:, :, ::-1])
+    found = pictures.mirrored_hashes(pictures.perceptual_hashes(pixels))
+    assert found.tolist() == expected.tolist()
 
 
 def test_what_is_wrong_is_said_with_its_number():

@@ -19,6 +19,7 @@ from recordgen.core.facts.columns import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
 from recordgen.tables.examples import contents_of
 from tests.checks.facts import findings as lint_findings
+from tests.conftest import write_file
 
 ROWS = 400
 DRAW = random.Random(0)
@@ -63,8 +64,7 @@ EXPECTED = [
 @pytest.mark.parametrize("declared", [False, True])
 def test_what_is_found(declared, tmp_path):
     """Each fault is found once, with its line if it has one, and nothing else is found."""
-    source = tmp_path / "rows.csv"
-    source.write_text(text_of(TABLE))
+    source = write_file(tmp_path / "rows.csv", text_of(TABLE))
     options = {"task": "tabular", "columns": "split=use,target=kind"}
     if declared:
         kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
@@ -97,8 +97,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path):
     columns["zero"][18_000] = 1
     columns["length"][19_000] = "tall"
     columns["size"][20_000] = "1e9"
-    source = tmp_path / "rows.csv"
-    source.write_text(text_of(columns))
+    source = write_file(tmp_path / "rows.csv", text_of(columns))
     found = findings(source, task="tabular", split="100")
     codes = [(item.code, item.line) for item in found]
     assert codes == [("ODD_COLUMN", 0), ("ODD_COLUMN", 19_002), ("OUTLIER", 20_002)]
@@ -108,8 +107,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path):
 
 def test_few_rows_say_nothing(tmp_path):
     """Below ten rows, a constant column is no finding."""
-    source = tmp_path / "rows.csv"
-    source.write_text("a,b\n" + "1,x\n" * 9)
+    source = write_file(tmp_path / "rows.csv", "a,b\n" + "1,x\n" * 9)
     assert findings(source, task="tabular") == []
     source.write_text("a,b\n" + "1,x\n" * 10)
     assert [item.code for item in findings(source, task="tabular")] == ["ODD_COLUMN", "ODD_COLUMN"]

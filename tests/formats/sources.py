@@ -14,16 +14,14 @@ from recordgen.options import make_options
 from recordgen.rejects import SKIPPED, Counted, OddLine, Reject
 from recordgen.tasks import ObjectDetection, task_for
 from recordgen.tasks.object_detection.annotation import Boxes
-from tests.conftest import error_of
+from tests.conftest import error_of, write_file
 from tests.rows import row_by_row
 
 
 def write_files(root, files):
     """Write texts or bytes below a folder, and return the folder."""
     for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_file(root / name, content)
     return root
 
 

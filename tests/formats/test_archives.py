@@ -222,28 +222,6 @@ def test_checksums_are_compared(method, tmp_path):
                 recordgen.plan(str(path))
 
 
-def test_files_that_overlap_cost_their_rows(tmp_path):
-    """Many entries may name the bytes of one file, and grow without limit: none of them is read."""
-    first = image(0)
-    path = zip_of(tmp_path / "a.zip", *((f"{at % 2}/{at}.jpg", first) for at in range(9)))
-    data = path.read_bytes()
-    for entry in range(8):
-        data = listed(42, bytes(4), entry)(data)
-    path.write_bytes(data)
-    _, rejects, examples = converted(tmp_path, source=path)
-    assert [item["code"] for item in rejects.values()] == ["corrupt"] * 8
-    assert [*examples] == ["0/8.jpg"]
-
-
-def test_another_name_where_a_file_is_stored(tmp_path):
-    """The list of files and the file's own header must agree about its name."""
-    path = zip_of(tmp_path / "a.zip", ("cat/0.jpg", image(0)), ("owl/1.jpg", image(1)))
-    path.write_bytes(path.read_bytes().replace(b"cat/0.jpg", b"dog/0.jpg", 1))
-    _, rejects, examples = converted(tmp_path, source=path)
-    assert {uri: item["code"] for uri, item in rejects.items()} == {"cat/0.jpg": "corrupt"}
-    assert [*examples] == ["owl/1.jpg"]
-
-
 def test_a_nul_in_the_path_of_a_tar_costs_its_file(tmp_path):
     """Cut off at the NUL, the path would be another one, perhaps of another class."""
     with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
@@ -314,20 +292,31 @@ def test_an_odd_archive_is_refused(pack, members, change, words, tmp_path):
         recordgen.plan(str(path))
 
 
-def test_lists_of_files_that_lie(tmp_path):
-    """Wrong places and sizes cost their images: corrupt, or too many bytes."""
-    members = [("dog/0.jpg", image(0)), *((f"cat/{at}.jpg", image(at)) for at in range(1, 5))]
+SMALL = b"\1\0\0\0"
+
+# changes of an archive of five files, the numbers of those that are rejected, and their code
+LIES = {
+    # Many entries may name the bytes of one file, and grow without limit: none of them is read.
+    "files that overlap": ([listed(42, bytes(4), at) for at in range(4)], range(4), "corrupt"),
+    "another name": ([lambda data: data.replace(b"0.jpg", b"9.jpg", 1)], [0], "corrupt"),
+    "a place within a file": ([listed(42, SMALL)], [0], "corrupt"),
+    "less than it inflates to": ([listed(24, SMALL)], [0], "corrupt"),
+    "a place after the end": ([listed(20, SMALL[::-1])], [0], "corrupt"),
+    "a large size": ([listed(24, b"\0\0\0\x40")], [0], "too_many_bytes"),
+}
+
+
+@pytest.mark.parametrize(("changes", "lost", "code"), LIES.values(), ids=LIES)
+def test_a_list_of_files_that_lies_costs_these_files(changes, lost, code, tmp_path):
+    """It must agree with the files, and with the name in a file's own header; others are read."""
+    names = [f"{at % 2}/{at}.jpg" for at in range(5)]
+    members = [(name, image(at)) for at, name in enumerate(names)]
     path = zip_of(tmp_path / "a.zip", *members, method=zipfile.ZIP_DEFLATED)
-    data = path.read_bytes()
-    # another offset, less than it inflates to, a place after the end, and a large size
-    for entry, (at, number) in enumerate(((42, 7), (24, 9), (20, 1 << 24), (24, 1 << 30))):
-        data = listed(at, number.to_bytes(4, "little"), entry)(data)
-    path.write_bytes(data)
+    for change in changes:
+        path.write_bytes(change(path.read_bytes()))
     _, rejects, examples = converted(tmp_path, source=path)
-    codes = {uri: item["code"] for uri, item in rejects.items()}
-    bad = dict.fromkeys(("dog/0.jpg", "cat/1.jpg", "cat/2.jpg"), "corrupt")
-    assert codes == {**bad, "cat/3.jpg": "too_many_bytes"}
-    assert list(examples) == ["cat/4.jpg"]
+    assert {uri: item["code"] for uri, item in rejects.items()} == {names[at]: code for at in lost}
+    assert sorted(examples) == sorted(name for name in names if name not in rejects)
 
 
 def test_a_document_that_grows_too_much_is_refused_unread(tmp_path):

@@ -129,10 +129,8 @@ LABELS = [
 
 
 @pytest.mark.parametrize(("annotations", "task", "expected"), LABELS)
-def test_annotations_without_shapes_are_labels_of_whole_images(
-    annotations, task, expected, outcome
-):
-    """Their number decides the task; boxes stop with the command that reads the labels."""
+def test_annotations_without_shapes_are_labels(annotations, task, expected, outcome):
+    """They are those of whole images. Their number decides the task; boxes stop with it."""
     text = coco(A, B, boxes=annotations)
     found = outcome({"a.json": text}, "a.jpg", "b.jpg")
     assert (found.options.task, found.images["a.jpg"]) == (task, expected)

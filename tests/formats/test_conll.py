@@ -129,9 +129,7 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("options", [{}, {"format": "conll"}])
 @pytest.mark.parametrize(("lines", "columns"), ELSEWHERE)
-def test_tokens_in_other_columns_stop_with_columns_that_read_them(
-    lines, columns, options, convert, tmp_path
-):
+def test_tokens_in_other_columns_stop(lines, columns, options, convert, tmp_path):
     """No column is guessed: the proposed options, and only these, give the tokens."""
     refused = refusal(convert, {"train.txt": lines}, "train.txt", **options)
     assert refused.options == {"format": "conll", "columns": columns}

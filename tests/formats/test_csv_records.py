@@ -65,9 +65,7 @@ SEPARATORS = [(sign, name) for sign, name in DELIMITERS.items() if sign != " "]
     st.integers(1, 5),
     st.integers(1, 50),
 )
-def test_what_is_written_is_read(
-    rows, delimiter, end, quote_all, has_mark, block_lines, chunk_bytes
-):
+def test_what_is_written_is_read(rows, delimiter, end, quote_all, mark, block_lines, chunk_bytes):
     """Every dialect of Python's writer is read with the right line numbers, for any number of
     lines in a block and any chunks of the file."""
     if not quote_all:  # leading blanks are kept only inside quotes
@@ -91,7 +89,7 @@ def test_what_is_written_is_read(
         if is_quoted or "".join(row).strip(BLANKS):
             expected.append((line, row))
         line += 1 + sum(field.count("\n") for field in row)
-    file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
+    file = io.BytesIO(b"\xef\xbb\xbf" * mark + data)
     lines = bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes)
     found = list(each_record(read_blocks(lines, "a.csv", block_lines=block_lines)))
     assert shown(found) == expected

@@ -11,7 +11,8 @@ from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.row_reader import preview_files
 from recordgen.options import ConvertOptions
-from tests.formats.sources import Reading, refusal, write_files
+from tests.conftest import write_file
+from tests.formats.sources import Reading, refusal
 from tests.rows import read_rows
 
 
@@ -54,20 +55,6 @@ def test_keys_of_jsonl_tell_their_task(line, task, tmp_path):
     assert finding.reason.startswith(f"{tmp_path}/a.jsonl:")
     said = detect([ImportFile(f"{tmp_path}/a.jsonl")], decided)
     assert (said.options, said.reason) == (decided, "")
-
-
-# file name, its line, format
-NAMES = [
-    ("a", "a.jpg,x", "csv"),
-    ("a", '\n{"imageGcsUri": "a"}', "jsonl"),
-    ("a.json", '{"imageGcsUri": "a"}', "jsonl"),
-]
-
-
-@pytest.mark.parametrize(("name", "line", "input_format"), NAMES)
-def test_names_and_first_lines_tell_the_format(name, line, input_format, tmp_path):
-    """A file's name and first line tell its format."""
-    assert found(tmp_path, name, line).options.format == input_format
 
 
 CLASSIFIED = '{"%s": "a", "classificationAnnotation": {"displayName": "cat"}}'
@@ -200,9 +187,7 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path):
     assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
     with pytest.raises(UsageError, match="task"):
         found(tmp_path, "b.csv", lines + odd * 2)
-    [reject] = Reading(
-        write_files(tmp_path, {"c.csv": f"x.jpg,a,b\n{lines * 3}"}) / "c.csv"
-    ).rejects
+    [reject] = Reading(write_file(tmp_path / "c.csv", f"x.jpg,a,b\n{lines * 3}")).rejects
     assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
 
 
@@ -316,7 +301,7 @@ FIRST_LINES = [
 @pytest.mark.parametrize("task", ["auto", "given"])
 def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_path):
     """A header with a known name is no example, also if columns are given by number."""
-    path = write_files(tmp_path, {"a.csv": text}) / "a.csv"
+    path = write_file(tmp_path / "a.csv", text)
     options = {"columns": columns}
     if task == "given":
         kind = "text" if "text" in columns else "image"

@@ -13,8 +13,8 @@ from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.rejects import Finding, Reject
-from tests.conftest import peak_of
-from tests.formats.sources import Reading, write_files
+from tests.conftest import peak_of, write_file
+from tests.formats.sources import Reading, json_lines, write_files
 from tests.settings import conversion
 
 
@@ -42,14 +42,11 @@ EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was dropped"
 POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
 
 
-def expected(source, lines, offset=0):
-    """Return the findings about :func:`lines`; their first line is ``offset`` + 1."""
+def expected(source, lines):
+    """Return the findings about :func:`lines`."""
     found = (1, "boxes_clipped", CLIPPED), (2, "boxes_dropped", EMPTY), (4, "boxes_dropped", POINT)
     return [
-        {
-            **{"source": source, "line": line + offset, "uri": lines[line - 1].split(",")[1]},
-            **{"code": code, "message": message},
-        }
+        Finding(source, line, lines[line - 1].split(",")[1], code, message)._asdict()
         for line, code, message in found
     ]
 
@@ -114,14 +111,10 @@ SEGMENT = {"startOffset": 0, "endOffset": 4, "displayName": "city"}
 TAGGED = json.dumps({"textContent": "Kölns Mitte", "textSegmentAnnotations": [SEGMENT]})
 SENTENCES = {"sentences.txt": "in New York", "labels.txt": "O I-city I-city"}
 
-# content of the files, code of the finding
-OTHERS = [
-    ({"a.jsonl": TAGGED}, "spans_within_words"),
-    (SENTENCES, "tags_begun"),
-]
 
-
-@pytest.mark.parametrize(("files", "code"), OTHERS)
+@pytest.mark.parametrize(
+    ("files", "code"), [({"a.jsonl": TAGGED}, "spans_within_words"), (SENTENCES, "tags_begun")]
+)
 def test_other_tasks(files, code, tmp_path):
     """Everything that is counted as adjusted is listed."""
     source = f"{write_files(tmp_path, files)}/{next(iter(files))}"
@@ -137,7 +130,6 @@ def test_a_reject_has_no_findings(tmp_path):
     box = {"displayName": "cat", "xMin": 0.5, "yMin": 0.5, "xMax": 0.5, "yMax": 0.6}
     rows = [[box, {**box, "xMin": "x"}], [{**box, "xMax": 0.7}]]
     records = ({"imageGcsUri": "1.jpg", "boundingBoxAnnotations": row} for row in rows)
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    found = Reading(write_files(tmp_path, {"a.jsonl": text}) / "a.jsonl").items
+    found = Reading(write_file(tmp_path / "a.jsonl", json_lines(*records))).items
     assert [type(item) for item in found] == [Reject, Row]
     assert not any(isinstance(item, Finding) for item in found)

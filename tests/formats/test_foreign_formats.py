@@ -19,7 +19,7 @@ from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_values import key_paths
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
-from tests.conftest import error_of
+from tests.conftest import error_of, write_file
 from tests.formats.sources import write_files
 from tests.rows import read_rows
 
@@ -28,18 +28,14 @@ def as_json(value):
     return json.dumps(value).encode()
 
 
-def in_memory(write):
+def zipped(*names):
     file = io.BytesIO()
-    write(file)
-    return file.getvalue()
-
-
-def zipped(file, *names):
     with zipfile.ZipFile(file, "w") as archive:
         for name in names:
             # At 7:48 the time in the header is a ">", like the end of a tag.
             info = zipfile.ZipInfo(name, (2026, 1, 1, 7, 48, 0))
             archive.writestr(info, "TRAIN,a.jpg,cat\n")
+    return file.getvalue()
 
 
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
@@ -53,8 +49,8 @@ FILES = [
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip"),
-    ("a.csv", in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")), "an Excel workbook"),
-    ("mnist.npz", in_memory(lambda f: zipped(f, "x_train.npy")), "a NumPy file"),
+    ("a.csv", zipped("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook"),
+    ("mnist.npz", zipped("x_train.npy"), "a NumPy file"),
     ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
     ("data_batch_1", pickle.dumps({b"data": [1]}), "a Python pickle"),
     ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file"),
@@ -129,8 +125,7 @@ def refusal(source):
 @pytest.mark.parametrize(("name", "data", "format_"), FILES, ids=[each[2] for each in FILES])
 def test_files_are_named(name, data, format_, tmp_path):
     """The error names the file and its format."""
-    path = tmp_path / name
-    path.write_bytes(data)
+    path = write_file(tmp_path / name, data)
     message = refusal(path)
     assert message.startswith(str(path))
     assert format_ in message.partition(": this looks like ")[2].split(";")[0]

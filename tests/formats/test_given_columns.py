@@ -9,13 +9,12 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import serialize_example
 from recordgen.errors import UsageError
 from tests.conftest import encoded
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import converted, image
 from tests.formats.sources import Reading, refusal
+from tests.formats.test_tfrecord import framed
 
 MASK = encoded(Image.fromarray(np.arange(12 * 16).reshape(12, 16).astype("uint8") % 3), "PNG")
 
@@ -28,7 +27,7 @@ def write(folder, kind, records):
         parquet.write_table(pa.Table.from_pylist(records), path)
     else:
         rows = [{key: _stored(value) for key, value in record.items()} for record in records]
-        path.write_bytes(b"".join(b"".join(RECORDS.frame(serialize_example(row))) for row in rows))
+        path.write_bytes(framed(*rows))
     return path
 
 

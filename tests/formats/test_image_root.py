@@ -19,6 +19,7 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
+from tests.conftest import write_file
 from tests.formats.sources import Reading, refusal, write_files
 from tests.opened import opened
 from tests.servers import serving
@@ -196,9 +197,8 @@ def test_rejects(names, make_pictures):
         file.write("7,cat\n")
     result = recordgen.check("in/train.csv", image_root="in/images", **QUIET)
     found = {item.line: item for item in result.rejects}
-    assert [(line, item.code) for line, item in sorted(found.items())] == [
-        (7, "ambiguous_path"), (8, "missing_file")
-    ]  # fmt: skip
+    codes = {line: item.code for line, item in found.items()}
+    assert codes == {7: "ambiguous_path", 8: "missing_file"}
     assert "images/5.jpg or images/5.png" in found[7].message
     assert found[7].uri == "5"
 
@@ -376,8 +376,7 @@ def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pict
     """A CSV of names that is refused is read with the options that the message proposes."""
     names = [form.format(n) for n in (5, 77, 4000)]
     make_pictures(*(f"train/{name}.jpg" for name in names))
-    source = tmp_path / "in/labels.csv"
-    source.write_text(lines.format(*names))
+    source = write_file(tmp_path / "in/labels.csv", lines.format(*names))
     refused = refusal(recordgen.check, source)
     root = f"{tmp_path}/in/train/"
     assert refused.options == {"columns": columns, "image_root": root}
@@ -434,8 +433,7 @@ def test_no_row_is_utf8(encoding, tmp_path):
     """If no row is readable, the error names its encoding, with and without a header."""
     sign = {"cp1252": "\u00e9", "cp1250": "\u0142", "cp1251": "\u0444"}.get(encoding, "\u6f22")
     text = f"image,caf{sign} is good\n".encode(encoding) * 3
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"text,label\n" + text)
+    path = write_file(tmp_path / "a.csv", b"text,label\n" + text)
     with pytest.raises(SourceError, match=rf"a.csv:2: .*encoding.* {encoding}"):
         detect([ImportFile(str(path))], ConvertOptions())
     path.write_bytes(text)

@@ -47,31 +47,29 @@ TRUTH = {"result": [REGION_OF_DOG], "ground_truth": True}
 CANCELLED = {"result": [REGION_OF_DOG], "was_cancelled": True}
 KEYPOINT = region("keypointlabels", x=1, y=2)
 
-# the task, its boxes, the changes that are counted
-READ = [
-    ("percent", task([region()]), CAT, {}),
-    ("no size", task([region(more=dict.fromkeys(SIZE))]), CAT, {}),
-    ("polygon", task([region("polygonlabels", **POLYGON)]), CAT, {}),
-    ("ellipse", task([region("ellipselabels", **ELLIPSE)]), CAT, {}),
+# name: the task, its boxes, the changes that are counted
+READ = {
+    "percent": (task([region()]), CAT, {}),
+    "no size": (task([region(more=dict.fromkeys(SIZE))]), CAT, {}),
+    "polygon": (task([region("polygonlabels", **POLYGON)]), CAT, {}),
+    "ellipse": (task([region("ellipselabels", **ELLIPSE)]), CAT, {}),
     # 4 × 5 pixels, turned to the left around their upper left corner
-    ("rotation", task([region(**TURNED)]), [("cat", [0.0, 0.25, 0.1, 0.45])], ROTATED),
-    ("region and label", task(HALVES), DOG, {}),
-    ("two labels", task([region(labels=["cat", "dog"])]), CAT + DOG, {}),
-    ("nothing in it", task([]), [], {}),
-    ("same", task([region()], [region()]), CAT, {}),
-    ("differ", task([region()], [REGION_OF_DOG]), CAT, {"annotators_differ": 1}),
-    ("ground truth", task([region()], TRUTH), DOG, {"annotators_differ": 1}),
-    ("was_cancelled", task(CANCELLED, [region()]), CAT, {}),
-    ("predictions", task([region()], predictions=[PREDICTION]), CAT, {}),
-    ("keypoints", task([region(), KEYPOINT]), CAT, {"shapes_dropped": 1}),
-    ("choice of a region", task([region(), choices("small", x=10)]), CAT, {}),
-    ("old key", {"data": {"img": "a.png"}, "completions": [{"result": [region()]}]}, CAT, {}),
-]
+    "rotation": (task([region(**TURNED)]), [("cat", [0.0, 0.25, 0.1, 0.45])], ROTATED),
+    "region and label": (task(HALVES), DOG, {}),
+    "two labels": (task([region(labels=["cat", "dog"])]), CAT + DOG, {}),
+    "nothing in it": (task([]), [], {}),
+    "same": (task([region()], [region()]), CAT, {}),
+    "differ": (task([region()], [REGION_OF_DOG]), CAT, {"annotators_differ": 1}),
+    "ground truth": (task([region()], TRUTH), DOG, {"annotators_differ": 1}),
+    "was_cancelled": (task(CANCELLED, [region()]), CAT, {}),
+    "predictions": (task([region()], predictions=[PREDICTION]), CAT, {}),
+    "keypoints": (task([region(), KEYPOINT]), CAT, {"shapes_dropped": 1}),
+    "choice of a region": (task([region(), choices("small", x=10)]), CAT, {}),
+    "old key": ({"data": {"img": "a.png"}, "completions": [{"result": [region()]}]}, CAT, {}),
+}
 
 
-@pytest.mark.parametrize(
-    ("document", "boxes", "adjusted"), [each[1:] for each in READ], ids=[each[0] for each in READ]
-)
+@pytest.mark.parametrize(("document", "boxes", "adjusted"), READ.values(), ids=READ)
 def test_boxes(document, boxes, adjusted, outcome):
     """Answers of an annotator become boxes."""
     found = outcome(project(document), "a.png", "b.png")

@@ -12,7 +12,7 @@ from recordgen.formats.listing import HEAD_BYTES, Listing, list_tree
 from recordgen.formats.source import open_source
 from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
-from tests.conftest import peak_of
+from tests.conftest import peak_of, write_file
 from tests.formats.sources import write_files
 from tests.formats.test_coco import coco, image
 from tests.formats.test_pascal_voc import CAT
@@ -83,8 +83,7 @@ def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_p
     """A pipeline step must not show lines of files that the author of the folder cannot read."""
     make_pictures("images/a.jpg", "images/b.jpg")
     root = write_files(tmp_path / "in", files)
-    secret = tmp_path / "secret"
-    secret.write_text("TOPSECRET\n")
+    secret = write_file(tmp_path / "secret", "TOPSECRET\n")
     (root / link).symlink_to(secret)
     options = ConvertOptions(confined=True, max_reject_fraction=1)
     found = find_import_files(str(root / source))

@@ -12,7 +12,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.format import Format, check_declaration
 from recordgen.options import FORMAT_CHOICES
 from recordgen.registry import FORMATS, OWN_FORMATS
-from tests.conftest import found, stored_examples
+from tests.conftest import found, stored_examples, write_file
 
 pytestmark = pytest.mark.usefixtures("albums")
 
@@ -24,8 +24,7 @@ def album(folder, *pages):
     for name in images(0, 14):
         Image.fromarray(rng.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / name)
     lines = [line for page, names in pages for line in (f"page: {page}", *names)]
-    path = folder / "digits.album"
-    path.write_text("\n".join(["album: two, one", *lines]) + "\n")
+    path = write_file(folder / "digits.album", "\n".join(["album: two, one", *lines]) + "\n")
     return path
 
 

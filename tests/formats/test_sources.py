@@ -22,7 +22,7 @@ from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.tasks.texts.tags import Span, TagError, in_codepoints
 from recordgen.tasks.texts.task import TextContent
-from tests.conftest import stored_examples
+from tests.conftest import stored_examples, write_file
 from tests.formats.sources import Reading, frame_rows, parsed, write_files
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -143,8 +143,7 @@ def test_any_bytes_give_one_item_per_json_line(lines):
 @pytest.mark.parametrize("text", ["[\n{}\n]", '[{"imageGcsUri": "a.jpg"}]'])
 def test_files_that_are_no_jsonl(text, tmp_path):
     """A JSON document is one clear error."""
-    path = tmp_path / "a.jsonl"
-    path.write_text(text)
+    path = write_file(tmp_path / "a.jsonl", text)
     with pytest.raises(SourceError, match=r"a\.jsonl"):
         recordgen.check(str(path), task="image_classification")
 
@@ -213,8 +212,7 @@ def test_texts_as_bytes():
 
 def test_blank_lines_are_not_kept(tmp_path):
     """Detection reads at most the first ten thousand lines, however many of them are blank."""
-    path = tmp_path / "a.csv"
-    path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
+    path = write_file(tmp_path / "a.csv", "\n" * 9_000 + "a.jpg,x,y\n")
     assert detect([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
     path.write_text("\n" * 20_000 + "a.jpg,x,y\n")
     assert "9001" not in detect([ImportFile(str(path))], ConvertOptions()).reason

@@ -15,7 +15,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import open_source
 from recordgen.formats.split_names import split_in_path, with_names
 from recordgen.options import ConvertOptions
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_file
 from tests.formats.sources import Reading, write_files
 
 CSV = "image,label\na.jpg,x\nb.jpg,y\n"
@@ -116,8 +116,7 @@ def test_a_name_must_not_empty_train(name, tmp_path):
 
     The proposed option assigns splits.
     """
-    path = tmp_path / name
-    path.write_text(BARE)
+    path = write_file(tmp_path / name, BARE)
     with pytest.raises(UsageError, match=name) as caught:
         open_source(path, ConvertOptions())
     source, _ = open_source(path, ConvertOptions(**caught.value.options))

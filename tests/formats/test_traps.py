@@ -149,13 +149,10 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("files", "name", "labels", "changes"),
-    [(*each[1:4], [*each[4:]]) for each in READ],
-    ids=[each[0] for each in READ],
-)
-def test_it_is_read(files, name, labels, changes, outcome):
+@pytest.mark.parametrize("case", READ, ids=[each[0] for each in READ])
+def test_it_is_read(case, outcome):
     """The labels are those of the document, and what had to be changed is counted."""
+    _, files, name, labels, *changes = case
     found = outcome(files, name)
     assert (found.images, found.rejects) == ({name: labels}, [])
     assert [*found.adjusted] == changes
@@ -206,10 +203,7 @@ CVAT_MASK = "<mask label='cat' left='4' top='5' width='4' height='5' rle='{}'/>"
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("a.json", labelme(*MASKS)),
-        ("annotations.xml", cvat(CVAT_MASK.format(str(RUNS)[1:-1]))),
-    ],
+    [("a.json", labelme(*MASKS)), ("annotations.xml", cvat(CVAT_MASK.format(str(RUNS)[1:-1])))],
 )
 def test_masks_of_objects(name, text, outcome):
     """LabelMe's points are the first and the last pixel; pixels outside of the image go."""

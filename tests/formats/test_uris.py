@@ -49,6 +49,10 @@ def classified(name):
     return {"imageGcsUri": name, "classificationAnnotation": {"displayName": "cat"}}
 
 
+def cut_line(name):
+    return json_lines(classified(name)).replace("/", "\\/")[:-2] + "\n"
+
+
 def mask(name):
     colours = [{"color": {"red": 1.0}, "displayName": "cat"}]
     annotation = {"maskGcsUri": name, "annotationSpecColors": colours}
@@ -92,22 +96,23 @@ def webdataset(names):
     )
 
 
+def lines_of(form, file, head=""):
+    """Return a function that returns a file with a head and a line for each name."""
+    return lambda names: {file: head + "".join(map(form, names))}
+
+
 # Of each format, the files that name images: (names) → {name of the file: its content}. The source
 # is their folder, or the only file if it is an import file.
 BOXES = ("coco", "pascal_voc", "cvat", "labelme", "create_ml", "via")
 DOCUMENTS = {
     **{name: written(name) for name in BOXES},
-    "csv": lambda names: {"a.csv": "".join(f"TRAIN,{name},cat\n" for name in names)},
-    "header": lambda names: {
-        "a.csv": "image_uri,label\n" + "".join(f"{name},cat\n" for name in names)
-    },
-    "jsonl": lambda names: {"a.jsonl": json_lines(*map(classified, names))},
-    "hugging_face": lambda names: {
-        "metadata.jsonl": json_lines(*({"file_name": name, "label": "cat"} for name in names))
-    },
-    "hugging_face_csv": lambda names: {
-        "metadata.csv": "file_name,label\n" + "".join(f"{name},cat\n" for name in names)
-    },
+    "csv": lines_of("TRAIN,{},cat\n".format, "a.csv"),
+    "header": lines_of("{},cat\n".format, "a.csv", "image_uri,label\n"),
+    "jsonl": lines_of(lambda name: json_lines(classified(name)), "a.jsonl"),
+    "hugging_face": lines_of(
+        lambda name: json_lines({"file_name": name, "label": "cat"}), "metadata.jsonl"
+    ),
+    "hugging_face_csv": lines_of("{},cat\n".format, "metadata.csv", "file_name,label\n"),
     "label_studio": lambda names: {
         "a.json": json.dumps([task([region()], image=n) for n in names])
     },
@@ -116,18 +121,15 @@ DOCUMENTS = {
     "parquet_paths": lambda names: {"a.parquet": parquet(names, has_bytes=False)},
     "webdataset": lambda names: {"a.tar": webdataset(names)},
 }
-YAML, GROUPED = "train: a.txt\nnames: [cat]\n", "path,label,group\n"
+YAML = "train: a.txt\nnames: [cat]\n"
 # Places of URLs that are no images of a class or with boxes.
 OTHERS = {
-    "masks": lambda names: {"a.jsonl": json_lines(*map(mask, names))},
-    "yolo": lambda names: {"data.yaml": YAML, "a.txt": "".join(f"{n}\n" for n in names)},
-    "texts": lambda names: {"a.jsonl": json_lines(*({"textGcsUri": f"{n}.txt"} for n in names))},
-    "videos": lambda names: {"a.csv": "".join(f"TRAIN,{n[:-4]}.mp4,cat,0,9\n" for n in names)},
-    "cut_line": lambda names: {
-        "a.jsonl": json_lines(classified(SOUND))
-        + "".join(json_lines(classified(n)).replace("/", "\\/")[:-2] + "\n" for n in names)
-    },
-    "groups": lambda names: {"a.csv": GROUPED + "".join(f"{n},cat,{n}\n" for n in names)},
+    "masks": lines_of(lambda name: json_lines(mask(name)), "a.jsonl"),
+    "yolo": lambda names: {"data.yaml": YAML, "a.txt": "\n".join(names)},
+    "texts": lines_of(lambda name: json_lines({"textGcsUri": f"{name}.txt"}), "a.jsonl"),
+    "videos": lines_of(lambda name: f"TRAIN,{name[:-4]}.mp4,cat,0,9\n", "a.csv"),
+    "cut_line": lines_of(cut_line, "a.jsonl", json_lines(classified(SOUND))),
+    "groups": lines_of("{0},cat,{0}\n".format, "a.csv", "path,label,group\n"),
 }
 IMPORT_FILES = ("a.csv", "a.jsonl")
 

@@ -9,7 +9,7 @@ import pytest
 import recordgen
 from recordgen.errors import RecordgenError, SourceError
 from recordgen.formats.archives import tar_members
-from tests.conftest import run_python
+from tests.conftest import error_of, run_python, write_file
 from tests.formats.containers import converted, converted_each, image
 from tests.formats.sources import write_files
 
@@ -75,8 +75,7 @@ def test_a_key_with_two_texts_is_rejected(folder):
 def test_check_append_and_groups_read_ranges(folder):
     """Equal images of a tar share a split; check decodes them; further tars are appended."""
     data = b"".join(sample(f"{key:03d}", str(key % 2).encode(), seed=key // 2) for key in range(20))
-    tar = folder / "in/a.tar"
-    tar.write_bytes(data + END)
+    tar = write_file(folder / "in/a.tar", data + END)
     dataset, rejects, examples = converted(folder, group_by="content", source=tar)
     assert (dataset.examples, rejects) == (20, {})
     by_image = {}
@@ -99,17 +98,14 @@ def test_changed_while_it_was_converted(folder):
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions
 
-    tar = folder / "in/a.tar"
-    tar.write_bytes(sample("a") + END)
+    tar = write_file(folder / "in/a.tar", sample("a") + END)
     store = store_of(ConvertOptions())
     address = Range(str(tar), 512, len(image())).address
     [info] = store.infos([address], [""])
     row = PlannedRow(0, "", 1, address, None, info.size, info.version, False)
     assert store.fetcher([str(tar)]).start(row)() == image()
     tar.write_bytes(sample("a", seed=1) + sample("b") + END)
-    with pytest.raises(PayloadError) as error:
-        store.fetcher([str(tar)]).start(row)()
-    assert error.value.code == "changed"
+    assert error_of(PayloadError, store.fetcher([str(tar)]).start(row)).code == "changed"
 
 
 def patched(data, at, raw):
@@ -225,8 +221,7 @@ def test_no_memory_for_what_headers_announce(folder):
 def test_keywords_and_empty_headers_take_linear_time(tmp_path):
     """Global headers, which may follow any number of keywords, do not look at them again."""
     many = extended(*((b"%d" % number, b"") for number in range(60_000)))
-    tar = tmp_path / "a.tar"
-    tar.write_bytes(many + member("g", type=b"g") * 2000 + GOOD + END)
+    tar = write_file(tmp_path / "a.tar", many + member("g", type=b"g") * 2000 + GOOD + END)
     start = time.process_time()
     with tar.open("rb") as file:
         assert [found.name for found in tar_members(file)] == ["a.jpg", "a.cls"]

@@ -10,13 +10,13 @@ from xml.sax.saxutils import escape
 from tests.formats import test_label_studio as studio
 from tests.formats import test_via as via
 from tests.formats.sources import json_lines
+from tests.formats.test_coco import box, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_traps import cvat_image, cvat_of, labelme
 
 CLASSES = ("cat", "dog")
 #: the corners of each class, in pixels
 CORNERS = ((4, 5, 8, 10), (0, 0, 40, 20))
-SIZE = {"width": 40, "height": 20}
 SPLITS = ("train", "valid")
 
 #: left, top, width and height
@@ -24,11 +24,9 @@ SIDES = [(left, top, right - left, low - top) for left, top, right, low in CORNE
 
 
 def _coco(folder, names):
-    images = [{"id": at, "file_name": name, **SIZE} for at, name in enumerate(names)]
+    images = [image(at, name) for at, name in enumerate(names)]
     annotations = [
-        {"id": 2 * at + n, "image_id": at, "category_id": n, "bbox": SIDES[n], "area": 1}
-        for at in range(len(names))
-        for n in (0, 1)
+        box(at, n, *SIDES[n], id=2 * at + n, area=1) for at in range(len(names)) for n in (0, 1)
     ]
     categories = [{"id": n, "name": name} for n, name in enumerate(CLASSES)]
     # Keys have any order; most programs begin with the images.

@@ -8,15 +8,8 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageFilter
 
-from recordgen.measures.pictures import (
-    SIDE,
-    Looks,
-    SmallPicture,
-    bounded,
-    jpeg_factor,
-    look_at,
-    small_picture,
-)
+from recordgen.measures import pictures
+from recordgen.measures.pictures import SIDE, Looks, SmallPicture, bounded, look_at, small_picture
 from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded, peak_of
 
@@ -36,7 +29,7 @@ def look_of(picture):
 )
 def test_jpeg_factor_keeps_enough_pixels(height, width, factor):
     """The decoder returns exactly the number of pixels that the factor implies."""
-    assert jpeg_factor(height, width) == factor
+    assert pictures.jpeg_factor(height, width) == factor
     pixels = small_jpeg(encoded(Image.new("L", (width, height), 9), "JPEG")).pixels
     assert pixels.shape == (math.ceil(height / factor), math.ceil(width / factor), 1)
     assert min(pixels.shape[:2]) >= min(SIDE, height, width)
@@ -149,8 +142,8 @@ def test_many_at_once_look_as_one_by_one():
     """A batch may have several shapes, gray and in colour, in any order."""
     sizes = [(500, 375), (375, 500), (500, 375), (499, 375), (40, 32), (2, 3)]
     jpegs = [encoded(scene(*size, seed=seed), "JPEG") for seed, size in enumerate(sizes)]
-    pictures = [small_jpeg(data) for data in jpegs] + [small_jpeg(jpegs[0], "RGB")]
-    for place, picture in enumerate(pictures):
-        one, of_all = look_of(picture), Looks(*(values[place] for values in look_at(pictures)))
+    several = [small_jpeg(data) for data in jpegs] + [small_jpeg(jpegs[0], "RGB")]
+    for place, picture in enumerate(several):
+        one, of_all = look_of(picture), Looks(*(values[place] for values in look_at(several)))
         assert (one.thumbnail == of_all.thumbnail).all()
         assert one.sharpness == of_all.sharpness

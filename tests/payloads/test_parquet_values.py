@@ -19,7 +19,7 @@ from recordgen.payloads import parquet_values
 from recordgen.payloads.parquet_values import parquet_file, read_value, rows_at_once
 from recordgen.storage import ANY_REQUEST
 from recordgen.storage import copies as copies_module
-from tests.conftest import COMPONENTS
+from tests.conftest import COMPONENTS, error_of
 
 pytestmark = pytest.mark.outside
 
@@ -130,9 +130,8 @@ def test_a_damaged_row_group_is_named(file, parts):
     data[start : start + 200] = b"\xff" * 200
     file.write_bytes(data)
     assert read_value(parts[19], "1", ANY_REQUEST) == VALUES[19]
-    with pytest.raises(PayloadError, match=r"a\.parquet: row group 2") as refused:
-        read_value(parts[29], "1", ANY_REQUEST)
-    assert refused.value.code == "corrupt"
+    error = error_of(PayloadError, read_value, parts[29], "1", ANY_REQUEST)
+    assert (error.code, "a.parquet: row group 2" in error.message) == ("corrupt", True)
 
 
 def write_groups(path, *groups):
@@ -164,9 +163,8 @@ def test_no_room_in_the_temporary_folder_refuses_the_rows(file, parts, monkeypat
         if number < 5:
             assert read_value(parts[number], "full", ANY_REQUEST) == VALUES[number]
             continue
-        with pytest.raises(PayloadError, match="TMPDIR") as refused:
-            read_value(parts[number], "full", ANY_REQUEST)
-        assert refused.value.code == "out_of_memory"
+        error = error_of(PayloadError, read_value, parts[number], "full", ANY_REQUEST)
+        assert (error.code, "TMPDIR" in error.message) == ("out_of_memory", True)
     assert sum(copies(file)) == 5 * len(VALUES[0])
 
 

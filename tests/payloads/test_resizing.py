@@ -13,7 +13,7 @@ from recordgen.options import make_options
 from recordgen.payloads.check import check_image
 from recordgen.payloads.header import stored_image
 from recordgen.payloads.reencoding import Placed, View, place
-from tests.conftest import encoded, exif_of, noise
+from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 
 STRETCH = {"image_size": "40x60"}
@@ -100,7 +100,6 @@ def test_options_are_recorded_in_one_spelling():
 PHOTO, PNG = encoded(noise(80, 48), "JPEG"), encoded(noise(80, 48), "PNG")
 GRAY = encoded(noise(80, 48).convert("L"), "JPEG")
 CLEAR = encoded(noise(80, 48).convert("RGBA").resize((80, 48)), "WEBP", lossless=True)
-TURNED = exif_of(6)
 
 
 # file, options, stored format and reason, width and height

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Planted secrets: no output or message contains one, and signatures do not change rows."""
 
 import base64
@@ -32,7 +33,7 @@ from recordgen.messages.masking import is_secret, masked, masked_values, without
 from recordgen.storage.access import host_of
 from recordgen.storage.retries import shown_cause
 from recordgen.tasks import ImageClassification
-from tests.conftest import convert_lines, encoded, error_of, noise, tree_bytes
+from tests.conftest import convert_lines, encoded, error_of, noise, tree_bytes, write_file
 from tests.planned import planned
 from tests.servers import serving
 
@@ -74,12 +75,7 @@ TEXTS = [
     # slashes that a tool has normalised, and those that JSON escapes
     ("a.tar/https:/me:pw@h/1.jpg", "a.tar/https:/h/1.jpg", "a.tar/https:/***@h/1.jpg", "="),
     ("gs:/b/1.jpg?token=1", "gs:/b/1.jpg", "gs:/b/1.jpg?token=***", "="),
-    (
-        r"https:\/\/me:pw@h\/1?v=2",
-        r"https:\/\/h\/1?v=2",
-        r"https:\/\/***@h\/1?v=2",
-        r"https:\/\/***@h\/1?***",
-    ),
+    (r"https:\/\/me:pw@h\/1?v=2", r"https:\/\/h\/1?v=2", r"https:\/\/***@h\/1?v=2", r"https:\/\/***@h\/1?***"),
     (r"https:\\me:pw@h\1.jpg", r"https:\\h\1.jpg", r"https:\\***@h\1.jpg", "="),
     (r"\\me:pw@h\1.jpg", r"\\h\1.jpg", r"\\***@h\1.jpg", "="),
     (r"\/me:pw@h/1.jpg", r"\/h/1.jpg", r"\/***@h/1.jpg", "="),
@@ -105,12 +101,7 @@ TEXTS = [
     ("https://h/a;jsessionid=1", "https://h/a", "https://h/a;jsessionid=***", "="),
     ("https://h/a;token=1/b", "https://h/a/b", "https://h/a;token=***", "="),
     ("https://h/a;v=1;sig=2/b;jwt=3", "https://h/a;v=1/b", "https://h/a;v=1;sig=***;jwt=***", "="),
-    (
-        "https://h/?X-Goog-Date=1&x-goog-signature=2&v=3",
-        "https://h/?v=3",
-        "https://h/?X-Goog-Date=***&x-goog-signature=***&v=3",
-        "https://h/?***",
-    ),
+    ("https://h/?X-Goog-Date=1&x-goog-signature=2&v=3", "https://h/?v=3", "https://h/?X-Goog-Date=***&x-goog-signature=***&v=3", "https://h/?***"),
     ("https://h/?sv=1&se=2&sig=3", "https://h/", "https://h/?sv=1&se=2&sig=***", "https://h/?***"),
     ("https://h/?SV=1&SIG=3", "https://h/", "https://h/?SV=1&SIG=***", "https://h/?***"),
     ("https://h/?se=2&Expires=3", "=", "=", "https://h/?***"),
@@ -368,8 +359,7 @@ def source_ids(shard):
 
 def test_a_row_stays_itself_however_it_is_signed(server, tmp_path):
     """Another signature moves no row, adds none, and keeps the shards of a run."""
-    source = tmp_path / "rows.csv"
-    source.write_text(rows_of(server, "monday"))
+    source = write_file(tmp_path / "rows.csv", rows_of(server, "monday"))
     monday = recordgen.convert(source, tmp_path / "out", **OPTIONS)
     assert monday.dataset.rows.duplicates == 1
     source.write_text(rows_of(server, "tuesday"))

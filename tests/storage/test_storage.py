@@ -37,7 +37,7 @@ from recordgen.storage.access import may_retry
 from recordgen.storage.remote import filesystem_of
 from recordgen.storage.retries import Meaning, RetryPolicy, meaning, to_error
 from tests.clusters import free_port
-from tests.conftest import encoded, error_of, noise
+from tests.conftest import encoded, error_of, noise, write_file
 from tests.servers import cut, drip, self_signed, serving
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -70,12 +70,15 @@ def noting(asked, answer=image):
     return note
 
 
+def import_file(folder, urls):
+    """Write an import file with these URLs, and return its path."""
+    return write_file(folder / "urls.csv", "".join(f"TRAIN,{url},a\n" for url in urls))
+
+
 def codes(lines, folder, **options):
     """Check an import file with these URLs; return the reject code of each, or "ok"."""
-    source = folder / "urls.csv"
-    source.write_text("".join(f"TRAIN,{line},a\n" for line in lines))
     settings = {"allow": ["http"], "max_reject_fraction": 1, **options}
-    result = recordgen.check(str(source), **settings)
+    result = recordgen.check(import_file(folder, lines), **settings)
     rejects = {item.line: item.code for item in result.rejects}
     return [rejects.get(line, "ok") for line in range(1, len(lines) + 1)]
 
@@ -174,8 +177,7 @@ def test_rejects_do_not_quote_servers(tmp_path, monkeypatch):
     answers = [b"SSH-2.0-banner_9\r\n", b"220 banner ESMTP\r\n", b"HTTP/1.1 418 banner\r\n\r\n"]
     with ExitStack() as stack:
         servers = [stack.enter_context(raw_server(answer)) for answer in answers]
-        rows = tmp_path / "rows.csv"
-        rows.write_text("".join(f"TRAIN,{server}/1.jpg,a\n" for server in servers))
+        rows = import_file(tmp_path, (f"{server}/1.jpg" for server in servers))
         found = recordgen.check(rows, allow="http", max_reject_fraction=1).rejects
     assert len(found) == len(answers)
     assert not [item for item in found if "banner" in str(item)]
@@ -268,12 +270,11 @@ def test_a_dead_url_costs_its_row_only(serve, tmp_path):
     dead = [f"{url}/{name}/1.jpg" for name in FAULTS]
     dead += [f"{nowhere}/1.jpg", f"{url.replace('http:', 'https:')}/tls/1.jpg"]
     sound = [f"{url}/{name}-twice/{n}.jpg" for name in FAULTS for n in (1, 2)]
-    source = tmp_path / "urls.csv"
     options = {"allow": "http,https", "max_reject_fraction": 1}
     with serving(by_path(**FAULTS), tls=self_signed(tmp_path)) as stranger:
         dead.append(f"{stranger}/501/1.jpg")
-        source.write_text("".join(f"TRAIN,{line},a\n" for line in [*dead, *sound]))
-        result = recordgen.convert(str(source), tmp_path / "out", **options)
+        source = import_file(tmp_path, [*dead, *sound])
+        result = recordgen.convert(source, tmp_path / "out", **options)
     assert "self-signed certificate" in result.rejects[-1].message
     assert result.dataset.examples == len(sound)
     assert result.dataset.rows.rejected == {"unreachable": len(dead)}
@@ -288,20 +289,19 @@ def test_a_dead_url_costs_its_row_only(serve, tmp_path):
 
 def test_slow_servers_do_not_hold_a_run(serve, tmp_path, monkeypatch):
     """A silent request times out and is retried; all attempts for a file share one limit."""
-    source = tmp_path / "slow.csv"
     options = {"allow": "http", "max_reject_fraction": 1}
     # Only one failure: on a loaded machine, two good answers in a row may come too late.
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "2")
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "2")
     url = serve(by_path(hang=hang, once=flaky(1, hang), drip=partial(drip, length=len(IMAGE))))
-    source.write_text(f"TRAIN,{url}/hang/1.jpg,a\nTRAIN,{url}/once/1.jpg,a\n")
-    [silent] = recordgen.check(str(source), **options).rejects
+    source = import_file(tmp_path, [f"{url}/hang/1.jpg", f"{url}/once/1.jpg"])
+    [silent] = recordgen.check(source, **options).rejects
     assert (silent.line, silent.code) == (1, "unreachable")
     assert re.search(r" 2 times in \d+ s", silent.message)
     monkeypatch.delenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS")
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
-    source.write_text(f"TRAIN,{url}/drip/1.jpg,a\n")
-    [dripping] = recordgen.check(str(source), **options).rejects
+    source = import_file(tmp_path, [f"{url}/drip/1.jpg"])
+    [dripping] = recordgen.check(source, **options).rejects
     assert dripping.code == "unreachable"
     assert "drip/1.jpg: " in dripping.message
 
@@ -352,9 +352,8 @@ def test_unreachable_files_are_requested_again(serve, tmp_path):
         return web.Response(body=IMAGE, headers={"ETag": '"1"'})  # without it, no shard is kept
 
     url = serve(half_dead)
-    source = tmp_path / "urls.csv"
-    source.write_text("".join(f"TRAIN,{url}/{number}.jpg,a\n" for number in range(12)))
-    args, options = (str(source), tmp_path / "out"), {"allow": "http", "resume": True}
+    source = import_file(tmp_path, (f"{url}/{number}.jpg" for number in range(12)))
+    args, options = (source, tmp_path / "out"), {"allow": "http", "resume": True}
     with pytest.raises(errors.TooManyRejectsError, match=rf"\(unreachable 2; .*: {url} 2\)"):
         recordgen.convert(*args, **options)
     is_dead = False
@@ -592,8 +591,7 @@ def test_pipes_and_devices(tmp_path):
 @pytest.mark.parametrize("size", [0, 4, 6, 200])
 def test_a_local_file_that_changed(size, tmp_path):
     """A file whose size differs from the planned size is a reject, also above the limit."""
-    path = tmp_path / "1.jpg"
-    path.write_bytes(b"x" * size)
+    path = write_file(tmp_path / "1.jpg", b"x" * size)
     with fetching(path, 5, limit="mb=0.0001") as fetch:
         with pytest.raises(errors.PayloadError, match=rf" 5 bytes, .*{size}") as refused:
             fetch()
@@ -617,8 +615,7 @@ def test_a_disk_that_fails(monkeypatch, tmp_path):
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    path = tmp_path / "1.jpg"
-    path.write_bytes(IMAGE)
+    path = write_file(tmp_path / "1.jpg", IMAGE)
     with fetching(path, len(IMAGE)) as fetch, monkeypatch.context() as patch:
         patch.setattr(os, "read", fail)
         with pytest.raises(errors.UnreachableError, match=r"1\.jpg: OSError: "):
@@ -627,8 +624,7 @@ def test_a_disk_that_fails(monkeypatch, tmp_path):
 
 def test_parts_of_local_files(tmp_path):
     """A range is read exactly, or it is an error; so is a file above a limit, but not one at it."""
-    path = tmp_path / "file"
-    path.write_bytes(b"12345")
+    path = write_file(tmp_path / "file", b"12345")
     assert storage.read_bytes(str(path), 5) == b"12345"
     assert error_of(errors.FileTooLargeError, storage.read_bytes, str(path), 4).size == 5
     assert storage.read_range(str(path), 1, 3) == b"234"
@@ -652,8 +648,7 @@ def test_a_glob_in_an_archive_names_the_archive(tmp_path):
 @pytest.mark.parametrize(("room", "size"), [(0, 5), (3, 5), (70_000, 200_000)])
 def test_a_full_disk_is_an_error(tmp_path, room, size):
     """The system writes what fits and reports the error at the next write; the old file stays."""
-    path = tmp_path / "dataset.json"
-    path.write_text("old")
+    path = write_file(tmp_path / "dataset.json", "old")
     # A limit on file sizes has the same effect on a write as a full disk.
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -28,7 +28,7 @@ from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import label_lists, make_examples, parse_column
 from recordgen.tables.types import ColumnType
-from tests.conftest import stored_examples, tree_bytes
+from tests.conftest import error_of, stored_examples, tree_bytes, write_file
 from tests.pages import wrong_rows
 from tests.planned import bucket_of
 
@@ -176,8 +176,7 @@ def test_further_files_begin_with_the_header(tmp_path, inferred):
 
 def test_only_the_first_line_is_a_header(tmp_path):
     """A broken first line stops; the same line elsewhere is a rejected row."""
-    bad = tmp_path / "bad.csv"
-    bad.write_bytes(b"a\xff,b\nx,y\n")
+    bad = write_file(tmp_path / "bad.csv", b"a\xff,b\nx,y\n")
     options = ConvertOptions(task="tabular")
     with pytest.raises(errors.SourceError, match=r"bad\.csv:1: .*byte 2 "):
         detect([ImportFile(str(bad))], options)
@@ -333,9 +332,8 @@ def test_the_split_is_told_by_its_words(name, files, is_split, inferred):
 def test_other_words_of_splits_need_the_option(inferred):
     """The refusal has it; of two columns of words, it names one."""
     for text in ("fold,a\n" + "train,1\nval,2\n" * 20, "fold,age\n,1\ntest,2\ntrain,3\n"):
-        with pytest.raises(errors.NotUnderstoodError) as caught:
-            inferred(text)
-        assert caught.value.options == {"columns": "split=fold"}
+        refused = error_of(errors.NotUnderstoodError, inferred, text)
+        assert refused.options == {"columns": "split=fold"}
     with pytest.raises(errors.UsageError, match="'a' and 'b' "):
         inferred("a,b\nTRAIN,TEST\n")
     chosen = inferred("a,b\nTRAIN,TEST\n", columns="split=b")

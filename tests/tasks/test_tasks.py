@@ -21,7 +21,7 @@ from recordgen.registry import TASK_CHOICES
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
-from tests.conftest import encoded, exif_of
+from tests.conftest import encoded, error_of, exif_of, write_file
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
@@ -217,16 +217,15 @@ def test_rows_of_turned_images_are_known(orientation, resize, tmp_path):
     """A row matches its example after boxes were turned or moved; another box does not match."""
     options = {} if resize is None else {"image_size": "60", "resize": resize}
     (tmp_path / "a.png").write_bytes(painted(orientation))
-    source = tmp_path / "a.csv"
-    source.write_text("TRAIN,a.png,red,.323456789012,.3,,,.6,.7,,\n")
+    source = write_file(tmp_path / "a.csv", "TRAIN,a.png,red,.323456789012,.3,,,.6,.7,,\n")
     recordgen.convert(str(source), tmp_path / "out", **options)
     again = recordgen.convert(str(source), tmp_path / "out", append=True, **options)
     assert (again.dataset.rows.existing, again.rejects) == (1, ())
     source.write_text("TRAIN,a.png,red,.4,.3,,,.6,.7,,\n")
     options |= {"append": True, "max_reject_fraction": 1}
-    with pytest.raises(NothingToConvertError) as caught:
-        recordgen.convert(str(source), tmp_path / "out", **options)
-    assert [item.code for item in caught.value.rejects] == ["conflicting_labels"]
+    arguments = recordgen.convert, source, tmp_path / "out"
+    error = error_of(NothingToConvertError, *arguments, **options)
+    assert [item.code for item in error.rejects] == ["conflicting_labels"]
 
 
 def test_boxes_outside_of_a_crop(tmp_path):

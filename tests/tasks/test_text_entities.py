@@ -16,14 +16,7 @@ from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
-from recordgen.tasks.texts.tags import (
-    Span,
-    are_whole,
-    cut_spans,
-    spans_of,
-    tags_of,
-    tokenize,
-)
+from recordgen.tasks.texts.tags import Span, are_whole, cut_spans, spans_of, tags_of, tokenize
 from tests.conftest import stored_examples
 from tests.formats.sources import write_files
 from tests.rows import read_rows

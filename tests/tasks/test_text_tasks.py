@@ -19,7 +19,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.texts.task import TextContent, inline, stored
-from tests.conftest import stored_examples
+from tests.conftest import stored_examples, write_file
 from tests.planned import record_of
 from tests.settings import payload_settings
 
@@ -207,8 +207,7 @@ def test_only_accepted_answers_of_prodigy_give_labels(tmp_path):
     """A rejected label is no label; a column of that name that is asked for is one."""
     answers = ["accept", "accept", "reject", "ignore"]
     rows = [{"text": f"t{n}", "label": "a", "answer": each} for n, each in enumerate(answers)]
-    source = tmp_path / "a.jsonl"
-    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    source = write_file(tmp_path / "a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     options = {"task": "text_classification", "max_reject_fraction": 1, "fail_on": "none"}
     for columns, count in {"text=text,label=label": 2, "text=text,label=answer": 4}.items():
         out = tmp_path / columns

@@ -27,7 +27,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.task import Segment
-from tests.conftest import ROOT, stored_examples
+from tests.conftest import ROOT, stored_examples, write_file
 from tests.planned import record_of
 from tests.rows import read_rows
 from tests.servers import serving
@@ -107,9 +107,8 @@ def test_a_record_says_what_its_row_said(label, start, length):
 
 def test_lists(tmp_path):
     """Rows of a list have its path and lines, and the split of the line that names the list."""
-    (tmp_path / "lists").mkdir()
-    (tmp_path / "lists/a.csv").write_text("uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
-    (tmp_path / "lists/b.CSV").write_text("\n3.mp4,x\nlists/a.csv\n")
+    write_file(tmp_path / "lists/a.csv", "uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
+    write_file(tmp_path / "lists/b.CSV", "\n3.mp4,x\nlists/a.csv\n")
     top = tmp_path / "top.csv"
     top.write_text("TRAIN,lists/a.csv\n4.mp4,z,1,2\nlists/b.CSV,\nTEST,lists/a.csv,x\n")
     a, b = f"{tmp_path}/lists/a.csv", f"{tmp_path}/lists/b.CSV"
@@ -165,8 +164,7 @@ def test_lists_are_gated_as_rows_are(tmp_path):
         with pytest.raises(SourceError, match=r"far.csv:1: .*--allow"):
             read(f"{url}/far.csv", options)
         asked.clear()
-        local = tmp_path / "local.csv"
-        local.write_text(f"TRAIN,{url}/lists/a.csv\n")
+        local = write_file(tmp_path / "local.csv", f"TRAIN,{url}/lists/a.csv\n")
         with pytest.raises(SourceError, match=r"local.csv:1: .*allow=.http"):
             recordgen.plan(str(local), task=TASK)
         assert asked == []
@@ -327,13 +325,9 @@ def test_batches(output):
     assert [(set(n.numpy()), set(w.numpy())) for _, n, w in light] == [({1}, {2.0})]
 
 
-def code_blocks(section):
-    return re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
-
-
 def test_the_page_converts(tmp_path):
     """The lists and lines on the page give the record on the page."""
-    top, train, lines, *_ = code_blocks(PAGE)
+    top, train, lines, *_ = re.findall(r"^```\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     top = top.replace("gs://bucket/lists/", "")
     (tmp_path / "top.csv").write_text(top)
     (tmp_path / "train.csv").write_text(train)

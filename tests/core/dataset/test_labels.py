@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.core.dataset import vocabulary
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.dataset.vocabulary import (
-    Vocabulary,
-    build_vocabulary,
-    extend_vocabulary,
-    join_names,
-    parse_labels,
-    with_seen,
-)
+from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, join_names, with_seen
 from recordgen.errors import DataError, SourceError, UsageError
 from tests.conftest import convert_lines, stored_examples
 
@@ -105,7 +99,7 @@ def test_numbers_of_labels_stay(old, new):
     """New labels follow in order."""
     known = Vocabulary("text", tuple(sorted(old)))
     expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
-    assert extend_vocabulary(known, new) == expected
+    assert vocabulary.extend_vocabulary(known, new) == expected
 
 
 # known whole numbers, new labels, the number of names afterwards
@@ -125,7 +119,7 @@ WHOLE_NUMBERS = [
 @pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
 def test_whole_numbers_stay_themselves(known, new, size):
     """The vocabulary grows to the largest."""
-    assert extend_vocabulary(numbers(known), new) == numbers(size)
+    assert vocabulary.extend_vocabulary(numbers(known), new) == numbers(size)
 
 
 # known whole numbers, new labels, what the message names
@@ -142,7 +136,7 @@ REFUSED = [
 def test_a_label_that_does_not_go_with_numbers_is_refused(known, new, words):
     """The error names both remedies."""
     with pytest.raises(DataError, match=f"{words}.*--append and --vocabulary"):
-        extend_vocabulary(numbers(known), new)
+        vocabulary.extend_vocabulary(numbers(known), new)
 
 
 # the text of labels.txt, its vocabulary
@@ -157,7 +151,7 @@ FILES = [
 @pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
 def test_each_line_of_a_file_is_a_label_with_its_index(text, expected):
     """Also with a byte order mark."""
-    assert parse_labels(text, "labels.txt") == expected
+    assert vocabulary.parse_labels(text, "labels.txt") == expected
 
 
 # text, where
@@ -172,7 +166,7 @@ NO_VOCABULARIES = [
 def test_a_file_that_is_no_vocabulary_is_an_error_with_its_line(text, where):
     """Gaps and repetitions are."""
     with pytest.raises(DataError, match=where):
-        parse_labels(text, "labels.txt")
+        vocabulary.parse_labels(text, "labels.txt")
 
 
 def test_numbers_stay_from_one_output_to_the_next(tmp_path):
@@ -184,15 +178,11 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path):
         return read_dataset(convert_lines(tmp_path, rows, name, source=f"{name}.csv", **more))
 
     assert converted("one", "cat", "bee").labels == ("bee", "cat")
-    for vocabulary in (
-        tmp_path / "one",
-        tmp_path / "one/labels.txt",
-        tmp_path / "one/dataset.json",
-    ):
-        name = f"two-{vocabulary.stem}"
-        two = converted(name, "dog", "ape", "cat", vocabulary=str(vocabulary))
+    for place in map(tmp_path.joinpath, ("one", "one/labels.txt", "one/dataset.json")):
+        name = f"two-{place.stem}"
+        two = converted(name, "dog", "ape", "cat", vocabulary=str(place))
         assert two.labels == ("bee", "cat", "ape", "dog")
-        assert two.options["vocabulary"] == str(vocabulary)
+        assert two.options["vocabulary"] == str(place)
         [record] = [r for _, r in stored_examples(tmp_path / name) if r["class/text"] == [b"cat"]]
         assert record["class/label"] == [1]
     assert read_dataset(str(tmp_path / "one")).options["vocabulary"] == ""

@@ -7,16 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recordgen.core.dataset.splits import (
-    SPLITS,
-    SplitFractions,
-    SplitRule,
-    find_split,
-    parse_ml_use,
-    split_named,
-    split_order,
-    word_in_folders,
-)
+from recordgen.core.dataset import splits
 from recordgen.core.rows.row import Group, PlacedRow, Row
 from recordgen.errors import SplitNotFoundError, UsageError
 from recordgen.formats.detect import detect
@@ -24,9 +15,11 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions, make_options
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification
-from tests.formats.sources import frame_rows
+from tests.formats.sources import frame_rows, write_files
 from tests.planned import chosen, resolved
 from tests.rows import read_rows
+
+CLASSES = {"cat/cat.jpg": "", "dog/dog.jpg": ""}
 
 
 def of_file(name, text, **options):
@@ -48,9 +41,7 @@ def of_dataframe(word, folder):
 
 
 def of_folder(word, folder):
-    for label in ("cat", "dog"):
-        (folder / word / label).mkdir(parents=True)
-        (folder / word / label / f"{label}.jpg").touch()
+    write_files(folder / word, CLASSES)
     options = ConvertOptions(task="image_classification", format="folder")
     row, _ = read_rows(options, ImportFile(f"{folder}/"))
     return row
@@ -106,25 +97,25 @@ def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
     """Other words are only quoted."""
     hint = f"; .*{meant}" if meant else ""
     with pytest.raises(ValueError, match=rf"TRAIN, VALIDATION, TEST, .*\(got {word!r}{hint}.?\)"):
-        parse_ml_use(word)
+        splits.parse_ml_use(word)
 
 
 def test_the_innermost_folder_names_the_split():
     """A name that only contains a word does not count."""
     words = {"images/val2017/1.jpg": "val", "data/test/train/1.jpg": "train"}
     words |= {"2017/1.jpg": None, "trainX/1.jpg": None, "train": None}
-    assert {path: word_in_folders(path) for path in words} == words
+    assert {path: splits.word_in_folders(path) for path in words} == words
 
 
 def test_a_split_is_found_under_its_own_name_first():
     """Other words for it count after its own name."""
-    assert find_split("out", "validation", ["train", "eval"]) == "eval"
-    assert find_split("out", "val", ["eval", "val"]) == "val"
+    assert splits.find_split("out", "validation", ["train", "eval"]) == "eval"
+    assert splits.find_split("out", "val", ["eval", "val"]) == "val"
     with pytest.raises(SplitNotFoundError, match=r"out: .*'test'.*train, eval"):
-        find_split("out", "test", ["train", "eval"])
+        splits.find_split("out", "test", ["train", "eval"])
 
 
-# --- split fractions: the hashes of each split; names of splits;  --------------------------------
+# --- split fractions: the hashes of each split; names of splits ---------------------------------
 
 
 # weights, the split of each of several equal ranges of hashes
@@ -137,34 +128,32 @@ SHARES = [
 ]
 
 
-@pytest.mark.parametrize(("weights", "splits"), SHARES)
-def test_each_split_owns_its_share(weights, splits):
+@pytest.mark.parametrize(("weights", "owners"), SHARES)
+def test_each_split_owns_its_share(weights, owners):
     """Each split owns the keys from its start up to the start of the next."""
-    fractions = SplitFractions(SPLITS[: len(weights)], weights)
-    starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
+    fractions = splits.SplitFractions(splits.SPLITS[: len(weights)], weights)
+    starts = [-(-(number << 64) // len(owners)) for number in range(len(owners) + 1)]
     assert starts[-1] == 1 << 64
-    assert [chosen(fractions, start) for start in starts[:-1]] == splits
-    assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
+    assert [chosen(fractions, start) for start in starts[:-1]] == owners
+    assert [chosen(fractions, end - 1) for end in starts[1:]] == owners
 
 
 @pytest.mark.parametrize(("names", "weights"), [(("train",), (1, 2)), ((), ())])
 def test_each_split_needs_one_weight(names, weights):
     """As many names as weights, and at least one."""
     with pytest.raises(UsageError, match=f"{len(names)} names and {len(weights)} weights"):
-        SplitFractions(names, weights)
+        splits.SplitFractions(names, weights)
 
 
 def test_train_eval_and_test_come_first():
     """Other names follow in their order."""
     names = ["test", "a", "zebra", "eval", "b", "train"]
-    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
+    assert sorted(names, key=splits.split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
 
 def test_a_label_is_no_split(tmp_path):
     """Whether a folder holds a split depends on where the tree of folders begins."""
-    for label in ("cat", "dog"):
-        (tmp_path / "DEV" / label).mkdir(parents=True)
-        (tmp_path / "DEV" / label / f"{label}.jpg").touch()
+    write_files(tmp_path / "DEV", CLASSES)
     options = ConvertOptions(task="image_classification", format="folder")
     for root, split in ((tmp_path, "eval"), (tmp_path / "DEV", None)):
         row, _ = read_rows(options, ImportFile(f"{root}/"))
@@ -175,7 +164,7 @@ def test_a_label_is_no_split(tmp_path):
 def test_words_of_ml_use_name_their_split():
     """Other names stay as they are."""
     words = {"val": "eval", "TRAIN": "train", "mine": "mine", "unassigned": "unassigned", "": ""}
-    assert {word: split_named(word) for word in words} == words
+    assert {word: splits.split_named(word) for word in words} == words
 
 
 # eval_from, the recorded text
@@ -246,9 +235,9 @@ RULES = [
 @pytest.mark.parametrize(("given", "text", "recorded"), RULES, ids=str)
 def test_a_rule_has_one_text(given, text, recorded):
     """Texts, sequences and mappings of shares are one rule at every door."""
-    rule = SplitRule.of(given)
+    rule = splits.SplitRule.of(given)
     assert (str(rule), rule.recorded) == (text, recorded)
-    assert SplitRule.of(text) == rule == SplitRule.of(rule)
+    assert splits.SplitRule.of(text) == rule == splits.SplitRule.of(rule)
     assert make_options({"split": given}).split == rule == ConvertOptions(split=given).split
 
 

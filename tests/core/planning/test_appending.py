@@ -15,7 +15,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING
 from recordgen.errors import UsageError
-from tests.conftest import encoded, exif_of, noise, stored_examples
+from tests.conftest import encoded, exif_of, noise, stored_examples, write_file
 
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
@@ -32,8 +32,7 @@ def lines(tmp_path_factory):
 
 
 def write(folder, name, lines):
-    path = folder / name
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path = write_file(folder / name, "".join(f"{line}\n" for line in lines))
     return str(path)
 
 

@@ -15,7 +15,7 @@ from recordgen.core.rows.row import placing
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, write_file
 from tests.core.planning.test_eval_from import split_of_each
 from tests.planned import alike, bucket_of
 from tests.settings import split_settings
@@ -291,11 +291,9 @@ def test_one_file_by_two_names_and_two_files_of_one_name(photos, tmp_path):
     (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
     result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
     assert (result.rows, result.duplicates) == (1, 1)
-    sources = [tmp_path / folder / "labels.csv" for folder in "ab"]
+    sources = [write_file(tmp_path / folder / "labels.csv", "1.png,cat\n") for folder in "ab"]
     for source in sources:
-        source.parent.mkdir()
-        source.write_text("1.png,cat\n")
-        (source.parent / "1.png").write_bytes((photos / "1.png").read_bytes())
+        write_file(source.with_name("1.png"), (photos / "1.png").read_bytes())
     result = recordgen.plan(list(map(str, sources)), duplicates="drop")
     assert (result.rows, result.duplicates) == (1, 1)
 

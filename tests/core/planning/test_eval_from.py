@@ -59,9 +59,7 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path, 
         append(make_csv(["VALIDATION,200.mp4,x"], "c.csv"))
 
 
-def test_train_and_test_without_eval_suggest_the_option(
-    make_csv, tmp_path, stdout_of, json_of, capsys
-):
+def test_a_missing_eval_suggests_the_option(make_csv, tmp_path, stdout_of, json_of, capsys):
     """Splits that are all named get none, others a share of eval."""
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert "--eval-from train:10" in stdout_of("check", named, "--task=video_classification")

@@ -1,7 +1,5 @@
 """group_by: rows of one group share a split, in every format."""
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -13,10 +11,9 @@ from recordgen.errors import UsageError
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
-from tests.core.planning.test_eval_from import split_of_each
-
-# Videos are never opened, so rows need no files.
-VIDEOS = {"task": "video_classification"}
+from tests.conftest import write_file
+from tests.core.planning.test_eval_from import VIDEOS, convert, split_of_each
+from tests.formats.sources import json_lines
 
 # text, column, pattern
 SPELLINGS = [
@@ -152,15 +149,14 @@ def test_a_key_of_json_has_the_group(tmp_path):
     objects = [
         {"imageGcsUri": f"{n}.jpg", "scan": {"p": 1}, "patient": n or None} for n in range(3)
     ]
-    source = tmp_path / "a.jsonl"
-    source.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+    source = write_file(tmp_path / "a.jsonl", json_lines(*objects))
     given = {"group_by": "patient", "task": "image_classification"}
     assert groups_read(str(source), **given) == [None, "1", "2"]
     assert groups_read(str(source), columns="path=imageGcsUri", **given) == [None, "1", "2"]
     with pytest.raises(UsageError, match=r"'patients'.*'patient'"):
         groups_read(str(source), group_by="patients")
     objects[1]["patient"] = [1, 2]
-    source.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+    source.write_text(json_lines(*objects))
     result = recordgen.plan(str(source), max_reject_fraction=1, **given)
     assert "patient" in next(item.message for item in result.rejects if item.line == 2)
 
@@ -195,16 +191,9 @@ def test_a_missing_column_is_named_with_its_file(make_csv, tmp_path):
     twice = make_csv(["image_uri,label,p,p", "1.jpg,cat,1,2"], "twice.csv")
     with pytest.raises(UsageError, match=r"2 columns .*'p'.*group_by='3'"):
         recordgen.plan(twice, group_by="p")
-    (tmp_path / "images" / "cat").mkdir(parents=True)
-    (tmp_path / "images" / "cat" / "1.jpg").write_bytes(b"x")
+    write_file(tmp_path / "images/cat/1.jpg", b"x")
     with pytest.raises(UsageError, match=r"group_by=patient .* folder"):
         recordgen.plan(f"{tmp_path}/images/", group_by="patient")
-
-
-def convert(source, output, **options):
-    """Convert videos and return the split of each."""
-    recordgen.convert(source, output, **VIDEOS, **options)
-    return split_of_each(output, "video/source_id")
 
 
 def splits_by_patient(found):

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """An example whose rows add up is complete, or none: by rows in other splits, and by bad rows."""
 
 import json
@@ -14,6 +15,7 @@ from recordgen.tasks import ImageClassification, ObjectDetection
 from tests.planned import bucket_of
 
 BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
+LOST, WRONG, BOXED = "incomplete", "bad_annotation", "object_detection"
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
 
 
@@ -36,58 +38,26 @@ def boxes_of(uri):
 
 # task, lines, the lines that are rejected by their code; one example is left
 BAD_ROWS = [
+    (BOXED, [f"a.png,cat,{GOOD}", f"a.png,dog,{BAD}", f"./a.png,dog,{GOOD}", f"b.png,dog,{GOOD}"], {1: LOST, 2: WRONG, 3: LOST}),
+    (BOXED, [f"TRAIN,a.png,cat,{GOOD}", f"TRIAN,a.png,cat,{GOOD}", "TEST,b.png,,,,,,,,,"], {1: LOST, 2: "unknown_ml_use"}),
+    ("image_multi_label", ["a.png,x", "./a.png,y,nan", "b.png,x,y"], {1: LOST, 2: WRONG}),
+    ("text_multi_label", ["text,label_1,label_2", "hello,x,", "hello,y,nan", "hi,x,y"], {2: LOST, 3: WRONG}),
+    ("text_entities", [span(0, 4), span(5, "nine")], {2: WRONG}),
+    (BOXED, [f"a.png,caf\udce9,{GOOD}".replace(".2", "1.2"), f"./a.png,cat,{GOOD}", f"b.png,dog,{GOOD}"], {1: "bad_encoding", 2: LOST}),
     (
-        "object_detection",
-        [f"a.png,cat,{GOOD}", f"a.png,dog,{BAD}", f"./a.png,dog,{GOOD}", f"b.png,dog,{GOOD}"],
-        {1: "incomplete", 2: "bad_annotation", 3: "incomplete"},
-    ),
-    (
-        "object_detection",
-        [f"TRAIN,a.png,cat,{GOOD}", f"TRIAN,a.png,cat,{GOOD}", "TEST,b.png,,,,,,,,,"],
-        {1: "incomplete", 2: "unknown_ml_use"},
-    ),
-    (
-        "image_multi_label",
-        ["a.png,x", "./a.png,y,nan", "b.png,x,y"],
-        {1: "incomplete", 2: "bad_annotation"},
-    ),
-    (
-        "text_multi_label",
-        ["text,label_1,label_2", "hello,x,", "hello,y,nan", "hi,x,y"],
-        {2: "incomplete", 3: "bad_annotation"},
-    ),
-    ("text_entities", [span(0, 4), span(5, "nine")], {2: "bad_annotation"}),
-    (
-        "object_detection",
-        [
-            f"a.png,caf\udce9,{GOOD}".replace(".2", "1.2"),
-            f"./a.png,cat,{GOOD}",
-            f"b.png,dog,{GOOD}",
-        ],
-        {1: "bad_encoding", 2: "incomplete"},
-    ),
-    (
-        "object_detection",
+        BOXED,
         [
             *("label,filename,xmin,ymin,xmax,ymax", "cat,a.png,.1,.1,.2,.2"),
             *("c\0t,a.png,.1,.1,.2,.2", 'dog,b.png,.1,"1,.2,.2'),
             *("dog,b.png,.1,.1,.2,.2", "dog,c.png,.1,.1,.2,.2"),
         ],
-        {2: "incomplete", 3: "bad_line", 4: "bad_line", 5: "incomplete"},
+        {2: LOST, 3: "bad_line", 4: "bad_line", 5: LOST},
     ),
-    (
-        "object_detection",
-        [boxes_of("a.png"), boxes_of("./a.png")[:-20], boxes_of("b.png")],
-        {1: "incomplete", 2: "bad_line"},
-    ),
-    (
-        "text_multi_label",
-        ["text,label", "hello,x", "hello,caf\udce9", "hi,y"],
-        {2: "incomplete", 3: "bad_encoding"},
-    ),
+    (BOXED, [boxes_of("a.png"), boxes_of("./a.png")[:-20], boxes_of("b.png")], {1: LOST, 2: "bad_line"}),
+    ("text_multi_label", ["text,label", "hello,x", "hello,caf\udce9", "hi,y"], {2: LOST, 3: "bad_encoding"}),
     # A second label or segment would not belong to the same example.
     ("image_classification", ["TRAIN,a.png,x", "TRIAN,a.png,x"], {2: "unknown_ml_use"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "lines", "codes"), BAD_ROWS)
@@ -98,9 +68,9 @@ def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
     assert {item.line: item.code for item in found.rejects} == codes
     assert found.dataset.examples == 1
     assert not found.findings
-    bad = [f"{tmp_path}/{name}:{line}," for line, code in codes.items() if code != "incomplete"]
+    bad = [f"{tmp_path}/{name}:{line}," for line, code in codes.items() if code != LOST]
     for item in found.rejects:
-        assert any(place in item.message for place in bad) == (item.code == "incomplete")
+        assert any(place in item.message for place in bad) == (item.code == LOST)
 
 
 # name, lines
@@ -114,7 +84,7 @@ UNKNOWN_IMAGES = [
 @pytest.mark.parametrize(("name", "lines"), UNKNOWN_IMAGES)
 def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
     """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
-    found = checked(tmp_path, name, lines, "object_detection")
+    found = checked(tmp_path, name, lines, BOXED)
     [item] = found.rejects
     assert (item.line, item.uri) == (1, "")
     assert "unknown" in item.message
@@ -123,15 +93,12 @@ def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
 
 def test_the_same_name_in_another_folder_is_another_image(tmp_path):
     """A bad row rejects rows of its own folder's image alone."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    checked(
-        tmp_path / "one", "l.csv", [f"a.png,cat,{BAD}", f"a.png,cat,{GOOD}"], "object_detection"
-    )
-    checked(tmp_path / "two", "l.csv", [f"a.png,cat,{GOOD}"], "object_detection")
-    found = recordgen.check(
-        [tmp_path / "one/l.csv", tmp_path / "two/l.csv"], task="object_detection"
-    )
+    good, bad = f"a.png,cat,{GOOD}", f"a.png,cat,{BAD}"
+    for folder, lines in (("one", [bad, good]), ("two", [good])):
+        (tmp_path / folder).mkdir()
+        checked(tmp_path / folder, "l.csv", lines, BOXED)
+    sources = [tmp_path / folder / "l.csv" for folder in ("one", "two")]
+    found = recordgen.check(sources, task=BOXED)
     assert [Path(item.source).parent.name for item in found.rejects] == ["one", "one"]
     assert found.dataset.examples == 1
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """The rows of one bucket: each case with its whole outcome."""
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from hashlib import sha256
 
 import pytest
 
+from recordgen import tasks
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.planning.decide import facts_of
@@ -29,20 +31,12 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.storage import FileInfo
 from recordgen.tables.columns import Column, Table
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    TextClassification,
-    VideoClassification,
-    task_for,
-)
 from recordgen.tasks.tables.task import Tabular
 from tests.planned import Answers, chosen, resolved
 from tests.settings import split_settings
 
-IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
-MULTI = ImageMultiLabel()
+IMAGE, MULTI = tasks.ImageClassification(), tasks.ImageMultiLabel()
+TEXT, VIDEO = tasks.TextClassification(), tasks.VideoClassification()
 CSV = "/d/a.csv"
 LATE = (1 << 64) - 1  # the last split hash: test, and no share moves it
 EARLY = 0  # the first split hash: train, and every share moves it
@@ -136,8 +130,8 @@ ADDING = [
     (MULTI, ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
     (MULTI, [None, None], "..", None, 1, 0, 0),
     (MULTI, ['["a"]', '["b"]', '["c"]'], "te.", '["a", "b", "c"]', 0, 2, 0),
-    (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
-    (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
+    (tasks.ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
+    (tasks.ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
 ]
 
 
@@ -164,7 +158,7 @@ def test_rows_in_several_splits_are_a_finding():
     """It names the row whose split is used, and the first five of the others."""
     splits = [None, "eval", "train", None, *["test"] * 5, "eval"]
     rows = [row(line, split, CAT) for line, split in enumerate(splits, start=1)]
-    found = settle(rows, ObjectDetection())
+    found = settle(rows, tasks.ObjectDetection())
     [odd] = found.odd_lines
     assert (odd.source, odd.line, odd.uri, odd.code) == (CSV, 2, "/x.jpg", "MIXED_SPLITS")
     assert re.findall(rf"'(\w+)' \w+ {CSV}:(\d)", odd.message) == [
@@ -172,7 +166,7 @@ def test_rows_in_several_splits_are_a_finding():
         *[("test", f"{line}") for line in range(5, 9)],
     ]
     assert not found.rejects
-    assert not settle(rows[:2], ObjectDetection()).odd_lines
+    assert not settle(rows[:2], tasks.ObjectDetection()).odd_lines
 
 
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
@@ -219,47 +213,23 @@ SAME_PLACE = {
     "the first file, then line": (IMAGE, "1 train, 2 in:/d/A.csv", "2 train; duplicates=1"),
     # It is unknown which label is right.
     "labels in two splits": (IMAGE, "1 train, 2 eval =dog", f"1 {OTHER}, 2 {OTHER}"),
-    "conflicting splits": (
-        IMAGE,
-        "3 eval, 1 train, 2",
-        "1 train; 3 conflicting_splits; duplicates=1",
-    ),
-    "conflicting labels": (
-        IMAGE,
-        "1, 2, 3, 4, 5, 6, 7 =dog",
-        ", ".join(f"{line} {OTHER}" for line in range(1, 8)),
-    ),
+    "conflicting splits": (IMAGE, "3 eval, 1 train, 2", "1 train; 3 conflicting_splits; duplicates=1"),
+    "conflicting labels": (IMAGE, "1, 2, 3, 4, 5, 6, 7 =dog", ", ".join(f"{line} {OTHER}" for line in range(1, 8))),
     "examples by themselves": (IMAGE, "2 eval @, 1 train =dog @", "1 train, 2 eval"),
-    "rows without a uri next to an image": (
-        IMAGE,
-        "10 @ early, 2 @ early, 1, 3",
-        "1 test*, 2 train*, 10 train*; duplicates=1",
-    ),
+    "rows without a uri next to an image": (IMAGE, "10 @ early, 2 @ early, 1, 3", "1 test*, 2 train*, 10 train*; duplicates=1"),
     "files of one name in two folders": (
         IMAGE,
         "1 train =a @x.jpg, 1 eval =b @x.jpg in:/e/a.csv, 2 train =a @/d/x.jpg",
         "1 eval, 1 train; duplicates=1",
     ),
-    "parts": (
-        VIDEO,
-        "2 =TWO, 1 train =ONE, 3 eval =THREE",
-        "1 train, 2 train; 3 conflicting_splits",
-    ),
-    "parts, all assigned": (
-        VIDEO,
-        "0 =ONE early, 1 =TWO early, 2 =ONE early",
-        "0 train*, 1 train*; duplicates=1",
-    ),
+    "parts": (VIDEO, "2 =TWO, 1 train =ONE, 3 eval =THREE", "1 train, 2 train; 3 conflicting_splits"),
+    "parts, all assigned": (VIDEO, "0 =ONE early, 1 =TWO early, 2 =ONE early", "0 train*, 1 train*; duplicates=1"),
     "parts of several groups": (VIDEO, "1 =ONE, 2 =TWO early", "1 test*, 2 test*"),
     "equal texts": (TEXT, "1 =SAID @X, 2 eval =SAID @X", "1 eval, 2 eval"),
     "texts, one without a label": (TEXT, "1 =UNSAID @X, 2 =SAID @X", "1 test*, 2 test*"),
     "one part twice": (VIDEO, "1 train =ONE, 2 eval =ONE", "1 train; 2 conflicting_splits"),
-    "parts of two videos": (
-        VIDEO,
-        "1 train =ONE @/1.mp4, 2 =TWO @/1.mp4, 3 eval =ONE @/2.mp4, 4 =TWO @/2.mp4",
-        "1 train, 2 train, 3 eval, 4 eval",
-    ),
-}
+    "parts of two videos": (VIDEO, "1 train =ONE @/1.mp4, 2 =TWO @/1.mp4, 3 eval =ONE @/2.mp4, 4 =TWO @/2.mp4", "1 train, 2 train, 3 eval, 4 eval"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "rows", "expected"), SAME_PLACE.values(), ids=SAME_PLACE)
@@ -331,7 +301,7 @@ def test_examples_that_are_there(one, there, expected):
 
 @pytest.mark.parametrize(
     ("task", "there", "annotation"),
-    [(MULTI, '["a"]', '["a", "b"]'), (ObjectDetection(), CAT, CAT_AND_DOG)],
+    [(MULTI, '["a"]', '["a", "b"]'), (tasks.ObjectDetection(), CAT, CAT_AND_DOG)],
 )
 def test_an_example_gets_no_more_labels_or_boxes(task, there, annotation):
     """A row that adds a label or a box to an example that is there contradicts it."""
@@ -343,7 +313,7 @@ PART, MOVED = [known(annotation=ONE)], [known("eval", ONE)]
 RELATIVE_PART = [known(annotation=ONE, uri="x.mp4")]
 
 # name: row, existing parts of its video, eval_from, outcome
-PARTS_IN_THE_DATASET = {
+PARTS_THERE = {
     "assigned": ("1 =TWO", PART, None, "1 train*"),
     "named": ("1 train =TWO", PART, None, "1 train"),
     "named otherwise": ("1 eval =TWO", PART, None, OTHER_SPLIT),
@@ -360,7 +330,7 @@ PARTS_IN_THE_DATASET = {
 
 
 @pytest.mark.parametrize(
-    ("one", "there", "share", "expected"), PARTS_IN_THE_DATASET.values(), ids=PARTS_IN_THE_DATASET
+    ("one", "there", "share", "expected"), PARTS_THERE.values(), ids=PARTS_THERE
 )
 def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
     """A row with another part of a known video gets its split, or is rejected."""
@@ -370,7 +340,7 @@ def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
 def test_payloads_of_a_row_are_added_up_and_separated():
     """One missing payload rejects its row."""
     schema = '{"left": "image", "right": "image", "n": "int"}'
-    pair = task_for(ConvertOptions(schema=schema))
+    pair = tasks.task_for(ConvertOptions(schema=schema))
     texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
     rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(texts, start=1)]
     groups, summary = resolve(rows, pair, refused={"/b2.jpg": "gone"})
@@ -393,7 +363,7 @@ def payloads_of(row, task):
 
 def test_a_refusal_that_names_its_payload():
     """The payload is not named twice."""
-    pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
+    pair = tasks.task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     rows, message = [row(1, "train", '["/1.jpg", "/2.jpg"]', "")], "no file: /2.jpg"
     found = outcome(rows, pair, refused={"/2.jpg": message})
     assert found.rejects == [(1, "missing_file", message)]
@@ -454,7 +424,7 @@ def test_texts_in_rows_are_payloads_of_their_own():
     rows = [row(n, "train", ANNOTATION, uri, sort_key=ord(uri[-1])) for n, uri in enumerate(uris)]
     given = {"contents": lambda asked: [Content(content_digest(X)) for _ in asked]}
     assert told(rows, TEXT, duplicates="drop", **given) == "0 train, 3 train; duplicates=2"
-    table = task_for(ConvertOptions(schema='{"photo": "image", "n": "int"}'))
+    table = tasks.task_for(ConvertOptions(schema='{"photo": "image", "n": "int"}'))
     rows = [row(n, "train", f"[{n}]") for n in (1, 2)]
     assert outcome(rows, table, duplicates="drop").counts == {}
 

@@ -19,7 +19,7 @@ from recordgen import storage
 from recordgen.core.records import RECORDS, LengthError
 from recordgen.core.records.tfrecord import frame_head, lengths_fit
 from recordgen.errors import RecordError
-from tests.conftest import peak_of
+from tests.conftest import peak_of, write_file
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))
@@ -245,13 +245,9 @@ def test_pieces_do_not_pile_up():
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system counts no calls")
 def test_large_records_of_local_files_share_system_calls(tmp_path):
     """The pieces of many records are one call, since threads wait for the lock after each."""
-
-    def calls():
-        return int(re.search(r"syscw: (\d+)", Path("/proc/self/io").read_text())[1])
-
-    before = calls()
+    before = counted("syscw")
     write(tmp_path / "r", [bytes(5000)] * 640)  # of three pieces each
-    assert calls() - before < 640 * 3 / 20
+    assert counted("syscw") - before < 640 * 3 / 20
 
 
 @pytest.mark.parametrize(
@@ -259,8 +255,7 @@ def test_large_records_of_local_files_share_system_calls(tmp_path):
 )
 def test_records_that_are_too_large(tmp_path, size, facts):
     """A length above 2^31 is refused before memory is allocated, even with a correct checksum."""
-    path = tmp_path / "r"
-    path.write_bytes(b"".join(RECORDS.frame([b"aaaaaaaa"])) + frame_head(size))
+    path = write_file(tmp_path / "r", b"".join(RECORDS.frame([b"aaaaaaaa"])) + frame_head(size))
     for read in (lambda: list(RECORDS.read(str(path))), lambda: RECORDS.count(str(path))):
         with pytest.raises(RecordError, match=f"^{path}: .*{facts}"):
             read()
@@ -294,8 +289,7 @@ def test_reading_around_damage(tmp_path):
     data = bytearray(b"".join(b"".join(RECORDS.frame([record])) for record in records))
     data[116 + 50] ^= 1  # in record 1
     data[3 * 116] ^= 1  # in the length of record 3
-    path = tmp_path / "a.rec"
-    path.write_bytes(data[:-1])
+    path = write_file(tmp_path / "a.rec", data[:-1])
     around = RECORDS.read_around(str(path))
     found = [str(it) if isinstance(it, RecordError) else it for it in around]
     first, wrong, third, length, fifth, cut = found
@@ -309,15 +303,15 @@ def test_reading_around_damage(tmp_path):
 def read_of(path, times):
     """Return the bytes that are read of so many records, each behind a byte too many."""
     path.write_bytes((b"x" + b"".join(RECORDS.frame([b"aaaaaaaa"]))) * times)
-    first = fetched()
+    first = counted("rchar")
     found = list(RECORDS.read_placed(str(path)))
     assert found[1::2] == [(25 * at + 13, b"aaaaaaaa") for at in range(times)]
-    return fetched() - first
+    return counted("rchar") - first
 
 
-def fetched():
-    """Return the bytes that this process has read of files."""
-    return int(re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())[1])
+def counted(name):
+    """Return a count of this process: bytes that it has read, or calls that write."""
+    return int(re.search(rf"{name}: (\d+)", Path("/proc/self/io").read_text())[1])
 
 
 def test_bytes_too_many_hide_no_record(tmp_path):
@@ -343,8 +337,7 @@ def test_lengths_of_packed_records_take_little_memory(tmp_path):
 
 def test_a_length_that_lies_takes_little_memory(tmp_path):
     """Memory is for bytes that are there, in files with and without a known size."""
-    path = tmp_path / "r.gz"
-    path.write_bytes(gzip.compress(frame_head(1 << 30) + b"few"))
+    path = write_file(tmp_path / "r.gz", gzip.compress(frame_head(1 << 30) + b"few"))
     for read in (RECORDS.lengths, RECORDS.read):
         refused = partial(pytest.raises, RecordError, lambda read=read: list(read(str(path))))
         found, most = peak_of(refused)

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from recordgen.core.rows.columns import packed, read_parquet, read_streams
-from tests.conftest import convert_lines, encoded, noise, run_python
+from tests.conftest import convert_lines, encoded, noise, run_python, write_file
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
 TABLE = pa.table({"name": ["a"], "size": [1], "parts": [[1, 2]]}, SCHEMA)
@@ -71,8 +71,7 @@ def test_a_dataset_that_would_run_code(tmp_path):
 
 def test_an_arrow_stream_that_would_run_code(tmp_path):
     """It is an error, and nothing is unpickled."""
-    path = tmp_path / "stream"
-    path.write_bytes(packed(with_pickle(TABLE, tmp_path / "ran")))
+    path = write_file(tmp_path / "stream", packed(with_pickle(TABLE, tmp_path / "ran")))
     code = (
         "import sys; from recordgen.core.rows.columns import read_streams\n"
         "try: list(read_streams(open(sys.argv[1], 'rb').read()))\n"

@@ -120,10 +120,8 @@ UNMOVED += ["before the commit"]
 
 
 @pytest.mark.parametrize("point", DEATHS)
-def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
-    point, source, left_by, whole, tmp_path, caplog
-):
-    """Resumed or started anew; finished shards are kept."""
+def test_a_run_killed_anywhere_is_finished(point, source, left_by, whole, tmp_path, caplog):
+    """It gives the same bytes, resumed or started anew; finished shards are kept."""
     death = DEATHS[point]
     for again in (resume,) if point in UNMOVED else (resume, convert):
         output = tmp_path / again.__name__
@@ -362,10 +360,8 @@ DAMAGES = [
     ("compression", "damages"),
     [("none", DAMAGES[:4]), ("none", DAMAGES[4:]), ("gzip", DAMAGES[:3])],
 )
-def test_damaged_shards_are_written_again(
-    compression, damages, source, left_by, whole, tmp_path, out
-):
-    """A damaged shard or result is not kept."""
+def test_damaged_shards_are_not_kept(compression, damages, source, left_by, whole, tmp_path, out):
+    """A damaged shard, or one whose result is damaged, is written again."""
     left_by(WHEN_ALL_IS_WRITTEN, out, compression=compression)
     [left] = out.glob(f"{STAGING}/*")
     shards = sorted(left.glob("Split-train/*"))

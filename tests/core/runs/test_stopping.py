@@ -19,23 +19,22 @@ with stopping.stopping():
 """
 
 NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+HANDLED = "signal.signal(signal.SIGTERM, lambda *_: print('mine'))"
 
 
-# before, by, seconds, holds, stdout, code
-SIGNALS = [
-    ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
-    (NO_CTRL_C, "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
-    ("", "SIGTERM", 1, 60, "interrupted by SIGTERM\n", 143),  # on a loaded machine, too
-    ("", "SIGINT", 1, 60, "interrupted by SIGINT\n", 130),
-    ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),
-    ("signal.signal(signal.SIGTERM, lambda *_: print('mine'))", "SIGTERM", 60, 0, "mine\n", 0),
-]
+# name: before, by, seconds, holds, stdout, code
+SIGNALS = {
+    "first": ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
+    "no-ctrl-c": (NO_CTRL_C, "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
+    "held": ("", "SIGTERM", 1, 60, "interrupted by SIGTERM\n", 143),  # on a loaded machine, too
+    "held-at-ctrl-c": ("", "SIGINT", 1, 60, "interrupted by SIGINT\n", 130),
+    "ignored": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),
+    "handled": (HANDLED, "SIGTERM", 60, 0, "mine\n", 0),
+}
 
 
 @pytest.mark.parametrize(
-    ("before", "by", "seconds", "holds", "stdout", "code"),
-    SIGNALS,
-    ids=["first", "no-ctrl-c", "held", "held-at-ctrl-c", "ignored", "handled"],
+    ("before", "by", "seconds", "holds", "stdout", "code"), SIGNALS.values(), ids=SIGNALS
 )
 def test_sigterm_ends_as_ctrl_c_does(before, by, seconds, holds, stdout, code):
     """The first signal interrupts; a block that goes on is ended, with the signal's code."""
