@@ -156,6 +156,9 @@ STOPS = {
     "sizes": (["256x256/1.png", "512x512/1.png"], "256x256", False),
     "sequences and their documents": ([f"{at}/{name}" for at in ("boat", "wall") for name in ("1.png", "2.png", "H_1_2", "H_1_3")], "boat", False),
     "masks of two images each": ([f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in ("A", "B", "label") for n in "12"], "", False),
+    "clips of videos": ([f"v_{at}_g0{g}/frame{n}.jpg" for at in ("Run", "Walk") for g in "12" for n in range(1, 4 if g == "1" else 9)], "v_Run_g01 and v_Run_g02", False),
+    "two files of each name in rooms and a list": ([f"{at}/{n}.{end}" for at in ("hall", "shop") for n in (1, 2, 8) for end in ("jpg", "png")] + ["list.csv"], "list.csv", False),
+    "sizes in several classes": ([f"{at}/{size}X/{at}{size}{n}.png" for at in ("benign", "malignant") for size in (40, 100) for n in "12"], "too deep", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 
@@ -264,6 +267,15 @@ def test_a_file_beside_classes_stops_if_it_names_images(name, text, is_source, t
         assert len(read(root, adjusted)) == 2
         [skipped] = adjusted.taken_lines()
         assert name in skipped.message
+
+
+def test_a_table_of_other_labels_leaves_folders_unsaid(tmp_path):
+    """Cameras with a table of what their pictures show are not proposed as classes."""
+    names = [f"cam{at}/{at}{n}a.jpg" for at in "12" for n in range(4)]
+    root = folder(tmp_path, *names, "labels.csv")
+    rows = (f"{name.rpartition('/')[2]},{('lynx', 'deer')[n % 2]}\n" for n, name in enumerate(names))
+    (tmp_path / "labels.csv").write_text("filename,species\n" + "".join(rows))
+    assert "layout" not in refusal(read, root).options
 
 
 def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
@@ -412,6 +424,7 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
 TEXT_FOLDERS = [
     ({"sport/x_jones.txt": "Goal!", "tech/y_smith.txt": "A chip."}, {"sport", "tech"}),
     ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
+    ({f"{at}/00{n}.txt": f"{at} {n}" for at in ("sport", "tech") for n in "123"}, {"sport", "tech"}),
     ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
 ]
 

@@ -199,6 +199,16 @@ def test_only_numbers_of_files_that_differ_pair_gray_pictures(tmp_path):
     assert refusal(Reading, write(tmp_path / "words", *names, mask=numbers)).options
 
 
+@pytest.mark.parametrize("names", ["cxr/CXR_{}.png lungs/L_0{}.png", "CXR_{}.png lung{}.png"])
+def test_gray_pictures_have_gray_masks(names, tmp_path):
+    """Of kinds with the same numbers, the only one with few levels has the masks of the others."""
+    image, mask = ([it.format(n) for n in range(1, 4)] for it in names.split())
+    write(tmp_path, *mask, mask=Image.fromarray(NUMBERS))
+    gray = np.random.default_rng(0).integers(0, 256, (48, 64)).astype(np.uint8)
+    source = write(tmp_path, *image, mask=Image.fromarray(gray))
+    assert "few gray levels" in refusal(Reading, source).reason
+
+
 def test_gray_pictures_without_labels_are_pictures(tmp_path):
     """Nothing is a mask where nothing is learnt."""
     names = [

@@ -442,10 +442,12 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
         return None
     has_fields = FORMATS.get(options.format, Format).has_columns
     several = f"{task.kind}_multi_label"
+    is_alone = task.labelling == ONE and not options.vocabulary
     return LabelForms(
         several=several if has_fields and several in TASKS else "",
         is_several=task.name == several,
-        is_alone=task.labelling == ONE and not options.vocabulary,
+        is_alone=is_alone,
+        may_be_unsure=is_alone and task.kind == "image",
     )
 
 

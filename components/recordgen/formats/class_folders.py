@@ -15,34 +15,40 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
-from itertools import chain, pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.dataset.splits import TRAIN, is_ml_use
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, known_words, words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, known_words, words_of
 from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
-    DEGRADED,
     HALF,
     MARK,
-    PAIRED,
     PlacedFile,
-    are_shards,
     layout_of_classes,
     layout_of_names,
     layout_of_pairs,
     placed,
     refusal,
+)
+from recordgen.formats.folder_parts import (
+    MOST_PARTS,
+    TEXTS,
+    are_clips,
+    are_numbered,
+    are_shards,
+    hold_the_same,
 )
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import labels_folders
@@ -74,11 +80,8 @@ _LINES_READ = 100
 _MOST_FIELDS = 6
 _FLAGS = frozenset({"-1", "0", "1"})
 _SHOWN = 4
-# More folders of the same names are rather classes than the parts of pairs.
-_MOST_PARTS = 3
 
 _TEXT = ".txt"
-_TEXTS = frozenset({_TEXT, ".md", ".rst", ".html", ".htm", ""})
 # Beside folders of texts, such a file may hold their labels.
 _BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
 
@@ -253,7 +256,7 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     deepest = [name for name in others if name.count("/") == depth]
     suffixes = {posixpath.splitext(name)[1].lower() for name in deepest}
     are_rows = has_table or not suffixes.isdisjoint(_BESIDE_TEXTS)
-    are_alike = len(suffixes) < 2 or suffixes <= _TEXTS
+    are_alike = len(suffixes) < 2 or suffixes <= TEXTS
     named = layout_of_classes(deepest) if are_alike and not are_rows else ""
     layout, problem = layout_that_reads(listing, named)
     reason = "there is no image in this folder, and texts or videos need a layout or a CSV"
@@ -318,25 +321,17 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
     paths = {posixpath.splitext(item.name)[0] for item in files}
     whole = {(posixpath.dirname(it), HALF.sub("?", posixpath.basename(it))) for it in paths}
     are_twice, have_halves = len(paths) * 4 < len(files) * 3, 1 < len(whole) * 2 <= len(paths)
-    are_recorded = _are_recordings(listing, files)
-    are_parts = are_recorded or have_halves or are_shards(folders) or _hold_the_same(folders)
-    if are_twice or are_parts or are_pairs:
+    are_videos, are_recorded = are_clips(folders), _are_recordings(listing, files)
+    are_parts = are_recorded or have_halves or are_shards(folders) or hold_the_same(folders)
+    if are_twice or are_parts or are_pairs or are_videos:
         names = [item.name for item in files]
         layout = layout_of_classes(names)
-        may_be_classes = _are_numbered(folders) and not are_recorded
-        if are_twice or (len(folders) <= _MOST_PARTS and not may_be_classes):
+        may_be_classes = are_numbered(folders) and not are_recorded
+        if are_twice or are_videos or (len(folders) <= MOST_PARTS and not may_be_classes):
             layout = ""  # the likelier reading is none
-        reason = f"{' and '.join(folders) or 'these files'} look like pairs or parts; if"
+        shown = " and ".join(islice(folders, _SHOWN)) or "these files"
+        reason = f"{shown} look like pairs or parts; if"
         raise refusal(listing, f"{reason} each folder is a class, {_confirming(names)}", layout)
-
-
-def _are_numbered(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether folders with names number their files, as classes may: ``cats/7.jpg``."""
-    stems = {*chain.from_iterable(folders.values())}
-    suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
-    is_plain = all(map(_is_counted, stems))
-    are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
-    return is_plain and are_named and len(suffixes) == 1
 
 
 def _are_recordings(listing: Listing, files: Sequence[PlacedFile]) -> bool:
@@ -367,82 +362,6 @@ def _confirming(names: Sequence[str]) -> str:
     """Return which option says that the folders of files are classes."""
     layout = layout_of_classes(names)
     return f"--layout '{layout}' says so" if layout else "a --layout with {label} says so"
-
-
-def _hold_the_same(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether folders hold the two or more parts of pairs, by their names or their files.
-
-    Files have the same names, apart from words for parts, if each folder has more than half of the
-    names of the second largest one, or one of them more than half of those of all others; numbers
-    with zeros before them are names, too, but other numbers of classes are often the same:
-    ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
-    same numbers are parts of pairs if the names around them differ by folder and are not the
-    folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
-    classes; or if a folder is named after a part, whose name files repeat for :data:`DEGRADED`.
-
-    Args:
-        folders: for each folder its files: their names without the suffix, and the suffix.
-    """
-    names = {*map(str.lower, folders)}
-    are_same = len({*map(frozenset, folders.values())}) == 1
-    has_halves = len(names & PAIRED - {"left", "right"}) > 1  # up, down, left and right are classes
-    if len(folders) < 2 or names <= PAIRED or (are_same and has_halves):
-        return len(folders) > 1
-    shared = set.intersection(*map(set, folders.values()))
-    named = [stem for stem in shared if not _is_counted(stem)]
-    if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
-        return True
-    if any(_has_copies(each, folders.values()) for each in folders.values()):
-        return True
-    numbers = [_numbers_in(stems) for stems in folders.values()]
-    count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
-    if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
-        return count > 1
-    one, other, *_ = folders.values()
-    if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:
-        steps = {after - at for at, after in pairwise(sorted(map(int, filter(str.isdecimal, one))))}
-        return len(steps) > 1 or {*one.values()}.isdisjoint(other.values())
-    if any(_repeats(folder, stems) for folder, stems in folders.items()):
-        return False
-    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    return count > 2 and len(folders) <= _MOST_PARTS and not is_bare
-
-
-def _has_copies(folder: Mapping[str, str], folders: Collection[Mapping[str, str]]) -> bool:
-    """Return whether a folder has most names of all others, such as thumbnails.
-
-    Each of the others must have names of its own form, since classes are often numbered alike.
-    """
-    others = [each for each in folders if each is not folder]
-    copies = [stem for each in others for stem in each if stem in folder]
-    forms = [{_DIGITS.sub("#", stem) for stem in each} for each in others]
-    have_own = len(set().union(*forms)) == sum(map(len, forms))
-    return len(others) > 1 and have_own and len(copies) * 2 > sum(map(len, others))
-
-
-def _is_counted(stem: str) -> bool:
-    """Return whether a name is a number without zeros before it, as files of classes often have."""
-    return stem.isdecimal() and not stem[:-1].startswith("0")
-
-
-def _numbers_in(stems: Collection[str]) -> Collection[str]:
-    """Return the first numbers in names, if each is in one name of each form; none otherwise.
-
-    Only names that begin with numbers may have several forms: ``7_10s.png, 7_30s.png``
-    """
-    numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
-    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
-    is_whole = len(numbers) * len(forms) == len(stems)
-    is_one = len(forms) == 1 or all(form.startswith("#") for form in forms)
-    return numbers if is_whole and is_one else ()
-
-
-def _repeats(folder: str, stems: Collection[str]) -> bool:
-    """Return whether names of files have the name of their folder."""
-    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
-    words = {word for form in forms for word in words_of(form) if len(word) > 2}
-    is_own = any(word in folder.lower() or folder.lower() in word for word in words)
-    return is_own or all(form.lower().startswith(folder.lower()) for form in forms)
 
 
 def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> None:
@@ -497,8 +416,9 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         }
         are_lists = all(it in tables or {*map(len, _rows_of(listing, it))} == {1} for it in found)
         if not sources and are_lists and not any(map(_is_annotation, found)):
-            # Lists of splits and labels seldom contradict folders.
-            layout = classes or layout_of_names({*images})
+            class_of = {_stem(item.name): item.label for item in files or ()}
+            if not any(_labels_otherwise(listing.head(it), class_of) for it in found):
+                layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
     else:
         return
@@ -511,6 +431,22 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         problem = f"; {lacking[0]} has no column {hugging_face.FILE}{problem}"
     reason = f"these files may hold labels, boxes or splits of the images: {shown}{problem}"
     raise refusal(listing, reason, layout, *source)
+
+
+def _labels_otherwise(head: bytes, class_of: Mapping[str, str | None]) -> bool:
+    """Return whether a column of a table has several words for the images of a class."""
+    lines = head.decode("utf-8", "replace").splitlines()[:_LINES_READ]
+    columns: defaultdict[int, list[tuple[str | None, str]]] = defaultdict(list)
+    for row in map(_SIGNS.split, lines):
+        label = next(filter(None, (class_of.get(_stem(it)) for it in row)), None)
+        for at, word in enumerate(row if label else ()):
+            columns[at].append((label, word))
+    for pairs in columns.values():
+        words = {word for _, word in pairs}
+        are_labels = not any(NUMBER.fullmatch(it) or is_ml_use(it) for it in words)
+        if are_labels and len(words) * 2 <= len(pairs) and len({*pairs}) > len(dict(pairs)):
+            return True
+    return False
 
 
 def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:

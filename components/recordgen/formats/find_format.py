@@ -45,7 +45,7 @@ from recordgen.tasks import TASKS
 _COPY_BYTES = 16 << 20
 
 # What the names of lists of splits end with.
-_LISTS = (".txt", ".lst")
+_LISTS = (".txt", ".lst", ".tsv")
 
 # What the names of the files of Hugging Face's datasets end with.
 _TABLES = (".parquet", ".arrow")

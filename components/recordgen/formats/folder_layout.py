@@ -25,7 +25,7 @@ from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError, UsageError
 from recordgen.formats import dota, labelme, pascal_voc, pictures, yolo
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, VIDEO_SUFFIX, known_words
 from recordgen.formats.folder_names import PlacedFile, refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
@@ -148,6 +148,7 @@ class FolderLayout(Format):
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, found in enumerate(matches.files, start=1):
             words, label = found.words, found.words.get(LABEL)
+            label = None if str(label).lower() in known_words("unlabelled") else label
             split = parse_ml_use(words.get(SPLIT, ""))
             if kind.second is None:
                 placed = PlacedFile(found.path, split, label)

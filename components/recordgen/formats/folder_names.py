@@ -41,8 +41,6 @@ PAIRED = ANNOTATIONS | known_words("halves_of_pairs_of_files")
 #: Names of folders of pictures that lack something, beside those of the same that have it.
 DEGRADED = known_words("degraded")
 
-_HASH, _MIXED = re.compile(r"[0-9a-f]{8,}"), re.compile(r"\d[a-f]|[a-f]\d")
-
 
 def _marks(some: Set[str]) -> re.Pattern[str]:
     """Return a pattern for words in the name of a file."""
@@ -58,7 +56,7 @@ HALF = _marks(PAIRED - {"left", "right"})
 # Words for splits in other languages, which no layout knows.
 _OTHER_SPLITS = known_words("splits_of_others")
 # The name of a numbered part of a dataset.
-_PART = re.compile(r"(part|fold|batch|chunk|subset)[\W_]?\d+", re.IGNORECASE)
+_PART = re.compile(r"(part|fold|batch|chunk|subset)[\W_]?\d+|\d+x", re.IGNORECASE)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
 _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
@@ -437,6 +435,8 @@ def layout_of_classes(names: Sequence[str]) -> str:
     stems = {posixpath.splitext(posixpath.basename(name))[0] for name in names}
     if len(suffixes) > 1 and len(kinds) == len(inside) and len(stems) * 2 <= len(names):
         return ""  # pairs: clip/clip_1/a.jpg, matting/matting_1/a.png
+    if len({posixpath.splitext(name)[0] for name in names}) * 2 <= len(names):
+        return ""  # pairs: room/1.jpg, room/1.png
     words = {**dict.fromkeys(differing, "*"), last: "{label}"}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
@@ -471,23 +471,3 @@ def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     inner = {one for _, one in folders}
     recur = len(inner) < len(folders) and all(one[-1].isdigit() for one in inner)
     return are_own or recur or all(map(str.isdecimal, inner))
-
-
-def are_shards(folders: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether folders divide files by their numbers or hashes, and are no classes.
-
-    ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
-    ``0e/0e57a1c4.png`` those whose hash begins with 0e.
-    """
-    files = [(at, stem) for at, stems in folders.items() for stem in stems]
-    mixed = [it for at, it in files if _MIXED.search(it[len(at) :])]  # numbers and words are not
-    are_hashes = all(_HASH.fullmatch(it) and it.startswith(at) for at, it in files)
-    if len(folders) > 1 and are_hashes and len(mixed) * 2 > len(files):
-        return True
-    names = [it for at, stems in sorted(folders.items()) for it in (at, *sorted(stems))]
-    if len(folders) < 2 or len(names[0]) < 3 or not all(map(str.isdecimal, names)):
-        return False
-    ends = {at: at.lstrip("0") or "0" for at in folders}
-    are_ends = all(it.endswith(ends[at]) for at, stems in folders.items() for it in stems)
-    are_tens = all(at.endswith("0") for at in folders) and len({*map(len, names)}) == 1
-    return are_ends or (are_tens and names == sorted(names))

@@ -201,19 +201,20 @@ def of_same_numbers(
     """
     if not 1 < len({*kinds.values()}) <= _MOST_KINDS:
         return {}
-    number = {name: "".join(_DIGITS.findall(numbered(name))[-1:]) for name in kinds}
-    files = grouped(sorted(kinds, key=number.__getitem__), kinds.__getitem__)
+    found = {name: _DIGITS.findall(numbered(name)) for name in kinds}
+    number = {name: int(each[-1]) for name, each in found.items() if each}
+    files = grouped(sorted(number, key=number.__getitem__), kinds.__getitem__)
     numbers = [[number[name] for name in some] for some in files.values()]
-    are_same = all(each == numbers[0] and "" not in each for each in numbers)
+    are_same = len(number) == len(kinds) and all(each == numbers[0] for each in numbers)
     return files if are_same and len({*numbers[0]}) > 1 else {}
 
 
 def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the files of the only class whose first ones have few gray levels, as masks have."""
     levels = {label: _levels_in(listing, some) for label, some in folders.items()}
-    gray = [label for label, found in levels.items() if -1 not in found]
-    are_masks = len(gray) == 1 and 0 < len(levels[gray[0]]) <= _MOST_LEVELS
-    return folders[gray[0]] if are_masks else ()
+    few = [label for label, found in levels.items() if 0 < len(found - {-1}) <= _MOST_LEVELS]
+    gray = [label for label in few if -1 not in levels[label]]
+    return folders[gray[0]] if len(gray) == 1 else ()
 
 
 class MaskClasses(NamedTuple):

@@ -129,7 +129,7 @@ def propose(
     if is_bad_text or not is_whole or _loses(columns) or not all(columns.roles.values()):
         return {}
     if _are_pairs(columns, subjects, header):
-        return {} if kind or columns.has_namesakes else _of_pairs(columns.roles, header)
+        return {} if kind or columns.has_namesakes else _of_pairs(columns, header)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
@@ -202,12 +202,15 @@ def _is_phrase(value: str) -> bool:
     return not is_number and likely_kind(value) == "text"
 
 
-def _of_pairs(roles: Mapping[str, str], header: str) -> Mapping[str, str]:
+def _of_pairs(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     """Return the options of a table that keeps both texts of each pair; none for other pairs."""
+    roles = columns.roles
     if roles.keys() - {"split"} != {"text", "label"}:
         return {}
+    places = [columns.places["label"], *columns.those(NUMBER.fullmatch)[-1:]]
+    target = next((at for at in places if _may_be_target(columns, at)), places[0])
     split = {role: name for role, name in roles.items() if role == "split"}
-    return {"columns": _spelled({**split, "target": roles["label"]}, header)}
+    return {"columns": _spelled({**split, "target": columns.names[target]}, header)}
 
 
 def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -> bool:
@@ -285,7 +288,8 @@ def _take_labels(columns: ProposedColumns) -> bool:
 
 def _flags(columns: ProposedColumns) -> Sequence[int]:
     """Return the columns of 0 and 1, or of true and false."""
-    values = {at: {*map(str.lower, columns.filled[at])} for at in columns.rest}
+    named = [at for at in columns.rest if not _is_key(columns.names[at])]
+    values = {at: {*map(str.lower, columns.filled[at])} for at in named}
     kinds = ({"0", "1", "0.0", "1.0", "-1", "-1.0"}, {"true", "false"})
     found = ([at for at, each in values.items() if each <= kind] for kind in kinds)
     flags = max(found, key=len)

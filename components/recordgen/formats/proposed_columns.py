@@ -135,7 +135,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
 def form_of_boxes(name: str) -> str:
     """Return the form of boxes that the name of their column says: ``bbox_xywh`` → xywh.
 
-    That of ``box_2d`` is yxyx, which no option reads; ``bbox_2d`` says none.
+    That of ``box_2d`` is yxyx, which no option reads; Qwen's ``bbox_2d`` is xyxy.
     """
     forms = words_by_kind()["forms"].items()
     return next((form for form, said in forms if re.search(said, name.lower())), "")

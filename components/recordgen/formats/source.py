@@ -110,7 +110,8 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
 
         if (found := find_frame([samples.listing(file.path) for file in files])) is None:
             if isinstance(exc, NotUnderstoodError):
-                raise _followed(exc, options) from None
+                has_images = any(samples.listing(file.path).images for file in files)
+                raise _followed(exc, options, has_images=has_images) from None
             raise
         return _open_frame(*found, options)
     if images is not None:
@@ -124,10 +125,13 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
     return replace(source, files=kept, detection=detection), detection.options
 
 
-def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnderstoodError:
+def _followed(
+    refusal: NotUnderstoodError, options: ConvertOptions, *, has_images: bool
+) -> NotUnderstoodError:
     """Return the refusal of a folder; if the file that it proposes stops, with that one's options.
 
-    Nothing is proposed if nothing is likely to read that file, or only as a table: it names images.
+    Nothing is proposed if nothing is likely to read that file, or only as a table beside images:
+    it names them.
     """
     advice, source = refusal.options, refusal.source
     if not source or advice.keys() - {"image_root"}:
@@ -138,7 +142,7 @@ def _followed(refusal: NotUnderstoodError, options: ConvertOptions) -> NotUnders
     except NotUnderstoodError as exc:
         reason = f"{refusal.reason}; {exc.reason}"
         is_table = "target=" in exc.options.get("columns", "")
-        if not exc.options or (is_table and advice):
+        if not exc.options or (is_table and has_images):
             return NotUnderstoodError(reason, shown=refusal.shown)
         found, source = {**advice, **exc.options}, exc.source or source
         return NotUnderstoodError(reason, shown=exc.shown, options=found, source=source)

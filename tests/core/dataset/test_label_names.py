@@ -10,6 +10,7 @@ from tests.conftest import error_of, stored_examples
 
 ONE = LabelForms(several="text_multi_label", is_alone=True)
 SEVERAL = LabelForms(several="text_multi_label", is_several=True)
+IMAGES = LabelForms(is_alone=True, may_be_unsure=True)
 PARTS = LabelForms()  # boxes, spans; rows without fields
 
 
@@ -94,22 +95,22 @@ def test_labels_that_may_be_amounts_texts_or_splits_stop(counts):
 @pytest.mark.parametrize("counts", [{"-1": 2, "1": 3}, {"-1.0": 2, "0.0": 2, "1.0": 3}])
 def test_minus_one_beside_rows_without_a_label_is_in_doubt(counts):
     """It is a class or an uncertain one, as in CheXpert."""
-    error = error_of(NotUnderstoodError, check_labels, counts, 4, ONE)
+    error = error_of(NotUnderstoodError, check_labels, counts, 4, IMAGES)
     assert "uncertain=0" in str(error)
 
 
 @pytest.mark.parametrize(
     ("counts", "unlabelled", "forms"),
     [
-        ({"-1": 2, "1": 3}, 0, ONE),
-        ({"-1": 2, "0": 2, "1": 3}, 0, ONE),  # sentiments
-        ({"0": 2, "1": 3}, 4, ONE),
-        ({"-1": 2, "cat": 3}, 4, ONE),
+        ({"-1": 2, "1": 3}, 0, IMAGES),
+        ({"0": 2, "1": 3}, 4, IMAGES),
+        ({"-1": 2, "cat": 3}, 4, IMAGES),
+        ({"-1": 2, "0": 2, "1": 3}, 4, ONE),  # sentiments
         ({"-1": 2, "1": 3}, 4, PARTS),
     ],
 )
 def test_minus_one_is_a_class_otherwise(counts, unlabelled, forms):
-    """All rows have a label, or there are other classes, or a row has several labels."""
+    """All rows have a label, or there are other classes, or the rows are texts or boxes."""
     check_labels(counts, unlabelled, forms)
 
 

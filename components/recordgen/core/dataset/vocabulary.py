@@ -271,6 +271,8 @@ class LabelForms:
     is_several: bool = False  # the run has that task
     # A label is all that a row says, so it may also be a split or a number to predict.
     is_alone: bool = False
+    # -1 may mean that a label is uncertain, as in CheXpert; sentiments of texts are often -1.
+    may_be_unsure: bool = False
 
 
 def check_labels(counts: Mapping[str, int], unlabelled: int, forms: LabelForms) -> None:
@@ -279,7 +281,7 @@ def check_labels(counts: Mapping[str, int], unlabelled: int, forms: LabelForms) 
     Raises: NotUnderstoodError: a label is no name, or whole numbers are amounts.
     """
     minus = counts.keys() & _UNSURE
-    if forms.is_alone and unlabelled and minus and counts.keys() <= _UNSURE | _YES_OR_NO:
+    if forms.may_be_unsure and unlabelled and minus and counts.keys() <= _UNSURE | _YES_OR_NO:
         what = (
             f"the labels are {listed(sorted(counts))}, and {unlabelled:,} rows have none: -1 may "
             f"be a class, or uncertain; uncertain=0 of --columns reads -1 as 0, uncertain=1 as 1, "
