@@ -14,26 +14,19 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.core.limits import KEYPOINTS
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.coco_document import CocoDocument, parse_document
+from recordgen.formats import pictures
+from recordgen.formats.coco_document import CocoDocument, Image, parse_document
 from recordgen.formats.format import Evidence, Rows
 from recordgen.formats.json_values import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    keypoints,
-    notes_about,
-    places_of,
-)
 from recordgen.subjects.picture import Picture
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
@@ -60,7 +53,7 @@ _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"lice
 _MAX_DIGITS = 300
 
 
-class Coco(PictureFormat):
+class Coco(pictures.PictureFormat):
     """COCO's ``instances_….json`` or Roboflow's ``_annotations.coco.json``."""
 
     name = "coco"
@@ -87,7 +80,7 @@ class Coco(PictureFormat):
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
-        known = keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
+        known = pictures.keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
         task = max((document.tasks[0] for document in documents), key=self.tasks.index)
         return Evidence(reason, task, found, classes, keypoints=known)
 
@@ -102,41 +95,44 @@ class Coco(PictureFormat):
             )
         return super().rows(file, task, adjusted, given)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         parsed: CocoDocument = listing.parsed(document, parse_document)
         yield from parsed.notes()
-        folders = _folders(document)
+        make = partial(_picture, listing, parsed, document, _folders(document))
         seen: Counter[str] = Counter()
-        for line, image in enumerate(parsed.images, start=1):
-            name, boxes = image.file_name, parsed.annotations(image.id)
-            if not isinstance(name, str) or not name.strip():
-                yield Problem(line, f"the image {image.id!r:.40} has no file_name or coco_url")
-                continue
-            if boxes and parsed.is_shared(image):
-                message = (
-                    f"the image {name} has no id of its own (got {image.id!r:.40}), so its "
-                    f"boxes are unknown"
-                )
-                yield Problem(line, message, name)
-                continue
-            found: str | Picture | Problem = name
-            if not storage.is_url(name):
-                if not listing.images:
-                    raise SourceError(
-                        f"{listing.root}{document}: there are no images below its folder; pass the "
-                        f"folder that holds both the document and the images"
-                    )
-                found = image_or_problem(listing, name, *folders, line=line)
-            if isinstance(found, str):
-                seen[found] += 1
-                found = parsed.picture(line, found, image, boxes)
-            yield found
-        if twice := sum(count > 1 for count in seen.values()):
-            yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
+        for item in pictures.examples(enumerate(parsed.images, start=1), make):
+            seen[item.uri] += 1
+            yield item
+        if twice := sum(count > 1 for name, count in seen.items() if name):
+            what = f"{twice:,} images are listed more than once; their boxes were merged"
+            yield pictures.Note(0, what)
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))
         others = [name for name in listing.images if name not in seen] if is_alone else []
-        yield from notes_about(others, "images are not in it, and were skipped")
+        yield from pictures.notes_about(others, "images are not in it, and were skipped")
         listing.forget(document)
+
+
+def _picture(
+    listing: Listing,
+    parsed: CocoDocument,
+    document: str,
+    folders: Sequence[str],
+    line: int,
+    image: Image,
+) -> Picture:
+    """Return an image with its annotations. Raises: ValueError: it cannot be used; SourceError."""
+    name, boxes = image.file_name, parsed.annotations(image.id)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"the image {image.id!r:.40} has no file_name or coco_url")
+    if boxes and parsed.is_shared(image):
+        what = f"the image {name} has no id of its own (got {image.id!r:.40})"
+        raise pictures.ExampleError(f"{what}, so its boxes are unknown", name)
+    if not storage.is_url(name):
+        if not listing.images:
+            what = "there are no images below its folder; pass a folder that holds both"
+            raise SourceError(f"{listing.root}{document}: {what}")
+        name = pictures.image_named(listing, name, *folders)
+    return parsed.picture(line, name, image, boxes)
 
 
 def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bool]) -> None:
@@ -220,7 +216,8 @@ def _folders(document: str) -> Sequence[str]:
     """Return the folders in which the images of a document may be, the likeliest first."""
     stem = posixpath.splitext(posixpath.basename(document))[0]
     stem = stem.removeprefix("instances_").removeprefix("person_keypoints_")
-    return places_of(document, "", "images", stem, f"{stem}2017", f"images/{stem}", "data")
+    places = ("", "images", stem, f"{stem}2017", f"images/{stem}", "data")
+    return pictures.places_of(document, *places)
 
 
 def order_of_ids(key: str) -> tuple[bool, float, str]:

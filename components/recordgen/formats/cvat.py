@@ -78,15 +78,11 @@ def _elements(listing: Listing, name: str, tag: str) -> Iterator[Element]:
 
 def _labels(listing: Listing, name: str) -> Iterator[str]:
     """Yield the labels that the project declares, in their order."""
-    head = listing.head(name)
-    meta = head[: head.find(b"</meta>") + len(b"</meta>")] if b"</meta>" in head else b""
-    start = meta.find(b"<meta>")
-    if start < 0 or b"<!" in meta:
-        return
+    meta, end, _ = listing.head(name).partition(b"<meta>")[2].partition(b"</meta>")
     try:
-        declared = parse(meta[start:])
+        declared = parse(b"<meta>" + meta + end)
     except ValueError:
-        return  # the reader reports it
+        return  # there are none; the reader reports what is damaged
     for label in declared.iter("label"):
         if text := (label.findtext("name") or "").strip():
             yield text

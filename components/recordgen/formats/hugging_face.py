@@ -146,10 +146,9 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
     if lost or len(labels) != 1:
         why = f"{', '.join(lost)} would be lost" if lost else "it is unclear which one has labels"
-        raise SourceError(
-            f"{where}: the columns beside {FILE} are {', '.join(others) or 'missing'!s:.200}, and "
-            f"{why}; pass this file, and name the column: --columns path={FILE},label=LABEL"
-        )
+        got = f"{', '.join(others):.200}" or "nothing"
+        remedy = f"pass this file, and name the column: --columns path={FILE},label=LABEL"
+        raise SourceError(f"{where}: beside {FILE} are {got}, and {why}; {remedy}")
     return labels[0]
 
 

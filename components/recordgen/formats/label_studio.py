@@ -59,10 +59,9 @@ class LabelStudio(pictures.PictureFormat):
         elif b'"choices"' in head:
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
-            raise NotUnderstoodError(
-                f"{listing.root}{found[0]}: no rectangles, polygons, ellipses or choices of images "
-                f"are in it; export texts with spans as CONLL2003, and other labels as CSV"
-            )
+            what = "it has no rectangles, polygons, ellipses or choices of images"
+            remedy = "export texts with spans as CONLL2003, and other labels as CSV"
+            raise NotUnderstoodError(f"{listing.root}{found[0]}: {what}; {remedy}")
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:

@@ -258,8 +258,8 @@ def placed_rows(
                 yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                 continue
             for number, row in enumerate(_rows(file, group, read, at_once), start=first):
-                if isinstance(row, str):
-                    yield _lost(document, number, group, RejectCode.CORRUPT, row)
+                if isinstance(row, SourceError):
+                    yield _lost(document, number, group, RejectCode.CORRUPT, str(row))
                     break
                 files = {name: chunk.file_of(row.get(name)) for name, chunk in chunks.items()}
                 yield number + 1, {**row, **files}
@@ -381,20 +381,18 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
 
 def _rows(
     file: Any, group: int, names: Sequence[str], at_once: int
-) -> Iterator[Mapping[str, Any] | str]:
-    """Yield the rows of a row group, or the message about its first damaged page."""
-    import pyarrow as pa
-
+) -> Iterator[Mapping[str, Any] | SourceError]:
+    """Yield the rows of a row group, or the error about its first damaged page."""
     batches = file.iter_batches(at_once, row_groups=[group], columns=list(names))
     try:
-        while (batch := next(batches, None)) is not None:
-            rows = batch.to_pylist()
-            del batch  # before the next one: values may be large
-            yield from rows
-            del rows
-    # Arrow has dates, times and zones that Python has not.
-    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
-        yield f"it is damaged: {exc}"
+        with arrow_errors("its next page", "Parquet"):
+            while (batch := next(batches, None)) is not None:
+                rows = batch.to_pylist()
+                del batch  # before the next one: values may be large
+                yield from rows
+                del rows
+    except SourceError as exc:
+        yield exc
 
 
 def _picture(

@@ -134,7 +134,8 @@ def picture_of(
     ``image``: the image that it describes; None if its own name or the document says it.
     """
     try:
-        root = _parse(listing, name)
+        data = listing.head(name)
+        root = parse(data if len(data) < HEAD_BYTES else listing.read(name, VOC_BYTES.most))
     except ValueError as exc:
         return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
     if root.tag != "annotation":
@@ -164,12 +165,6 @@ def picture_of(
 def _stem_of(path: str) -> str:
     """Return the file name of a path, with any separators, without the suffix of an image."""
     return IMAGE_SUFFIX.sub("", posixpath.basename(path.replace("\\", "/")))
-
-
-def _parse(listing: Listing, name: str) -> Element:
-    """Parse a document. Raises: ValueError: it is no XML, is too large, or has entities."""
-    data = listing.head(name)
-    return parse(data if len(data) < HEAD_BYTES else listing.read(name, VOC_BYTES.most))
 
 
 def _image(listing: Listing, name: str, root: Element) -> str | None:

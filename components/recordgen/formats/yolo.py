@@ -155,13 +155,12 @@ def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
             raise ValueError(f"{split} must be a path or a list of them (got {value!r:.40})")
         if values:
             splits[split] = values
-    root = found.get("path") or ""
-    count, per_keypoint = shape
-    return YoloConfig(
-        *(where, folder, classes, splits or None, str(root), count * per_keypoint, per_keypoint),
+    root, [count, size] = str(found.get("path") or ""), shape
+    names, flip = (
         _keypoint_names(found.get("kpt_names"), count),
         _flip(found.get("flip_idx"), count),
     )
+    return YoloConfig(where, folder, classes, splits or None, root, count * size, size, names, flip)
 
 
 def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
@@ -323,9 +322,7 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
         labels = list(_label_files(listing, config))
         layout = layout_of_pairs(listing.images, labels) if labels else ""
         where = config.where.removeprefix(listing.root)
-        raise refusal(
-            listing, f"{where}: {split} is {value!r}, and there are no such images", layout
-        )
+        raise refusal(listing, f"{where}: {split} is {value!r}: no such images", layout)
     if path not in listing:
         return _below(listing, path)
     found = []
@@ -410,8 +407,7 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
     try:
         kind, *numbers = map(float, fields)
     except ValueError:
-        got = f"{' '.join(fields):.80}"
-        raise ValueError(f"expected a class and numbers between blanks (got {got})") from None
+        raise ValueError(f"expected a class and numbers (got {' '.join(fields):.80})") from None
     if not kind.is_integer() or not 0 <= kind < len(config.classes):
         raise ValueError(f"the class is {fields[0]}, but there are {len(config.classes)} names")
     label = config.classes[int(kind)]
@@ -424,9 +420,7 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
         raise ValueError("a box with a confidence is a prediction; pass the labels")
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         if max(numbers) >= 2:  # the visibility of a keypoint
-            raise ValueError(
-                "a point is outside of the image; keypoints need kpt_shape in data.yaml"
-            )
+            raise ValueError("a point is outside the image; keypoints need kpt_shape in data.yaml")
         xs, ys = numbers[::2], numbers[1::2]
         polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)
