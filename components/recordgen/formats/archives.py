@@ -173,8 +173,7 @@ class Archive:
         size = entry.file_size if is_stored else entry.compress_size
         if offset + size > end or entry.file_size >= _SIZE_END:
             return self._refused(RejectCode.CORRUPT, f"{name} overlaps the next file")
-        inflated = None if is_stored else entry.file_size
-        return Range(self.path, offset, size, inflated, crc=entry.CRC)
+        return Range(self.path, offset, size, None if is_stored else entry.file_size, crc=entry.CRC)
 
     def _check_directory(self, file: IO[bytes]) -> int | None:
         """Check the size of a ZIP's list of entries, which is read as a whole.

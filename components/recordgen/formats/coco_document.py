@@ -118,8 +118,7 @@ class Annotation(NamedTuple):
         KEYPOINTS.check(count)
         missing = KEYPOINT * count - len(found)
         if len(found) % KEYPOINT or missing < 0:
-            what = f"keypoints need x, y and visibility of each of {count} names"
-            raise ValueError(f"{what} (got {len(found)} numbers)")
+            raise ValueError(f"expected {count} keypoints of 3 numbers (got {len(found)} numbers)")
         return found + (0.0,) * missing
 
 
@@ -224,9 +223,7 @@ class CocoDocument:
         """Yield what is odd about the whole document."""
         strangers = self._last.keys() - self._file_of.keys()
         if lost := sum(1 for key in strangers for _ in self._numbers(key)):
-            yield Note(
-                0, f"{lost:,} annotations are of images that are not listed; they were skipped"
-            )
+            yield Note(0, f"{lost:,} annotations of images that are not listed were skipped")
         yield from notes_about_twins([*self.names.values()])
 
     def annotations(self, image_id: Any) -> Sequence[Annotation]:
@@ -241,14 +238,12 @@ class CocoDocument:
             yield number
             number = self._before[number]
 
-    def picture(
-        self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]
-    ) -> Picture:
+    def picture(self, line: int, uri: str, image: Image, found: Sequence[Annotation]) -> Picture:
         """Return an image with its boxes or labels. Raises: ExampleError: one is damaged."""
         try:
-            if any(annotation.keypoints for annotation in annotations):
-                IMAGE_KEYPOINTS.check(len(annotations) * len(self.keypoints))
-            objects = list(map(self._marked, annotations))
+            if any(annotation.keypoints for annotation in found):
+                IMAGE_KEYPOINTS.check(len(found) * len(self.keypoints))
+            objects = list(map(self._marked, found))
         except ValueError as exc:
             raise ExampleError(str(exc), uri) from exc
         size = size_of(image.width, image.height)

@@ -47,13 +47,12 @@ class Cvat(pictures.PictureFormat):
             return None
         head = listing.head(found[0])
         if b"<track " in head:
-            what = "these are CVAT's annotations of a video; export them as CVAT for images"
-            raise SourceError(f"{listing.root}{found[0]}: {what}")
+            where = f"{listing.root}{found[0]}"
+            raise SourceError(f"{where}: these are tracks of a video; export as CVAT for images")
         are_boxes = any(f"<{tag} ".encode() in head for tag in _AREAS) or b"<tag " not in head
         task = self.tasks[0] if are_boxes else self.tasks[1]
         classes = [label for name in found for label in _labels(listing, name)]
-        reason = f"{found[0]} is CVAT's XML for images"
-        return Evidence(reason, task, found, classes)
+        return Evidence(f"{found[0]} is CVAT's XML for images", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         images = enumerate(_elements(listing, document, "image"), start=1)

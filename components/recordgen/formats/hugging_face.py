@@ -83,8 +83,7 @@ class HuggingFace(pictures.PictureFormat):
                 are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
             yield item
         if are_outside and fit_as_corners:
-            what = "boxes fit their images as corners, not as x, y, width and height"
-            raise SourceError(f"{where}: {what}; write width and height")
+            raise SourceError(f"{where}: boxes fit their images as corners; write width and height")
         others = [name for name in _images_of(listing, document) if name not in used]
         yield from pictures.notes_about(others, "images are not in it, and were skipped")
 
@@ -177,5 +176,4 @@ def _picture(
         if label != _OBJECTS:
             return Picture(line, image, split, labels=labels_of(value, names))
         objects = read_objects(objects_in(value), names)
-    size = size_in_file(listing, image) if objects else None
-    return Picture(line, image, split, size, objects)
+    return Picture(line, image, split, size_in_file(listing, image) if objects else None, objects)

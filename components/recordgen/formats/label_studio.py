@@ -156,8 +156,7 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
     dropped: list[str] = []
     rotated = 0
     sides = ("original_width", "original_height")
-    sizes = (pictures.size_of(*map(item.get, sides)) for item in results)
-    size = next(filter(None, sizes), None)
+    size = next(filter(None, (pictures.size_of(*map(item.get, sides)) for item in results)), None)
     for item in results:
         kind, value = str(item.get("type")), mapping(item.get("value") or {}, "a value")
         if kind == "choices" and "x" not in value and "points" not in value:

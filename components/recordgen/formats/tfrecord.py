@@ -174,8 +174,7 @@ def _declared(listing: Listing, path: str) -> Names:
     image, *others = of_kind("Image") or [""]
     boxes = "".join(of_kind("BBoxFeature")[:1])
     inside, labels = boxes.rpartition("/")[0], of_kind("ClassLabel")
-    of_boxes = (name for name in labels if boxes and name.rpartition("/")[0] == inside)
-    box_label = next(of_boxes, "")
+    box_label = next((name for name in labels if boxes and name.rpartition("/")[0] == inside), "")
     labels = sorted((it for it in labels if it != box_label), key=lambda name: "/" in name)
     label = "".join(labels[:1])
     if image == features.IMAGE_ENCODED:  # Recordgen's own files, whose boxes have a list a side
@@ -282,9 +281,8 @@ class TfRecordFiles(pictures.PictureFormat):
         listing.open(document).close()  # an error if there is no such file
         if others := names.others:
             yield pictures.Note(0, f"only {names.image} is read; skipped: {listed(others, str)}")
-        yield from pictures.examples(
-            read_records(path, document), partial(_picture, names, document)
-        )
+        make = partial(_picture, names, document)
+        yield from pictures.examples(read_records(path, document), make)
 
 
 def record_files(listing: Listing) -> Sequence[str]:
@@ -300,10 +298,9 @@ def record_files(listing: Listing) -> Sequence[str]:
         if dataset and (missing := [shard for shard in shards if shard not in there]):
             others = f"recordgen convert {shlex.quote(pattern)} NEW_FOLDER"
             images = f"; the images of the others: {others}" * (dataset.task in TASKS_OF_IMAGES)
-            raise SourceError(
-                f"{listing.root}: no such file, though dataset.json lists it: "
-                f"{listed(missing, str)}; restore it, or convert the source again{images}"
-            )
+            what = f"no such file, though dataset.json lists it: {listed(missing, str)}"
+            remedy = f"restore it, or convert the source again{images}"
+            raise SourceError(f"{listing.root}: {what}; {remedy}")
         return shards
     names = [listing.only] if listing.only else listing.others
     return [name for name in names if _NAMES.search(name)]

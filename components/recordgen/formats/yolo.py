@@ -156,10 +156,8 @@ def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
         if values:
             splits[split] = values
     root, [count, size] = str(found.get("path") or ""), shape
-    names, flip = (
-        _keypoint_names(found.get("kpt_names"), count),
-        _flip(found.get("flip_idx"), count),
-    )
+    names = _keypoint_names(found.get("kpt_names"), count)
+    flip = _flip(found.get("flip_idx"), count)
     return YoloConfig(where, folder, classes, splits or None, root, count * size, size, names, flip)
 
 
@@ -279,12 +277,10 @@ def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
         labelled = {image: _labels(listing, image) for image in images}
         missing = [image for image, labels in labelled.items() if labels is None]
         if len(missing) * 2 > len(labelled):
-            tried = _labels_of(missing[0])
+            tried = " or ".join(_labels_of(missing[0]))
             count = f"{len(missing):,} of {len(labelled):,} images of {split or 'the folder'}"
-            remedy = f"{missing[0]} would have {' or '.join(tried)}"
-            raise SourceError(f"{config.where}: {count} have no labels; {remedy}")
-        what = "images have no file of labels, and were read as images without objects"
-        yield from pictures.notes_about(missing, what)
+            raise SourceError(f"{config.where}: {count} have no labels, such as {tried}")
+        yield from pictures.notes_about(missing, "images without labels were read without objects")
         for image, labels in labelled.items():
             line += 1
             used.add(labels)
@@ -309,8 +305,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequenc
     for split, values in config.splits.items():
         images = [image for value in values for image in _images(listing, config, split, value)]
         if twin := next((other for other in splits if splits[other] == images), None):
-            what = f"{twin} and {split} name the same images; remove one of the two"
-            raise SourceError(f"{config.where}: {what}")
+            raise SourceError(f"{config.where}: {twin} and {split} name the same images; omit one")
         splits[split] = images
     return splits
 
