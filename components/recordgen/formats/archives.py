@@ -62,9 +62,7 @@ def is_archive(path: str) -> bool:
 def archive_at(root: str) -> Archive | None:
     """Return the archive whose files have the root ``photos.zip/``; None for a folder."""
     path = root[:-1]
-    if not is_archive(path):
-        return None
-    return Archive(storage.absolute(path))
+    return Archive(storage.absolute(path)) if is_archive(path) else None
 
 
 class Archive:
@@ -114,15 +112,17 @@ class Archive:
     def _error(self, what: str) -> SourceError:
         return SourceError(f"{self.path}: {what}; unpack it, and pass the folder")
 
+    def _refused(self, code: RejectCode, what: str) -> PayloadError:
+        return PayloadError(code.value, f"{self.path}: {what}")
+
     def _tar(self, file: IO[bytes]) -> Iterator[tuple[str, Range | PayloadError]]:
         for member in tar_members(file):
-            if isinstance(member, BadMember) and member.code == RejectCode.TOO_MANY_PARTS:
-                message = f"{self.path}: {member.message}"
-                yield member.name, PayloadError(member.code.value, message)
-                continue
-            if isinstance(member, BadMember):
+            if isinstance(member, Member):
+                yield member.name, Range(self.path, member.offset, member.size)
+            elif member.code == RejectCode.TOO_MANY_PARTS:
+                yield member.name, self._refused(member.code, member.message)
+            else:
                 raise self._error(f"{member.name}: {member.message}".removeprefix(": "))
-            yield member.name, Range(self.path, member.offset, member.size)
 
     def _zip(self, file: IO[bytes]) -> Iterator[tuple[str, Range | PayloadError]]:
         announced = self._check_directory(file)
@@ -151,8 +151,7 @@ class Archive:
                 limits.check_name(name)
             except ValueError as exc:
                 name = limits.shortened_name(name, entry.header_offset)
-                message = f"{self.path}: {exc}"
-                yield name, PayloadError(RejectCode.TOO_MANY_PARTS.value, message)
+                yield name, self._refused(RejectCode.TOO_MANY_PARTS, str(exc))
             else:
                 yield name, self._place(file, entry, end)
 
@@ -162,23 +161,19 @@ class Archive:
         The next file, or the list of files, begins at byte ``end``.
         """
         file.seek(max(0, entry.header_offset))
-        head = file.read(_MEMBER.size)
+        head, name = file.read(_MEMBER.size), f"{entry.filename!r:.80}"
         if not head.startswith(_MEMBER_MARK) or len(head) < _MEMBER.size:
-            message = f"{self.path}: {entry.filename!r:.80} is not where the list of files says"
-            return PayloadError(RejectCode.CORRUPT.value, message)
+            return self._refused(RejectCode.CORRUPT, f"{name} is not where the list of files says")
         _, *behind = _MEMBER.unpack(head)
         encoding = "utf-8" if entry.flag_bits & _UTF8 else "cp437"
         if file.read(behind[0]).decode(encoding, "replace") != entry.orig_filename:
-            message = f"{self.path}: {entry.filename!r:.80} has another name where it is stored"
-            return PayloadError(RejectCode.CORRUPT.value, message)
+            return self._refused(RejectCode.CORRUPT, f"{name} has another name where it is stored")
         offset = entry.header_offset + _MEMBER.size + sum(behind)
         is_stored = entry.compress_type == zipfile.ZIP_STORED
         size = entry.file_size if is_stored else entry.compress_size
         if offset + size > end or entry.file_size >= _SIZE_END:
-            message = f"{self.path}: {entry.filename!r:.80} overlaps the next file"
-            return PayloadError(RejectCode.CORRUPT.value, message)
-        inflated = None if is_stored else entry.file_size
-        return Range(self.path, offset, size, inflated, crc=entry.CRC)
+            return self._refused(RejectCode.CORRUPT, f"{name} overlaps the next file")
+        return Range(self.path, offset, size, None if is_stored else entry.file_size, crc=entry.CRC)
 
     def _check_directory(self, file: IO[bytes]) -> int | None:
         """Check the size of a ZIP's list of entries, which is read as a whole.
@@ -207,12 +202,11 @@ class Archive:
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file for reading from its beginning. Raises: SourceError: there is none."""
-        if name not in self.entries:
+        part = self.entries.get(name)
+        if part is None:
             raise SourceError(f"{self.path}: there is no {name} in this archive")
-        try:
-            part = self.range_of(name)
-        except PayloadError as exc:
-            raise SourceError(exc.message) from exc
+        if isinstance(part, PayloadError):
+            raise SourceError(part.message)
         if part.length > max(limits.INFLATED_BYTES.most, limits.INFLATED_TIMES.most * part.stored):
             raise self._error(f"{name!r:.80} would grow to {part.length:,} bytes")
         return io.BufferedReader(_Part(part, f"{self.path}/{name}"), _READ_BYTES)

@@ -31,7 +31,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 
 from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
@@ -44,7 +44,7 @@ from recordgen.formats.csv_records import Item, read_blocks
 from recordgen.formats.format import Rows
 from recordgen.formats.header import NOWHERE, PATH_COLUMNS, TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import bounded_lines, open_lines
+from recordgen.formats.lines import OpenLines, bounded_lines, open_lines
 from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.storage import RequestContext
@@ -170,20 +170,17 @@ class TextParser(RowParser):
         has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
         subjects = used[has_ml_use:]
         if (media := next(filter(field_kinds.is_media, subjects[:1]), None)) is not None:
-            message = (
-                "the row names an image or a video, but this is a file of texts; keep the rows of "
-                "different tasks in separate files (if it is a text, add a header such as "
-                "split,text,label)"
-            )
+            what = "the row names an image or a video, but this is a file of texts"
+            remedy = "keep the rows of different tasks in separate files"
+            hint = "if it is a text, add a header such as split,text,label"
+            message = f"{what}; {remedy} ({hint})"
             return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
         if len(used) > 1 and not has_ml_use and self._may_have_ml_use(used, first):
             try:
                 parse_ml_use(first)
             except ValueError as exc:
-                message = (
-                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
-                    f"that looks like ML_USE"
-                )
+                remedy = "quote a text that holds a comma, and write an empty field before one"
+                message = f"{exc}; {remedy} that looks like ML_USE"
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
         ml_use, text = first if has_ml_use else "", "".join(subjects[:1])
         path, text = (text, "") if field_kinds.is_file(text) else ("", text)
@@ -231,10 +228,8 @@ class VideoParser(LineParser):
         cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
     ) -> Iterator[Row | Reject]:
         """Parse the lines of an import file, except those that name lists: :meth:`read_list`."""
-        parsed = super().parse_lines(
-            lines, source=source, task=task, adjusted=adjusted, given=given
-        )
-        for item in _each_row(parsed):
+        rows = super().parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
+        for item in _each_row(rows):
             if isinstance(item, Reject) or not field_kinds.is_list(item.uri):
                 yield item
             elif item.annotation is not None:
@@ -276,20 +271,15 @@ class VideoParser(LineParser):
                 yield item
 
 
-@contextmanager
-def _open_list(
-    path: str, named_by: str, access: Access, encoding: str
-) -> Iterator[Iterator[bytes]]:
+def _open_list(path: str, source: str, access: Access, encoding: str) -> OpenLines:
     if not storage.is_http(path):
-        with open_lines(path, encoding) as lines:
-            yield lines
-        return
-    context = RequestContext(RowUrlPolicy(access, named_by))
+        return open_lines(path, encoding)
+    context = RequestContext(RowUrlPolicy(access, source))
     try:
         data = storage.read_bytes(path, _MAX_LIST_BYTES, context)
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
-        raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
-    yield bounded_lines(io.BytesIO(data), path, encoding)
+        raise SourceError(f"{source}: cannot read the list of videos {path}: {exc}") from exc
+    return nullcontext(bounded_lines(io.BytesIO(data), path, encoding))
 
 
 def _first_and_lists(items: Iterable[Item]) -> Iterator[Item]:

@@ -28,7 +28,7 @@ from typing import Any
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.facts import TEXTS
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
-from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, bad_line, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.field_kinds import known_words
@@ -44,16 +44,9 @@ from recordgen.tasks.images.task import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import check_spelling, either
 from recordgen.tasks.object_detection.task import ObjectDetection
 from recordgen.tasks.texts import tags
+from recordgen.tasks.texts import task as texts
 from recordgen.tasks.texts.entities import TextEntities, spans_in
-from recordgen.tasks.texts.task import (
-    CONTENT_KEY,
-    OLDER_KEY,
-    TextClassification,
-    TextContent,
-    TextMultiLabel,
-    TextSentiment,
-    row_of_line,
-)
+from recordgen.tasks.texts.task import CONTENT_KEY, OLDER_KEY
 from recordgen.tasks.video_classification.task import VideoClassification
 
 # The parts of a line that name keys and their texts; a text that does not end is one, too.
@@ -183,8 +176,7 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
     if isinstance(found, dict):
         return keys_without_blanks(found)
     start = ascii(raw[:80].decode("utf-8", "replace"))
-    message = f"each line must be one JSON object{problem}: {start}"
-    raise AnnotationError(RejectCode.BAD_LINE, message)
+    raise bad_line(f"each line must be one JSON object{problem}: {start}")
 
 
 def _readable(raw: bytes) -> Mapping[str, Any]:
@@ -221,10 +213,8 @@ def _split(record: Mapping[str, Any]) -> str | None:
 def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
     """Check that no key but ``known`` names a split. Raises: ValueError."""
     for key in sorted(key for key in record.keys() & _SPLIT_KEYS - {known} if record[key]):
-        raise ValueError(
-            f'a split must be named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
-            f"{key}; if it names the split, use --columns split={key})"
-        )
+        expected = f'a split must be named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}}'
+        raise ValueError(f"{expected} (got {key}; if it is the split: --columns split={key})")
 
 
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
@@ -251,16 +241,13 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
 # --- the task that keys show ---------------------------------------------------------------------
 
 # The keys of an object's payload, and the possible tasks of such an object.
+_OF_IMAGES = (ImageClassification, ImageMultiLabel, ObjectDetection)
+_OF_TEXTS = (texts.TextClassification, texts.TextMultiLabel, texts.TextSentiment)
+_TEXT_KEYS = (CONTENT_KEY, texts.TextClassification.uri_key, "text_snippet", "textSnippet")
 _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
-    (
-        (ImageClassification.uri_key,),
-        (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation),
-    ),
-    (
-        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
-        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
-    ),
-    ((VideoClassification.uri_key,), (VideoClassification,)),
+    ([ImageClassification.uri_key], [*_OF_IMAGES, ImageSegmentation]),
+    (_TEXT_KEYS, [*_OF_TEXTS, TextEntities]),
+    ([VideoClassification.uri_key], [VideoClassification]),
 )
 
 # The published keys among them.
@@ -276,8 +263,7 @@ def of_objects(head: Head, kind: str = "") -> Iterator[Candidate]:
     readings = [reading for each in wheres for reading in _read_object(*each)]
     if head.objects and not readings:
         keys = ", ".join(_SUBJECT_KEYS)
-        what = f"no line has one of the keys {keys}; CoNLL's files hold tokens and their tags"
-        stop(head, what, kind=kind)
+        stop(head, f"no line has one of {keys}; CoNLL's files hold tokens and tags", kind=kind)
     yield from readings
 
 
@@ -286,24 +272,24 @@ def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
 
     Only the first kind of payload counts: the object of an image may also have a text.
     """
-    for keys, tasks in _BY_KEY:
+    for keys, possible in _BY_KEY:
         if (key := next((key for key in keys if key in record), None)) is None:
             continue
-        values = {task: record.get(task.json_keys[0]) for task in tasks}
-        if values.get(ImageSegmentation, "") is None:  # an exported line has another key
+        values = {task: record.get(task.json_keys[0]) for task in possible}
+        if ImageSegmentation in values:  # an exported line has another key
             values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
-        there = [task for task in tasks if values[task] is not None]
+        there = [task for task in possible if values[task] is not None]
         # An empty list also shows a task, unless another key has a value.
         found = [task for task in there if values[task] not in ([], {})] or there
         for task in found:
             yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
         older = record.get(OLDER_KEY)
-        if not found and TEXTS in tasks[0].facts and isinstance(older, list) and older:
+        if not found and TEXTS in possible[0].facts and isinstance(older, list) and older:
             task, what = _task_of_older(older)
             yield Candidate(task.name, f"{where} has {what}")
         elif not found:
             # Videos have only one task, so their key decides.
-            yield Candidate(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+            yield Candidate(possible[0].name, f"{where} has {key}", int(len(possible) == 1))
         return
 
 
@@ -312,10 +298,10 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
         return TextEntities, f"{OLDER_KEY} of parts of a text"
     if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
-        return TextSentiment, f"{OLDER_KEY} of a sentiment"
+        return texts.TextSentiment, f"{OLDER_KEY} of a sentiment"
     if len(annotations) > 1:
-        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
-    return TextClassification, f"one of {OLDER_KEY}"
+        return texts.TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
+    return texts.TextClassification, f"one of {OLDER_KEY}"
 
 
 # --- the unit of offsets -------------------------------------------------------------------------
@@ -332,20 +318,17 @@ def check_offsets(heads: Iterable[Head]) -> None:
             cut = [f"{text[slice(*it[:2])]!r:.60}" for text, it, _ in moved if _cuts(text, it)]
             cut_in_unit = sum(_cuts(text, other) for text, _, other in moved)
             if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
-                other = tags.NAMES[unit]
-                raise UsageError(
-                    f"{head.path}: offsets of entities seem to count {other}: as characters, "
-                    f"{len(cut):,} of {len(moved):,} spans cut words, such as {cut[0]}, and "
-                    f"{cut_in_unit:,} as {other}; use --columns offsets={unit}, or "
-                    f"offsets=codepoints if they do count characters"
-                )
+                what = f"offsets of entities seem to count {tags.NAMES[unit]}"
+                why = f"as characters, {len(cut):,} of {len(moved):,} spans cut words ({cut[0]})"
+                remedy = f"use --columns offsets={unit}, or offsets=codepoints for characters"
+                raise UsageError(f"{head.path}: {what}: {why}, else {cut_in_unit:,}; {remedy}")
 
 
 def _moved_spans(head: Head, unit: str) -> Iterator[tuple[str, tags.Span, tags.Span]]:
     """Yield the spans that are others in another unit: their text, and the span in both."""
     for _, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
-            text = TextContent.decode(row_of_line(record, None).annotation).text or ""
+            text = texts.TextContent.decode(texts.row_of_line(record, None).annotation).text or ""
             if (place_of := tags.places(text, unit)) is None:
                 continue
             for span in spans_in(record):

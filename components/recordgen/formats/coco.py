@@ -14,34 +14,29 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.core.limits import KEYPOINTS
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.coco_document import CocoDocument, parse_document
+from recordgen.formats import pictures
+from recordgen.formats.coco_document import CocoDocument, Image, parse_document
 from recordgen.formats.format import Evidence, Rows
 from recordgen.formats.json_values import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    keypoints,
-    notes_about,
-    places_of,
-)
+from recordgen.formats.objects import TASKS_OF_IMAGES
 from recordgen.subjects.picture import Picture
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 if TYPE_CHECKING:
     from recordgen.core.rows.row import Adjustments
     from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
+
+_SINGLE, _SEVERAL, _BOXES, _MASKS = TASKS_OF_IMAGES
 
 # Documents of COCO's other tasks, by a key path that only they have, and what they hold.
 _OTHERS = {
@@ -60,14 +55,11 @@ _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"lice
 _MAX_DIGITS = 300
 
 
-class Coco(PictureFormat):
+class Coco(pictures.PictureFormat):
     """COCO's ``instances_….json`` or Roboflow's ``_annotations.coco.json``."""
 
     name = "coco"
-    tasks: ClassVar = (
-        *(ObjectDetection.name, ImageSegmentation.name),
-        *(ImageClassification.name, ImageMultiLabel.name),
-    )
+    tasks: ClassVar = (_BOXES, _MASKS, _SINGLE, _SEVERAL)
     in_pixels = True
     has_sizes = True
 
@@ -87,7 +79,7 @@ class Coco(PictureFormat):
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
-        known = keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
+        known = pictures.keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
         task = max((document.tasks[0] for document in documents), key=self.tasks.index)
         return Evidence(reason, task, found, classes, keypoints=known)
 
@@ -95,48 +87,43 @@ class Coco(PictureFormat):
         listing = file.around
         tasks = listing.parsed(listing.only, parse_document).tasks
         if task.name not in tasks:
-            raise NotUnderstoodError(
-                f"{listing.root}{listing.only}: its annotations are those of {' or '.join(tasks)}, "
-                f"not of {task.name}",
-                options={"task": tasks[0]},
-            )
+            what = f"its annotations are those of {' or '.join(tasks)}, not of {task.name}"
+            raise NotUnderstoodError(f"{file.path}: {what}", options={"task": tasks[0]})
         return super().rows(file, task, adjusted, given)
 
-    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+    def read(self, listing: Listing, document: str) -> pictures.Pictures:
         parsed: CocoDocument = listing.parsed(document, parse_document)
         yield from parsed.notes()
-        folders = _folders(document)
+        paths = (it.file_name for it in parsed.images if isinstance(it.file_name, str))
+        if not listing.images and not all(map(storage.is_url, paths)):
+            what = "there are no images below its folder; pass a folder that holds both"
+            raise SourceError(f"{listing.root}{document}: {what}")
+        make = partial(_picture, listing, parsed, _folders(document))
         seen: Counter[str] = Counter()
-        for line, image in enumerate(parsed.images, start=1):
-            name, boxes = image.file_name, parsed.annotations(image.id)
-            if not isinstance(name, str) or not name.strip():
-                yield Problem(line, f"the image {image.id!r:.40} has no file_name or coco_url")
-                continue
-            if boxes and parsed.is_shared(image):
-                message = (
-                    f"the image {name} has no id of its own (got {image.id!r:.40}), so its "
-                    f"boxes are unknown"
-                )
-                yield Problem(line, message, name)
-                continue
-            found: str | Picture | Problem = name
-            if not storage.is_url(name):
-                if not listing.images:
-                    raise SourceError(
-                        f"{listing.root}{document}: there are no images below its folder; pass the "
-                        f"folder that holds both the document and the images"
-                    )
-                found = image_or_problem(listing, name, *folders, line=line)
-            if isinstance(found, str):
-                seen[found] += 1
-                found = parsed.picture(line, found, image, boxes)
-            yield found
-        if twice := sum(count > 1 for count in seen.values()):
-            yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
+        for item in pictures.examples(enumerate(parsed.images, start=1), make):
+            seen[item.uri] += 1
+            yield item
+        if twice := sum(count > 1 for name, count in seen.items() if name):
+            yield pictures.Note(0, f"{twice:,} images are listed again; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))
         others = [name for name in listing.images if name not in seen] if is_alone else []
-        yield from notes_about(others, "images are not in it, and were skipped")
+        yield from pictures.notes_about(others, "images are not in it, and were skipped")
         listing.forget(document)
+
+
+def _picture(
+    listing: Listing, parsed: CocoDocument, folders: Sequence[str], line: int, image: Image
+) -> Picture:
+    """Return an image with its annotations. Raises: ValueError: it cannot be used."""
+    name, boxes = image.file_name, parsed.annotations(image.id)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"the image {image.id!r:.40} has no file_name or coco_url")
+    if boxes and parsed.is_shared(image):
+        what = f"the image {name} has no id of its own (got {image.id!r:.40})"
+        raise pictures.ExampleError(f"{what}, so its boxes are unknown", name)
+    if not storage.is_url(name):
+        name = pictures.image_named(listing, name, *folders)
+    return parsed.picture(line, name, image, boxes)
 
 
 def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bool]) -> None:
@@ -149,16 +136,13 @@ def _check_kinds(listing: Listing, names: Sequence[str], has_shapes: Sequence[bo
     kinds = dict(zip(names, has_shapes, strict=True))
     begin, mark, _ = names[0].rpartition("_")  # instances_train.json, instances_val.json
     pattern = f"{begin}_*.json"
-    if not mark or any(
-        kinds[name] != has_shapes[0] for name in names if fnmatchcase(name, pattern)
-    ):
+    others = [name for name, each in kinds.items() if each != has_shapes[0]]
+    if not mark or any(fnmatchcase(name, pattern) for name in others):
         pattern = names[0]
-    raise NotUnderstoodError(
-        f"{listing.root}: some COCO documents have boxes, others only labels of whole images; pass "
-        f"those of one kind, from {', '.join(names)}",
-        options={"image_root": listing.root},
-        source=f"{listing.root}{pattern}",
-    )
+    what = "some COCO documents have boxes, others only labels of whole images"
+    reason = f"{listing.root}: {what}; pass those of one kind, from {', '.join(names)}"
+    advice = {"image_root": listing.root}
+    raise NotUnderstoodError(reason, options=advice, source=f"{listing.root}{pattern}")
 
 
 def _is_coco(listing: Listing, name: str) -> bool:
@@ -177,10 +161,8 @@ def _is_coco(listing: Listing, name: str) -> bool:
     base = posixpath.basename(name)
     others += [what for begin, what in _OTHER_NAMES.items() if base.startswith(begin)]
     if others:
-        raise SourceError(
-            f"{listing.root}{name}: this COCO document holds {others[0]}, which no task reads; "
-            f"pass the document of instances, with a bbox in each annotation"
-        )
+        what = f"this COCO document holds {others[0]}, which no task reads"
+        raise SourceError(f"{listing.root}{name}: {what}; pass that of instances, with boxes")
     is_named = "coco" in name.lower() or name.lower().startswith("instances_")
     return has_images or has_boxes or (is_named and {"info", "licenses"} <= keys)
 
@@ -189,19 +171,15 @@ def _classes(
     listing: Listing, names: Sequence[str], documents: Sequence[CocoDocument]
 ) -> tuple[str, ...]:
     """Return the names of all categories in the order of their ids. Raises: SourceError."""
-    all_names: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for name, document in zip(names, documents, strict=True):
         for key, label in document.names.items():
-            if all_names.setdefault(key, label) != label:
-                raise SourceError(
-                    f"{listing.root}{name}: the category {key} is {label!r}, but "
-                    f"{all_names[key]!r} in {names[0]}; convert the documents separately"
-                )
+            if labels.setdefault(key, label) != label:
+                what = f"the category {key} is {label!r}, but {labels[key]!r} in {names[0]}"
+                raise SourceError(f"{listing.root}{name}: {what}; convert them separately")
     parent = _parent(documents)
-    ordered = sorted(all_names, key=order_of_ids)
-    return tuple(
-        dict.fromkeys(all_names[key] for key in ordered if key != parent and all_names[key])
-    )
+    ordered = sorted(labels, key=order_of_ids)
+    return tuple(dict.fromkeys(labels[key] for key in ordered if key != parent and labels[key]))
 
 
 def _parent(documents: Sequence[CocoDocument]) -> str | None:
@@ -220,7 +198,8 @@ def _folders(document: str) -> Sequence[str]:
     """Return the folders in which the images of a document may be, the likeliest first."""
     stem = posixpath.splitext(posixpath.basename(document))[0]
     stem = stem.removeprefix("instances_").removeprefix("person_keypoints_")
-    return places_of(document, "", "images", stem, f"{stem}2017", f"images/{stem}", "data")
+    beside = stem, f"{stem}2017", f"images/{stem}"
+    return pictures.places_of(document, "", "images", *beside, "data")
 
 
 def order_of_ids(key: str) -> tuple[bool, float, str]:

@@ -20,7 +20,7 @@ from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, Problem, notes_about_twins, size_of
+from recordgen.formats.pictures import ExampleError, Note, notes_about_twins, size_of
 from recordgen.storage.local import Spool
 from recordgen.subjects.details import KEYPOINT, NOTHING, Details, Mask, Points, Polygons
 from recordgen.subjects.masks import box_of, runs_of, text_of
@@ -118,10 +118,7 @@ class Annotation(NamedTuple):
         KEYPOINTS.check(count)
         missing = KEYPOINT * count - len(found)
         if len(found) % KEYPOINT or missing < 0:
-            raise ValueError(
-                f"keypoints need x, y and visibility of each of {count} names (got {len(found)} "
-                f"numbers)"
-            )
+            raise ValueError(f"expected {count} keypoints of 3 numbers (got {len(found)} numbers)")
         return found + (0.0,) * missing
 
 
@@ -144,7 +141,6 @@ class CocoDocument:
     groups: dict[str, str] = field(default_factory=dict)
     keypoints: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    has_annotations: bool = False
     has_shapes: bool = False
     _most_keypoints: int = 0
     # The packed annotations; the number of the last one of each image, by its id; and the number
@@ -155,13 +151,13 @@ class CocoDocument:
 
     def add(self, key: str, item: Any) -> None:
         """Add a value of the document, or an item of a list. Raises: ValueError."""
-        self.has_annotations |= key == "annotations"
         if not isinstance(item, dict):
             return
         if key == "images":
-            file_name = item.get("file_name") or _name_in(item.get("coco_url"))
+            url = item.get("coco_url")  # as COCO's folders have it: train2017/000000000009.jpg
+            path = "/".join(url.split("/")[-2:]) if isinstance(url, str) else None
             size = item.get("width"), item.get("height")
-            self.images.append(Image(item.get("id"), file_name, *size))
+            self.images.append(Image(item.get("id"), item.get("file_name") or path, *size))
         elif key == "annotations":
             self._add_annotation(item)
         elif key == "categories":
@@ -193,17 +189,10 @@ class CocoDocument:
     def check(self) -> None:
         """Check that annotations are of images. Raises: ValueError."""
         if not self.images or not self.names:
-            raise ValueError(
-                f"a COCO document needs images and categories (got {len(self.images):,} images and "
-                f"{len(self.names):,} categories)"
-            )
-        if not self.has_annotations:
-            raise ValueError("this COCO document has only images; pass one with annotations")
+            got = f"{len(self.images):,} images and {len(self.names):,} categories"
+            raise ValueError(f"it needs images and categories (got {got})")
         if self._file_of.keys().isdisjoint(self._last):
-            raise ValueError(
-                "no annotation has the image_id of an image; expected a list of annotations, each "
-                "with the id of its image"
-            )
+            raise ValueError("it has no annotations with the image_id of one of its images")
         self.keypoints = self.keypoints or list(map(str, range(self._most_keypoints)))
 
     @cached_property
@@ -223,11 +212,8 @@ class CocoDocument:
         if self.has_shapes:
             return ObjectDetection.name, ImageSegmentation.name
         labels = ImageClassification.name, ImageMultiLabel.name
-        is_single = all(
-            len({annotation.category for annotation in self.annotations(key)}) == 1
-            for key in self._last
-        )
-        return labels if is_single else labels[1:]
+        found = ({it.category for it in self.annotations(key)} for key in self._last)
+        return labels if all(len(categories) == 1 for categories in found) else labels[1:]
 
     def is_shared(self, image: Image) -> bool:
         """Return whether another image has the id of an image."""
@@ -237,9 +223,7 @@ class CocoDocument:
         """Yield what is odd about the whole document."""
         strangers = self._last.keys() - self._file_of.keys()
         if lost := sum(1 for key in strangers for _ in self._numbers(key)):
-            yield Note(
-                0, f"{lost:,} annotations are of images that are not listed; they were skipped"
-            )
+            yield Note(0, f"{lost:,} annotations of images that are not listed were skipped")
         yield from notes_about_twins([*self.names.values()])
 
     def annotations(self, image_id: Any) -> Sequence[Annotation]:
@@ -254,16 +238,14 @@ class CocoDocument:
             yield number
             number = self._before[number]
 
-    def picture(
-        self, line: int, uri: str, image: Image, annotations: Sequence[Annotation]
-    ) -> Picture | Problem:
-        """Return an image with its boxes or labels, or the problem with one of them."""
+    def picture(self, line: int, uri: str, image: Image, found: Sequence[Annotation]) -> Picture:
+        """Return an image with its boxes or labels. Raises: ExampleError: one is damaged."""
         try:
-            if any(annotation.keypoints for annotation in annotations):
-                IMAGE_KEYPOINTS.check(len(annotations) * len(self.keypoints))
-            objects = list(map(self._marked, annotations))
+            if any(annotation.keypoints for annotation in found):
+                IMAGE_KEYPOINTS.check(len(found) * len(self.keypoints))
+            objects = list(map(self._marked, found))
         except ValueError as exc:
-            return Problem(line, str(exc), uri)
+            raise ExampleError(str(exc), uri) from exc
         size = size_of(image.width, image.height)
         if not self.has_shapes:
             return Picture(line, uri, size=size, labels=[each.label for each in objects])
@@ -294,14 +276,6 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
     except ValueError as exc:
         raise SourceError(f"{listing.root}{name}: this is no whole COCO document: {exc}") from exc
     return found
-
-
-def _name_in(url: Any) -> str | None:
-    """Return the path of an image as COCO's folders have it, from its address.
-
-    ``http://images.cocodataset.org/train2017/000000000009.jpg`` → ``train2017/000000000009.jpg``
-    """
-    return "/".join(url.split("/")[-2:]) if isinstance(url, str) else None
 
 
 def _key(value: Any) -> str:

@@ -37,7 +37,7 @@ from typing import IO, ClassVar, NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, bad_annotation, check_label
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, bad_line, check_label
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats import foreign_formats
@@ -76,9 +76,8 @@ class Sentences(_Tagged):
         below = () if listing.images else listing.others
         if not any(map(names_sentences, [listing.only] if listing.only else below)):
             return None
-        if not storage.is_http(listing.root) and not any(
-            LABELS in it.lower() for it in listing.names
-        ):
+        tags = (name for name in listing.names if LABELS in name.lower())
+        if not storage.is_http(listing.root) and not any(tags):
             return None
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
@@ -109,8 +108,7 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
     folder, base = posixpath.split(name)
     before, word, after = base.rpartition(SENTENCES)
     if not word:
-        names = f"…{SENTENCES}….txt beside …{LABELS}….txt"
-        raise SourceError(f"{path}: expected files of sentences and tags, named {names}")
+        raise SourceError(f"{path}: expected …{SENTENCES}….txt beside …{LABELS}….txt")
     tags_name = posixpath.join(folder, f"{before}{LABELS}{after}")
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
@@ -121,8 +119,7 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
                 continue
             if sentence is None or tagged is None:
                 longer, other = (tags_path, path) if sentence is None else (path, tags_path)
-                message = "each sentence needs its tags on the same line"
-                raise SourceError(f"{longer}:{line}: {other} ends before this line; {message}")
+                raise SourceError(f"{longer}:{line}: {other} ends, but each line needs its twin")
             yield _row(Row(path, line, split, "", None), sentence, tagged, adjusted)
 
 
@@ -229,12 +226,10 @@ class Conll(_Tagged):
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
         listing, places = file.around, _Places.of(given)
         with listing.open(path.removeprefix(listing.root)) as opened:
-            lines = _lines(opened, path, given, adjusted)
-            sentences = _sentences(lines, places.tag)
+            sentences = _sentences(_lines(opened, path, given, adjusted), places.tag)
             first = [*islice(sentences, 2)]
             if len(first) == 1 and len(first[0][1]) > _MOST_LINES:
-                reason = "there is no empty line; write one after each sentence"
-                raise NotUnderstoodError(f"{path}: {reason}")
+                raise NotUnderstoodError(f"{path}: write an empty line after each sentence")
             for line, sentence in chain(first, sentences):
                 try:
                     tokens, tags = _tagged(sentence, line, places)
@@ -309,8 +304,7 @@ def _sentences(lines: Iterable[bytes], tag: int) -> Iterator[tuple[int, Sequence
 
     The lines of a sentence that is too long end where it is.
     """
-    numbered = enumerate(lines, start=1)
-    for is_blank, group in groupby(numbered, key=lambda line: not line[1].strip()):
+    for is_blank, group in groupby(enumerate(lines, start=1), key=lambda line: not line[1].strip()):
         sentence: list[bytes] = []
         first = size = 0
         for number, raw in () if is_blank else group:
@@ -329,19 +323,16 @@ def _tagged(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return the tokens and the tags of a sentence. Raises: AnnotationError."""
     if sum(map(len, sentence)) > MAX_RECORD_BYTES:
-        message = f"a sentence must be at most {MAX_RECORD_BYTES} bytes long; write blank lines"
-        raise AnnotationError(RejectCode.BAD_LINE, message)
+        raise bad_line(f"a sentence must have at most {MAX_RECORD_BYTES} bytes; write blank lines")
     rows = [_fields(decode_line(raw, "line", "write a token on each line")) for raw in sentence]
     least, width = max(1, *places), len(rows[0])
     for number, fields in enumerate(rows, start=first):
         if len(fields) <= least or len(fields) != width:
-            what = f"has no token or no tag, or not {width} columns ({' '.join(fields)!r:.40})"
-            raise bad_annotation(f"line {number} {what}")
+            got = f"{' '.join(fields)!r:.40}"
+            raise bad_annotation(f"line {number} lacks a token, a tag, or {width} columns ({got})")
         token = fields[places.token]
         if not token or " " in token:
-            raise bad_annotation(
-                f"the token of line {number} ({token!r:.40}) is empty or has a blank"
-            )
+            raise bad_annotation(f"the token {token!r:.40} of line {number} is empty or has blanks")
     return [it[places.token] for it in rows], [it[places.tag] for it in rows]
 
 

@@ -36,14 +36,11 @@ class CreateMl(pictures.PictureFormat):
         found = [name for name in listing.candidates(".json") if _is_mine(listing, name)]
         if not found:
             return None
-        reason = f"{found[0]} lists images and boxes with coordinates"
-        return Evidence(reason, self.tasks[0], found)
+        return Evidence(f"{found[0]} lists images and boxes by coordinates", self.tasks[0], found)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
-        folder = posixpath.dirname(document)
-        yield from pictures.examples(
-            pictures.items_of(listing, document), partial(_picture, listing, folder)
-        )
+        make = partial(_picture, listing, posixpath.dirname(document))
+        yield from pictures.examples(pictures.items_of(listing, document), make)
 
 
 def _is_mine(listing: Listing, name: str) -> bool:

@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.annotation import AnnotationError, bad_line
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.lines import not_utf8
 from recordgen.formats.separators import BLANKS, read_separator
@@ -56,10 +56,7 @@ _NEVER_CLOSED = "unexpected end of data"
 _INNER_RETURN = "new-line character"
 
 #: Message of the reject of an overlong record.
-TOO_LONG = (
-    f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, or put its text into "
-    f"a file of its own"
-)
+TOO_LONG = f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, or shorten it"
 
 
 _NAMES_FILE = re.compile(rf'[^\s",;]+\.({FILE_SUFFIXES})\s*[,;\t]', re.IGNORECASE)
@@ -138,11 +135,9 @@ class Records(NamedTuple):
         if not places:
             return self
         kept = [at for at in range(len(self.texts)) if at not in places]
-        return Records(
-            [self.lines[at] for at in kept],
-            [self.texts[at] for at in kept],
-            {new: self.quoted[at] for new, at in enumerate(kept) if at in self.quoted},
-        )
+        texts = [self.texts[at] for at in kept]
+        quoted = {new: self.quoted[at] for new, at in enumerate(kept) if at in self.quoted}
+        return Records([self.lines[at] for at in kept], texts, quoted)
 
 
 Item: TypeAlias = "Records | Reject"
@@ -311,9 +306,8 @@ class _Reader:
             fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
             lines = [line.decode("utf-8") for line in taken]
             if self._are_rows(lines):
-                raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
-            is_written = self._delimiter == ","
-            text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
+                raise bad_line(_WHOLE_ROWS)
+            text = "\n".join(lines).rstrip("\r") if self._delimiter == "," else csv_line(fields)
             record = Records([self._number], [text], {0: fields})
         except AnnotationError as exc:
             broken = exc
@@ -365,13 +359,11 @@ class _Reader:
                 raise _EndlessError(RejectCode.BAD_LINE, TOO_LONG)
             where = "the line" if len(taken) == 1 else f"line {self._number + len(taken) - 1}"
             if b"\0" in raw:
-                message = f"{where} contains a NUL character; is this a CSV file?"
-                raise AnnotationError(RejectCode.BAD_LINE, message)
+                raise bad_line(f"{where} contains a NUL character; is this a CSV file?")
             try:
                 yield f"{raw.decode('utf-8')}\n"
             except UnicodeDecodeError as exc:
-                message = not_utf8(exc, where)
-                raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+                raise AnnotationError(RejectCode.BAD_ENCODING, not_utf8(exc, where)) from exc
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
         """Yield the rejects of lines that may be the rest of a broken record."""
@@ -387,8 +379,7 @@ class _Reader:
             is_open = line.count(b'"') % 2 == 0
             self._number += 1
             if line.strip():
-                broken = AnnotationError(RejectCode.BAD_LINE, message)
-                yield self._reject(broken, line)
+                yield self._reject(bad_line(message), line)
 
     def _reject(self, broken: AnnotationError, raw: bytes) -> Reject:
         uri = self._uri_in(_readable(raw, self._delimiter)) if self._uri_in is not None else ""
@@ -412,8 +403,7 @@ def _readable(raw: bytes, delimiter: str) -> list[str]:
 def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
     """Return the error for a broken record whose first line is ``first``."""
     if _INNER_RETURN in str(exc):
-        message = "a line must not contain a carriage return outside quotes; is this a CSV file?"
-        return AnnotationError(RejectCode.BAD_LINE, message)
+        return bad_line("a line has a carriage return outside quotes; is this a CSV file?")
     shown = ascii(first[:80].decode("utf-8", "replace"))
     message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
     if b'\\"' in first:

@@ -47,13 +47,12 @@ class Cvat(pictures.PictureFormat):
             return None
         head = listing.head(found[0])
         if b"<track " in head:
-            what = "these are CVAT's annotations of a video; export them as CVAT for images"
-            raise SourceError(f"{listing.root}{found[0]}: {what}")
+            where = f"{listing.root}{found[0]}"
+            raise SourceError(f"{where}: these are tracks of a video; export as CVAT for images")
         are_boxes = any(f"<{tag} ".encode() in head for tag in _AREAS) or b"<tag " not in head
         task = self.tasks[0] if are_boxes else self.tasks[1]
         classes = [label for name in found for label in _labels(listing, name)]
-        reason = f"{found[0]} is CVAT's XML for images"
-        return Evidence(reason, task, found, classes)
+        return Evidence(f"{found[0]} is CVAT's XML for images", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         images = enumerate(_elements(listing, document, "image"), start=1)
@@ -78,15 +77,11 @@ def _elements(listing: Listing, name: str, tag: str) -> Iterator[Element]:
 
 def _labels(listing: Listing, name: str) -> Iterator[str]:
     """Yield the labels that the project declares, in their order."""
-    head = listing.head(name)
-    meta = head[: head.find(b"</meta>") + len(b"</meta>")] if b"</meta>" in head else b""
-    start = meta.find(b"<meta>")
-    if start < 0 or b"<!" in meta:
-        return
+    meta, end, _ = listing.head(name).partition(b"<meta>")[2].partition(b"</meta>")
     try:
-        declared = parse(meta[start:])
+        declared = parse(b"<meta>" + meta + end)
     except ValueError:
-        return  # the reader reports it
+        return  # there are none; the reader reports what is damaged
     for label in declared.iter("label"):
         if text := (label.findtext("name") or "").strip():
             yield text

@@ -15,7 +15,7 @@ from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.csv_records import each_record, read_blocks
-from recordgen.formats.format import Layout, OpenFrame, OwnColumns
+from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given, names_without_blanks
 from recordgen.formats.import_file import Files, open_file
 from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
@@ -71,8 +71,7 @@ class DeclaredParser(OwnColumns):
                 )
                 yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
-                values = (fields[at] for at in columns)
-                record = dict(zip(schema.columns, values, strict=True))
+                record = dict(zip(schema.columns, (fields[at] for at in columns), strict=True))
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
                 yield declared_row(record, source, item.line, task, group)
 
@@ -82,8 +81,7 @@ class DeclaredParser(OwnColumns):
         with open_file(files[0], options.encoding) as lines:
             records = each_record(read_blocks(lines, files[0].path))
             first = next((item.fields for item in records if not isinstance(item, Reject)), [])
-        names = names_without_blanks(first)
-        has_names = _is_header(names, task.schema, options.columns.header)
+        has_names = _is_header(names_without_blanks(first), task.schema, options.columns.header)
         return Layout(options, columns_of_table(task.table), has_names)
 
     @classmethod
@@ -94,13 +92,10 @@ class DeclaredParser(OwnColumns):
 
     @classmethod
     def wrong_role(cls, roles: Iterable[str]) -> str:
-        what = "columns: the schema already names the columns; omit one of the two"
-        return what if roles else ""
+        return "columns: the schema already names the columns; omit one of the two" if roles else ""
 
 
-def frame_rows(
-    frame: pd.DataFrame, task: Task, given: Given = NOTHING_GIVEN
-) -> Iterator[Row | Reject]:
+def frame_rows(frame: pd.DataFrame, task: Task, given: Given = NOTHING_GIVEN) -> Rows:
     """Yield a Row or a Reject for each row of a frame with the columns of the schema.
 
     Other columns are ignored. Missing values are empty fields; a value of ``floats`` may be a list

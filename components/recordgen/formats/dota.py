@@ -52,13 +52,12 @@ class Dota(pictures.PictureFormat):
         for line, name in enumerate(_documents(listing), start=1):
             item = _picture(listing, line, name)
             if item.uri in used:
-                twin = f"{used[item.uri]} describes the same image; keep one folder"
-                raise SourceError(f"{listing.root}{name}: {twin}")
+                twin = used[item.uri]
+                raise SourceError(f"{listing.root}{name}: {twin} is of the same image; keep one")
             used[item.uri] = name
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        what = f"images have no file in {_FOLDER}, and were skipped"
-        yield from pictures.notes_about(others, what)
+        yield from pictures.notes_about(others, f"images have no file in {_FOLDER}: skipped")
 
 
 def is_named(name: str) -> bool:

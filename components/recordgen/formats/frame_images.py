@@ -87,11 +87,9 @@ class FrameImages:
         """Check that the rows of a task can name the images. Raises: UsageError."""
         if self._cells and not task.names_payloads:
             path, cell = next(iter(self._cells.items()))
-            raise UsageError(
-                f"the DataFrame holds images ({type(cell).__name__}, {path}), and rows of "
-                f"{task.name} hold no files; leave their column out, declare it with schema=…, or "
-                f"write examples of arrays or bytes with recordgen.write"
-            )
+            what = f"the DataFrame holds images ({type(cell).__name__}, {path})"
+            remedy = "leave out their column, declare it with schema=…, or use recordgen.write"
+            raise UsageError(f"{what}, and rows of {task.name} hold no files; {remedy}")
 
     def in_file(self, items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
         """Yield the items of a frame; batches have the places of their images in the file."""

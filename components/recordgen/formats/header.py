@@ -184,8 +184,7 @@ class Given:
     @property
     def names_columns(self) -> bool:
         """Whether a column is given by name, which requires a header."""
-        boxes = self.box_columns(())
-        given = chain(self.group and (self.group,), boxes, *self.roles.values())
+        given = chain(self.group and (self.group,), self.box_columns(()), *self.roles.values())
         return any(not name.isdecimal() for name in given)
 
     def numbers_names(self, fields: Sequence[str]) -> bool:
@@ -271,8 +270,7 @@ class Given:
         for role in roles:
             for number in self.roles[role]:
                 if number.isdecimal() and int(number) > count:
-                    what = f"there is no column {number} for {role}; lines have {count} fields"
-                    raise UsageError(f"{where}: {what}")
+                    raise UsageError(f"{where}: there is no column {number} for {role}, of {count}")
 
     def numbered(self, fields: Sequence[str], where: str) -> Header:
         """Return the columns with the given numbers, of a file without a header.
@@ -282,12 +280,10 @@ class Given:
                 group. Later lines may have more fields, and the split and labels in them.
         """
         if self.names_columns:
-            named = ", ".join(f"{role}={name}" for role, [name, *_] in self.roles.items())
-            named += f"{', ' if named else ''}group_by={self.group}" if self.group else ""
-            raise UsageError(
-                f"{where}: without a header, columns are numbers, such as path=1,label=2 (got "
-                f"{named}); if the first line is a header, use --columns header=yes"
-            )
+            pairs = [f"{role}={name}" for role, [name, *_] in self.roles.items()]
+            named = ", ".join([*pairs, f"group_by={self.group}"] if self.group else pairs)
+            what = f"without a header, columns are numbers, such as path=1,label=2 (got {named})"
+            raise UsageError(f"{where}: {what}; if this line is one, use --columns header=yes")
         self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
         if self.boxes:  # the fields of the corners are behind the others
@@ -357,8 +353,7 @@ def _with_names_of_labels(header: Sequence[str]) -> list[str]:
 
 def kinds_in(fields: Sequence[str]) -> set[str]:
     """Return what a line holds besides names: files, texts, and first a word of ML_USE."""
-    found = {*map(kind_of, fields), "split" if fields[0] and is_ml_use(fields[0]) else ""}
-    return found - {""}
+    return {*map(kind_of, fields), "split" if fields[0] and is_ml_use(fields[0]) else ""} - {""}
 
 
 def names_payloads(fields: Sequence[str]) -> bool:
@@ -397,19 +392,16 @@ def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
     """Check that only the label has several columns with one name. Raises: UsageError."""
     for role, found in columns.items():
         for index in found if role != "label" else ():
-            if list(header).count(header[index]) > 1:
-                raise UsageError(
-                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
-                    f"one, or choose one by number: --columns {role}={index + 1}"
-                )
+            if list(header).count(name := header[index]) > 1:
+                what = f"two columns are named {name!r} ({','.join(header):.200}); rename one"
+                raise UsageError(f"{what}, or choose by number: --columns {role}={index + 1}")
 
 
 def other_header(fields: Sequence[str], where: str) -> SourceError:
     """Return the error about a line that reads as the header of another file."""
-    return SourceError(
-        f"{where}: this line reads as another header ({','.join(fields):.200}); put the lines "
-        f"below it into a file of their own, or use --columns header=no if it is a row"
-    )
+    what = f"this line reads as another header ({','.join(fields):.200})"
+    remedy = "put the lines below into another file, or use --columns header=no if it is a row"
+    return SourceError(f"{where}: {what}; {remedy}")
 
 
 # --- the first rows, from which detection infers the task and the columns -------------------------

@@ -83,8 +83,7 @@ class HuggingFace(pictures.PictureFormat):
                 are_outside, fit_as_corners = are_outside | is_outside, fit_as_corners & fit
             yield item
         if are_outside and fit_as_corners:
-            what = "boxes fit their images as corners, not as x, y, width and height"
-            raise SourceError(f"{where}: {what}; write width and height")
+            raise SourceError(f"{where}: boxes fit their images as corners; write width and height")
         others = [name for name in _images_of(listing, document) if name not in used]
         yield from pictures.notes_about(others, "images are not in it, and were skipped")
 
@@ -146,10 +145,9 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
     if lost or len(labels) != 1:
         why = f"{', '.join(lost)} would be lost" if lost else "it is unclear which one has labels"
-        raise SourceError(
-            f"{where}: the columns beside {FILE} are {', '.join(others) or 'missing'!s:.200}, and "
-            f"{why}; pass this file, and name the column: --columns path={FILE},label=LABEL"
-        )
+        got = f"{', '.join(others):.200}" or "nothing"
+        remedy = f"pass this file, and name the column: --columns path={FILE},label=LABEL"
+        raise SourceError(f"{where}: beside {FILE} are {got}, and {why}; {remedy}")
     return labels[0]
 
 
@@ -178,5 +176,4 @@ def _picture(
         if label != _OBJECTS:
             return Picture(line, image, split, labels=labels_of(value, names))
         objects = read_objects(objects_in(value), names)
-    size = size_in_file(listing, image) if objects else None
-    return Picture(line, image, split, size, objects)
+    return Picture(line, image, split, size_in_file(listing, image) if objects else None, objects)

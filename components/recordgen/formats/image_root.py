@@ -122,8 +122,7 @@ class ImageRoot:
         for depth in range(len(steps), -1, -1):
             keys = ["/".join((*steps[len(steps) - depth :], stem)) for stem in stems]
             if found := [name for key in keys for name in self._ending(depth).get(key, ())]:
-                same = [name for name in found if posixpath.dirname(name) == folders]
-                return same or found
+                return [name for name in found if posixpath.dirname(name) == folders] or found
         return ()
 
     def _exists_elsewhere(self, path: str, source: str) -> bool:
@@ -131,11 +130,8 @@ class ImageRoot:
         if not path.startswith(("/", "../")):
             return False
         full = storage.join(self.root, path)
-        return (
-            storage.is_local(full)
-            and self.access.refusal(full, source) is None
-            and os.path.isfile(storage.local_path(full))
-        )
+        may_read = storage.is_local(full) and self.access.refusal(full, source) is None
+        return may_read and os.path.isfile(storage.local_path(full))
 
     def prefix(self, source: str) -> str:
         """Return what comes before a file's name in the rows of the import file ``source``.
@@ -156,14 +152,12 @@ def below_root(items: Iterable[ReadItem], root: ImageRoot, task: Task) -> Iterat
     Rows whose path may name several files become rejects. Rows whose path was not exact are counted
     as :data:`recordgen.rejects.FOUND_BY_NAME`, before their batch.
     """
-    places: dict[str, _Places] = {}
+    known: dict[str, _Places] = {}
     for item in items:
         if isinstance(item, Counted):
             yield item
             continue
-        place = places.get(item.source) or places.setdefault(
-            item.source, _Places(root, item.source)
-        )
+        place = known.get(item.source) or known.setdefault(item.source, _Places(root, item.source))
         if isinstance(item, RowBatch):
             yield from _batch(item, place, task)
         else:
@@ -196,14 +190,12 @@ def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
     """Yield the rows of a batch with the paths of their files, and rejects of the others."""
     rows: list[Row] = []
     count = 0
-    stored = task.stored_uris(batch.uris, batch.annotations)
-    for row, paths in zip(batch.rows, stored, strict=True):
+    for row, paths in zip(batch.rows, task.stored_uris(batch.uris, batch.annotations), strict=True):
         if not paths and row.uri and not is_content_uri(row.uri):
             paths = (row.uri,)  # a video, which no one fetches
         found = {path: place.of(path) for path in paths}
         if lost := next((path for path, (fitting, _) in found.items() if len(fitting) > 1), ""):
-            some = " or ".join(found[lost][0][:2])
-            message = f"{lost} may be {some}; write the path with its folder and suffix"
+            message = f"{lost} may be {' or '.join(found[lost][0][:2])}; write folder and suffix"
             yield reject(row, RejectCode.AMBIGUOUS_PATH, message)
             continue
         uris = {path: uri for path, ([uri], _) in found.items()}
@@ -238,11 +230,6 @@ _FOLDERS = 200
 # A folder holds the files of an import file if it has this share of them.
 _NEARLY_ALL = 0.9
 
-_NO_FOLDER = (
-    "the paths of missing files have no folder; name it with --image-root FOLDER, or in a path "
-    "made of columns, such as --columns path=FOLDER/{id}.jpg"
-)
-
 
 class Hint(NamedTuple):
     """Where missing files may be.
@@ -276,13 +263,13 @@ def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
         roots |= {_root(source, pairs)} if pairs else set()
     if not found:
         are_names = not any({"/", "\\"} & {*item.uri} for item in missing)
-        return Hint(_NO_FOLDER if are_names and are_most else "")
+        remedy = "name it with --image-root FOLDER, or --columns path=FOLDER/{id}.jpg"
+        text = f"the paths of missing files have no folder; {remedy}"
+        return Hint(text if are_names and are_most else "")
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
-    return Hint(
-        f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "
-        f"have another suffix or letter case: {shown}",
-        roots.pop() if len(roots) == 1 else "",
-    )
+    what = "missing files are in another folder, or have another suffix or letter case"
+    text = f"{len(found):,} of the first {len(missing):,} {what}: {shown}"
+    return Hint(text, roots.pop() if len(roots) == 1 else "")
 
 
 def folder_of_images(paths: Iterable[str], source: str) -> str:

@@ -9,7 +9,7 @@ import io
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -18,7 +18,7 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, words_of
 from recordgen.formats.image_root import ImageRoot
-from recordgen.formats.lines import bounded_lines, open_lines
+from recordgen.formats.lines import OpenLines, bounded_lines, open_lines
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.storage.access import Access
 
@@ -76,14 +76,10 @@ class ImportFile(NamedTuple):
         return found.at(self.path.removeprefix(found.root))
 
 
-@contextmanager
-def open_file(file: ImportFile, encoding: str) -> Iterator[Iterator[bytes]]:
+def open_file(file: ImportFile, encoding: str) -> OpenLines:
     """Open an import file, or take the lines that are known. Raises: as :func:`open_lines`."""
-    if file.lines is not None:
-        yield iter(file.lines)
-        return
-    with open_lines(file.path, encoding) as lines:
-        yield lines
+    known = file.lines
+    return open_lines(file.path, encoding) if known is None else nullcontext(iter(known))
 
 
 #: Import files that are read together.
@@ -183,16 +179,13 @@ class Samples:
                     self._whole.add(path)
         return self._lines[path]
 
-    @contextmanager
-    def _open(self, path: str) -> Iterator[Iterator[bytes]]:
+    def _open(self, path: str) -> OpenLines:
         """Open a file as :func:`open_lines`, unless a format has read all of it."""
         listing = self._listings.get(Listing.of(path).root)
         known = None if listing is None else listing.known(path.removeprefix(listing.root))
         if known is None:
-            with open_lines(path, self._encoding) as lines:
-                yield lines
-        else:
-            yield bounded_lines(io.BytesIO(known), path, self._encoding)
+            return open_lines(path, self._encoding)
+        return nullcontext(bounded_lines(io.BytesIO(known), path, self._encoding))
 
     def listing(self, path: str, access: Access | None = None, image_root: str = "") -> Listing:
         """Return the listing of a folder, or of a file and its folder; see :class:`Listing`.
@@ -200,8 +193,7 @@ class Samples:
         ``image_root``: another folder that the listing of a file must hold.
         """
         found = Listing.of(path, access).with_folder(image_root)
-        known = self._listings.setdefault(found.root, found)
-        return known.at(found.only)
+        return self._listings.setdefault(found.root, found).at(found.only)
 
     def begun(self, file: ImportFile) -> ImportFile:
         """Return an import file with its first lines, or with its listing, if they are known."""

@@ -59,10 +59,9 @@ class LabelStudio(pictures.PictureFormat):
         elif b'"choices"' in head:
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
-            raise NotUnderstoodError(
-                f"{listing.root}{found[0]}: no rectangles, polygons, ellipses or choices of images "
-                f"are in it; export texts with spans as CONLL2003, and other labels as CSV"
-            )
+            what = "it has no rectangles, polygons, ellipses or choices of images"
+            remedy = "export texts with spans as CONLL2003, and other labels as CSV"
+            raise NotUnderstoodError(f"{listing.root}{found[0]}: {what}; {remedy}")
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
@@ -157,8 +156,7 @@ def _said(number: int, image: str, results: Sequence[Mapping[str, Any]]) -> Pict
     dropped: list[str] = []
     rotated = 0
     sides = ("original_width", "original_height")
-    sizes = (pictures.size_of(*map(item.get, sides)) for item in results)
-    size = next(filter(None, sizes), None)
+    size = next(filter(None, (pictures.size_of(*map(item.get, sides)) for item in results)), None)
     for item in results:
         kind, value = str(item.get("type")), mapping(item.get("value") or {}, "a value")
         if kind == "choices" and "x" not in value and "points" not in value:

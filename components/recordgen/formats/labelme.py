@@ -16,7 +16,7 @@ import json
 import math
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -30,7 +30,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import TASKS_OF_IMAGES
 from recordgen.formats.shapes import around, ellipse, mask_of, outlined, runs_below, shape_notes
 from recordgen.subjects.details import NO_POLYGONS, Details, Polygons
-from recordgen.subjects.picture import Corners, Marked, Picture, is_number
+from recordgen.subjects.picture import Corners, Marked, Picture, are_numbers
 
 if TYPE_CHECKING:
     from recordgen.formats.shapes import Runs
@@ -102,10 +102,11 @@ def picture_of(
         found = json_value(listing.read(name, LABELME_BYTES.most))
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
-        kinds = [_kind_of(shape) for shape in found["shapes"]]
+        shapes = [it if isinstance(it, dict) else {} for it in found["shapes"]]
+        kinds = [_kind_of(shape) for shape in shapes]
         size = pictures.size_of(found.get("imageWidth"), found.get("imageHeight"))
-        shapes = zip(found["shapes"], kinds, strict=True)
-        parts = [_part(shape, kind, size) for shape, kind in shapes if kind not in _OTHERS]
+        pairs = zip(shapes, kinds, strict=True)
+        parts = [_part(shape, kind, size) for shape, kind in pairs if kind not in _OTHERS]
         objects = list(_objects(parts, size))
         said = str(found.get("imagePath") or f"{stem}.jpg")
         image = beside or pictures.image_named(listing, said, posixpath.dirname(name))
@@ -120,9 +121,8 @@ def picture_of(
     return Picture(line, image, None, size, objects, labels, notes, document=name)
 
 
-def _kind_of(shape: Any) -> str:
+def _kind_of(shape: Mapping[str, Any]) -> str:
     """Return the kind of a shape, or the label that stands for no class."""
-    shape = shape if isinstance(shape, dict) else {}
     return _IGNORE if shape.get("label") == _IGNORE else str(shape.get("shape_type") or "polygon")
 
 
@@ -154,15 +154,16 @@ def _objects(parts: Sequence[_Part], size: tuple[int, int] | None) -> Iterator[M
         yield Marked(label, corners, details)
 
 
-def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
+def _part(shape: Mapping[str, Any], kind: str, size: tuple[int, int] | None) -> _Part:
     """Return a shape with its box. Raises: ValueError: it has no area, no label or no points."""
-    shape = shape if isinstance(shape, dict) else {}
-    label, points = shape.get("label"), shape.get("points")
+    label = shape.get("label")
+    points: Any = shape.get("points")
     if kind not in _AREAS:
         raise ValueError(f"a shape is a {kind!r:.40}; expected {', '.join(_AREAS)}")
     if not isinstance(label, str) or not label.strip():
         raise ValueError("a shape has no label")
-    if not isinstance(points, list) or len(points) < 2 or not all(map(_is_point, points)):
+    are_pairs = isinstance(points, list) and all(are_numbers(it) and len(it) == 2 for it in points)
+    if not are_pairs or len(points) < 2:
         raise ValueError(f"points of {label!r:.40} must be pairs of numbers (got {points!r:.60})")
     part = _Part(label.strip(), shape.get("group_id"), around(points))
     if kind == "rectangle":
@@ -204,7 +205,3 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
     except (OSError, PayloadError, SyntaxError, TypeError, ValueError) as exc:
         raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc
     return part._replace(runs=runs)
-
-
-def _is_point(point: Any) -> bool:
-    return isinstance(point, list) and len(point) == 2 and all(map(is_number, point))

@@ -15,18 +15,11 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
+from recordgen.formats import header
 from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.header import (
-    Given,
-    Head,
-    Line,
-    begins_with_header,
-    kinds_in,
-    names_payloads,
-    no_column,
-)
+from recordgen.formats.header import Given, Head, Line
 from recordgen.formats.import_file import Files, ImportFile, Samples, open_file, sampled
 from recordgen.formats.lines import decoded_head
 from recordgen.formats.listing import Listing
@@ -57,7 +50,8 @@ class _LineFile(Format):
         name = listing.only.lower()
         is_json = name.endswith(_JSON_SUFFIXES)
         if name and not is_json and not name.endswith(_CSV_SUFFIXES):
-            is_json = _begins_with_object(listing)
+            begin = decoded_head(listing.head(listing.only)).lstrip(b"\xef\xbb\xbf \t\r\n")
+            is_json = begin.startswith(b"{")
         return Evidence(listing.only, is_weak=True) if name and is_json == self.is_json else None
 
 
@@ -134,10 +128,6 @@ class JsonLines(_LineFile):
             yield from parse(lines, source=file.path, task=task, adjusted=adjusted, given=given)
 
 
-def _begins_with_object(listing: Listing) -> bool:
-    return decoded_head(listing.head(listing.only)).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-
-
 def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None:
     """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError.
 
@@ -175,17 +165,8 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
     if is_other or (rejects and not data):
         first_reject = (bad or rejects)[0]
         raise SourceError(f"{path}:{first_reject.line}: {first_reject.message}")
-    return Head(
-        path,
-        where,
-        rows,
-        columns,
-        has_header,
-        data,
-        delimiter=delimiter,
-        label_separator=given.label_separator,
-        in_doubt=in_doubt,
-    )
+    head = Head(path, where, rows, columns, has_header, data, delimiter=delimiter)
+    return replace(head, label_separator=given.label_separator, in_doubt=in_doubt)
 
 
 def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool]:
@@ -194,14 +175,14 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     The readers obey this decision.
     """
     first = rows[0]
-    is_header = begins_with_header(first, given)
+    is_header = header.begins_with_header(first, given)
     if is_header or given.settles_header:
         return is_header, False
-    kinds = kinds_in(first)
+    kinds = header.kinds_in(first)
     if kinds - {"text"}:
         return False, False
     others = [row for row in rows[1:] if without_padding(row) != without_padding(first)]
-    if _is_above_numbers(first, others) or (kinds and names_payloads(first)):
+    if _is_above_numbers(first, others) or (kinds and header.names_payloads(first)):
         return False, True
     if kinds or any(it and it in row[at : at + 1] for row in others for at, it in enumerate(first)):
         return False, False
@@ -240,7 +221,7 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     names = [*dict.fromkeys(key for _, record in objects for key in record)]
     for name in given_names(given) if objects else ():
         if name not in map(str.strip, names):
-            no_column(name, names, f"{path}: columns")
+            header.no_column(name, names, f"{path}: columns")
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
     values = ([*map(record.get, names)] for _, record in objects)

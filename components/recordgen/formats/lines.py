@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain
-from typing import IO
+from typing import IO, TypeAlias
 
-from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.annotation import AnnotationError, bad_line
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.listing import open_path
@@ -31,10 +32,8 @@ def not_utf8(exc: UnicodeDecodeError, what: str) -> str:
         exc: the error; its ``object`` is the line.
         what: the line, in words.
     """
-    return (
-        f"byte {exc.start + 1} of {what} is not UTF-8; name the encoding with --encoding, such as "
-        f"cp1252, cp1250, cp1251, cp932, cp949 or gb18030"
-    )
+    some = "cp1252, cp1250, cp1251, cp932, cp949 or gb18030"
+    return f"byte {exc.start + 1} of {what} is not UTF-8; name its --encoding, such as {some}"
 
 
 # The longer marks first: that of UTF-32 begins with that of UTF-16.
@@ -74,13 +73,11 @@ def text_chunks(
 
     Raises: SourceError: the file does not have the given encoding, or is UTF-16 without a mark.
     """
-    chunk = file.read(chunk_bytes)
+    chunk, rest = file.read(chunk_bytes), iter(partial(file.read, chunk_bytes), b"")
     marked, length = mark_of(chunk)
     if not encoding and not marked:
         _check_nuls(chunk, source)
-        while chunk:
-            yield chunk
-            chunk = file.read(chunk_bytes)
+        yield from chain([chunk], rest)
         return
     name = encoding or marked
     if name not in (marked, marked[:6]) and (marked or chunk.startswith(codecs.BOM_UTF8)):
@@ -88,27 +85,18 @@ def text_chunks(
         raise SourceError(f"{source}: {what}; omit the option")
     begin = length if name == marked else 0
     decoder, line = codecs.getincrementaldecoder(name)(), 1
-    is_last = False
-    data = chunk[begin:]
-    while not is_last:
-        is_last = not data
+    for data in chain([chunk[begin:]], rest, [b""]):
         try:
-            text = decoder.decode(data, is_last)
+            text = decoder.decode(data, final=not data)
         except UnicodeDecodeError as exc:
             line += exc.object[: exc.start].decode(name, "replace").count("\n")
-            raise _not_decoded(exc, f"{source}:{line}", name, is_given=bool(encoding)) from exc
+            said = "encoding=" if encoding else "its byte order mark shows "
+            what = f"byte {exc.object[exc.start]:#04x} is not {name} ({said}{name}; {exc.reason})"
+            remedy = "give another --encoding, or save" if encoding else "save"
+            raise SourceError(f"{source}:{line}: {what}; {remedy} the file as UTF-8") from exc
         line += text.count("\n")
         if text:
             yield text.encode("utf-8")
-        data = file.read(chunk_bytes)
-
-
-def _not_decoded(exc: UnicodeDecodeError, where: str, name: str, *, is_given: bool) -> SourceError:
-    byte = exc.object[exc.start]
-    source = "encoding=" if is_given else "its byte order mark shows "
-    what = f"byte {byte:#04x} is not {name} ({source}{name}; {exc.reason})"
-    remedy = "give another --encoding, or save" if is_given else "save"
-    return SourceError(f"{where}: {what}; {remedy} the file as UTF-8")
 
 
 def _check_nuls(head: bytes, source: str) -> None:
@@ -117,8 +105,7 @@ def _check_nuls(head: bytes, source: str) -> None:
     for begin, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         nuls, others = some[begin::2].count(0), some[1 - begin :: 2].count(0)
         if len(some) > 3 and nuls > _NULS_OF_UTF16 * len(some) and not others:
-            what = f"every second byte is NUL, as in {name}"
-            raise NotUnderstoodError(f"{source}:1: {what}", options={"encoding": name})
+            raise NotUnderstoodError(f"{source}:1: NULs, as in {name}", options={"encoding": name})
 
 
 def decoded_head(head: bytes) -> bytes:
@@ -137,13 +124,15 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
         AnnotationError: it is not UTF-8, or longer than a record may be; ``remedy`` is for that.
     """
     if len(raw) > MAX_RECORD_BYTES:
-        message = f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; {remedy}"
-        raise AnnotationError(RejectCode.BAD_LINE, message)
+        raise bad_line(f"a {what} must have at most {MAX_RECORD_BYTES} bytes; {remedy}")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as exc:
-        message = not_utf8(exc, f"the {what}")
-        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+        raise AnnotationError(RejectCode.BAD_ENCODING, not_utf8(exc, f"the {what}")) from exc
+
+
+#: An open file, as an iterator over its physical lines without their line feeds.
+OpenLines: TypeAlias = AbstractContextManager[Iterator[bytes]]
 
 
 @contextmanager

@@ -24,16 +24,14 @@ from recordgen.formats.coco_document import Annotation
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
-from recordgen.subjects.details import KEYPOINT, Details, flagged
+from recordgen.subjects.details import KEYPOINT, flagged
 from recordgen.subjects.picture import Marked, is_number
 from recordgen.tables.roles import LABEL, LABEL_TEXT
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 #: Of images in containers: with a label, with several, with boxes, and with masks.
-TASKS_OF_IMAGES = (
-    *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
-    ImageSegmentation.name,
-)
+_TASKS = (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation)
+TASKS_OF_IMAGES = tuple(task.name for task in _TASKS)
 
 #: Columns and features that name an image, which need not be read.
 IMAGE_NAMES = ("id", "image_id", "image_name", "file_name", "filename", "source_id")
@@ -191,18 +189,12 @@ def _marked(item: Mapping[str, Any], names: Sequence[str]) -> Marked:
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
         raise ValueError(f"a bbox must be x, y, width and height (got {box!r:.80})")
     x, y, width, height = box
-    label = named(_of(item, CLASSES), names)
-    return Marked(label, (x, y, x + width, y + height), _details(item))
-
-
-def _details(item: Mapping[str, Any]) -> Details:
-    """Return what is known of an object with COCO's words. Raises: ValueError: it is damaged."""
-    points = item.get("keypoints")
+    label, points = named(_of(item, CLASSES), names), item.get("keypoints")
     shape = item.get("segmentation") or item.get("rle")
     said = Annotation.of({"segmentation": shape, "keypoints": points, "area": item.get("area")})
     flags = flagged({IS_CROWD: _of(item, _CROWDS)} | {flag: item.get(flag) for flag in FLAGS[1:]})
     count = len(points) // KEYPOINT if isinstance(points, list) else 0
-    return said.details(count)._replace(flags=flags)
+    return Marked(label, (x, y, x + width, y + height), said.details(count)._replace(flags=flags))
 
 
 def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:

@@ -54,8 +54,7 @@ class OpenImages(pictures.PictureFormat):
         headers = {name: _header(listing, name) for name in listing.candidates(".csv")}
         boxes = [name for name, header in headers.items() if _OF_BOXES.issubset(header)]
         # Labels often lie beside the boxes.
-        labels = [name for name, header in headers.items() if _OF_LABELS.issubset(header)]
-        found = boxes or labels
+        found = boxes or [name for name, header in headers.items() if _OF_LABELS.issubset(header)]
         if not found:
             return None
         what = "boxes" if boxes else "labels"

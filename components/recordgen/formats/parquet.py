@@ -26,29 +26,12 @@ from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_BYTES, UNPACKED_TIMES
 from recordgen.core.rows.row import Range, name_within
 from recordgen.errors import RecordgenError, SourceError
-from recordgen.formats import pictures
+from recordgen.formats import objects, pictures
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.format import Evidence
-from recordgen.formats.header import (
-    NOTHING_GIVEN,
-    Given,
-    column_name,
-    keys_without_blanks,
-    names_without_blanks,
-)
+from recordgen.formats.header import NOTHING_GIVEN, Given, column_name, keys_without_blanks
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import (
-    IMAGE_NAMES,
-    TASKS_OF_IMAGES,
-    StoredFile,
-    class_names,
-    classes_in,
-    labels_of,
-    names_beside,
-    read_objects,
-    with_names,
-)
 from recordgen.formats.proposal import unknown_columns
 from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
@@ -83,16 +66,14 @@ class ParquetColumns:
     read: Sequence[str]
 
 
-def columns_of(
-    listing: Listing, document: str, given: Given = NOTHING_GIVEN
-) -> ParquetColumns | None:
+def columns_of(listing: Listing, path: str, given: Given = NOTHING_GIVEN) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
     Raises: NotUnderstoodError: a column has no known role, or options name only others.
     """
     import pyarrow as pa
 
-    schema, features = schema_of(listing, document)
+    schema, features = schema_of(listing, path)
     leaves = image_leaves(schema, features)
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
     masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
@@ -101,26 +82,29 @@ def columns_of(
     if not images:
         return None
     others = [field for field in schema if field.name not in leaves]
-    objects = next((field.name for field in others if _has_boxes(field.type)), "")
-    label = "" if objects else _label_in(others, features)
-    if label == LABEL and LABEL_TEXT in schema.names and not class_names(features.get(label)):
+    boxes = next((field.name for field in others if _has_boxes(field.type)), "")
+    declared = [field.name for field in others if objects.class_names(features.get(field.name))]
+    usual = [field.name for field in others if field.name.strip().lower() in LABEL_COLUMNS]
+    label = "" if boxes else next((found[0] for found in (declared, usual) if len(found) == 1), "")
+    has_classes = bool(objects.class_names(features.get(label)))
+    if label == LABEL and LABEL_TEXT in schema.names and not has_classes:
         label = LABEL_TEXT
     number = LABEL if label == LABEL_TEXT else ""
-    known = {label, number, objects, f"{mask}_source_id", *SIZE_ROLES, *IMAGE_NAMES, LABEL_TEXT}
+    known = {label, number, boxes, LABEL_TEXT, f"{mask}_source_id"}
+    known |= {*SIZE_ROLES, *objects.IMAGE_NAMES}
     others = [field for field in others if field.name not in known]
     image, *more = images
-    if more or others or given.roles or not (label or objects or mask):
+    if more or others or given.roles or not (label or boxes or mask):
         unknown = [field.name for field in others] or more or [image]
-        where = f"{listing.root}{document}"
+        where = f"{listing.root}{path}"
         what = f"no role is known for {', '.join(unknown):.200} ({', '.join(schema.names):.200})"
         raise unknown_columns(where, what, images, unknown, given, label)
-    used = objects or label
-    names = classes_of(listing, document, used)
+    names = classes_of(listing, path, boxes or label)
     label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    wanted = [image, mask, label, objects, *SIZE_ROLES]
+    wanted = [image, mask, label, boxes, *SIZE_ROLES]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
-    return ParquetColumns(image, leaves, mask, label, objects, several, names, read)
+    return ParquetColumns(image, leaves, mask, label, boxes, several, names, read)
 
 
 def image_leaves(schema: Any, features: Mapping[str, Any], given: str = "") -> Mapping[str, str]:
@@ -155,13 +139,6 @@ def _has_boxes(kind: Any) -> bool:
     return pa.types.is_struct(kind) and kind.get_field_index("bbox") >= 0
 
 
-def _label_in(others: Sequence[Any], features: Mapping[str, Any]) -> str:
-    """Return the column of labels; "" if there is not exactly one."""
-    declared = [field.name for field in others if class_names(features.get(field.name))]
-    known = [field.name for field in others if field.name.strip().lower() in LABEL_COLUMNS]
-    return next((found[0] for found in (declared, known) if len(found) == 1), "")
-
-
 def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:
     """Return the schema of a file, and the features that Hugging Face declares in its metadata."""
     with opened(listing, name) as file:
@@ -180,14 +157,14 @@ def features_of(schema: Any) -> Mapping[str, Any]:
 
 def stored_names(schema: Any) -> Mapping[str, str]:
     """Return the names of columns as they are stored, also by their names without blanks."""
-    names = names_without_blanks(schema.names)
+    names = [*map(str.strip, schema.names)]
     return {**dict(zip(names, schema.names, strict=True)), **{it: it for it in schema.names}}
 
 
 def classes_of(listing: Listing, name: str, column: str) -> Sequence[str]:
     """Return the names of the numbers in a column, which the features or a file beside declare."""
     declared = schema_of(listing, name)[1] if listing.head(name).startswith(MAGIC) else {}
-    return class_names(declared.get(column)) or names_beside(listing, name, column)
+    return objects.class_names(declared.get(column)) or objects.names_beside(listing, name, column)
 
 
 # Between two values of a column there may be the header of a page, and its levels.
@@ -201,7 +178,7 @@ class Parquet(pictures.PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
-    tasks = TASKS_OF_IMAGES
+    tasks = objects.TASKS_OF_IMAGES
     in_pixels = True
     has_roles = True
 
@@ -217,8 +194,7 @@ class Parquet(pictures.PictureFormat):
         task = boxes if columns.objects else several if columns.several else single
         task = masks if columns.mask else task
         used = columns.mask or columns.objects or columns.label
-        reason = f"{found[0]} has the columns {columns.image} and {used}"
-        return Evidence(reason, task, found, columns.names)
+        return Evidence(f"{found[0]} has {columns.image} and {used}", task, found, columns.names)
 
     detect_given = detect
 
@@ -258,8 +234,8 @@ def placed_rows(
                 yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                 continue
             for number, row in enumerate(_rows(file, group, read, at_once), start=first):
-                if isinstance(row, str):
-                    yield _lost(document, number, group, RejectCode.CORRUPT, row)
+                if isinstance(row, SourceError):
+                    yield _lost(document, number, group, RejectCode.CORRUPT, str(row))
                     break
                 files = {name: chunk.file_of(row.get(name)) for name, chunk in chunks.items()}
                 yield number + 1, {**row, **files}
@@ -293,14 +269,14 @@ def named_rows(
     leaves: dict[str, str] = {}
     for image in images:
         leaves |= image_leaves(schema, features, stored.get(image, image))
-    beside = {column: names_beside(listing, document, column) for column in labels}
+    beside = {column: objects.names_beside(listing, document, column) for column in labels}
     classes = {column: each for column, each in beside.items() if each}
-    classes |= keys_without_blanks(classes_in(features))
+    classes |= keys_without_blanks(objects.classes_in(features))
     columns = [stored[name] for name in names if name in stored]
 
     def values(line: int, row: Mapping[str, Any]) -> tuple[int, Any]:
         files = {image: row[image].in_row(container, line - 1) for image in leaves}
-        return line, with_names(keys_without_blanks({**row, **files}), classes)
+        return line, objects.with_names(keys_without_blanks({**row, **files}), classes)
 
     return pictures.examples(placed_rows(listing, document, columns, leaves), values)
 
@@ -358,8 +334,7 @@ def _unpacked_bytes(column: Any) -> int:
 
     if not pa.types.is_dictionary(column.type) or pa.types.is_primitive(column.type.value_type):
         return int(column.nbytes)
-    lengths = pc.binary_length(column.dictionary)
-    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+    return int(pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0)
 
 
 @contextmanager
@@ -381,20 +356,18 @@ def arrow_errors(path: str, kind: str) -> Iterator[None]:
 
 def _rows(
     file: Any, group: int, names: Sequence[str], at_once: int
-) -> Iterator[Mapping[str, Any] | str]:
-    """Yield the rows of a row group, or the message about its first damaged page."""
-    import pyarrow as pa
-
+) -> Iterator[Mapping[str, Any] | SourceError]:
+    """Yield the rows of a row group, or the error about its first damaged page."""
     batches = file.iter_batches(at_once, row_groups=[group], columns=list(names))
     try:
-        while (batch := next(batches, None)) is not None:
-            rows = batch.to_pylist()
-            del batch  # before the next one: values may be large
-            yield from rows
-            del rows
-    # Arrow has dates, times and zones that Python has not.
-    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
-        yield f"it is damaged: {exc}"
+        with arrow_errors("its next page", "Parquet"):
+            while (batch := next(batches, None)) is not None:
+                rows = batch.to_pylist()
+                del batch  # before the next one: values may be large
+                yield from rows
+                del rows
+    except SourceError as exc:
+        yield exc
 
 
 def _picture(
@@ -410,8 +383,7 @@ def _picture(
         raise pictures.ExampleError(message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
     uri = name_within(document, number, path)
     if data is None and not path:
-        message = f"row {number} has no image: neither bytes nor a path"
-        raise pictures.ExampleError(message, uri, RejectCode.MISSING_FILE)
+        raise pictures.ExampleError(f"row {number} has no image", uri, RejectCode.MISSING_FILE)
     if data is None:
         try:
             uri = pictures.image_named(listing, path, posixpath.dirname(document))
@@ -419,15 +391,15 @@ def _picture(
             message = f"{exc}; the row has this path and no bytes: {_EMBED}"
             raise pictures.ExampleError(message, uri, exc.code) from exc
     with pictures.about(uri):
-        objects = read_objects(row.get(columns.objects) or [], columns.names)
-        labels = labels_of(row[columns.label] if columns.label else None, columns.names)
-        size = pictures.size_of(*map(row.get, SIZE_ROLES)) if objects else None
-        if data is not None and objects and size is None:
+        marked = objects.read_objects(row.get(columns.objects) or [], columns.names)
+        labels = objects.labels_of(row[columns.label] if columns.label else None, columns.names)
+        size = pictures.size_of(*map(row.get, SIZE_ROLES)) if marked else None
+        if data is not None and marked and size is None:
             header = file_header(data)
             size = header.width, header.height
     mask = row[columns.mask].place if columns.mask else None
     files = [payload, mask] if mask else [payload]
-    return Picture(line, uri, None, size, objects, labels, payloads=files)
+    return Picture(line, uri, None, size, marked, labels, payloads=files)
 
 
 class _Chunk:
@@ -455,12 +427,12 @@ class _Chunk:
         # Of the packed bytes, each row has the same share.
         self._packed = chunk.total_compressed_size // max(1, chunk.num_values)
 
-    def file_of(self, value: Any) -> StoredFile:
+    def file_of(self, value: Any) -> objects.StoredFile:
         """Return the file in the value of the next row."""
         found = value if isinstance(value, Mapping) else {"bytes": value}
         data = found.get("bytes")
         place = None if data is None else self._place_of(data)
-        return StoredFile(data, found.get("path") or "", place)
+        return objects.StoredFile(data, found.get("path") or "", place)
 
     def _place_of(self, data: bytes) -> Range:
         """Return where the next value is, which follows those before."""
@@ -470,8 +442,7 @@ class _Chunk:
         if found >= 0:
             return Range(self._document, found, len(data))
         self._is_plain = False  # another encoding than PLAIN: do not search in vain
-        stored = min(len(data), self._packed)
-        return Range(self._document, offset, stored, len(data), self._values)
+        return Range(self._document, offset, min(len(data), self._packed), len(data), self._values)
 
     def _place_in_file(self, data: bytes) -> int:
         """Return where the next value begins in the file, or -1 if it is not there as it is."""

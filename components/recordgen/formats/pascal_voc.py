@@ -121,8 +121,7 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
             stem = IMAGE_SUFFIX.sub("", line)
             split = "train" if word == "trainval" else word
             if stem and found.setdefault(stem, split) != split:
-                twice = f"{stem} is also in the list of {found[stem]}; leave it in one"
-                raise SourceError(f"{listing.root}{name}: {twice}")
+                raise SourceError(f"{listing.root}{name}: {stem} is also listed in {found[stem]}")
     return found
 
 
@@ -134,7 +133,8 @@ def picture_of(
     ``image``: the image that it describes; None if its own name or the document says it.
     """
     try:
-        root = _parse(listing, name)
+        data = listing.head(name)
+        root = parse(data if len(data) < HEAD_BYTES else listing.read(name, VOC_BYTES.most))
     except ValueError as exc:
         return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
     if root.tag != "annotation":
@@ -164,12 +164,6 @@ def picture_of(
 def _stem_of(path: str) -> str:
     """Return the file name of a path, with any separators, without the suffix of an image."""
     return IMAGE_SUFFIX.sub("", posixpath.basename(path.replace("\\", "/")))
-
-
-def _parse(listing: Listing, name: str) -> Element:
-    """Parse a document. Raises: ValueError: it is no XML, is too large, or has entities."""
-    data = listing.head(name)
-    return parse(data if len(data) < HEAD_BYTES else listing.read(name, VOC_BYTES.most))
 
 
 def _image(listing: Listing, name: str, root: Element) -> str | None:

@@ -24,7 +24,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
-from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.annotation import AnnotationError, bad_line
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, RecordError, SourceError
 from recordgen.formats import objects, parquet, tfrecord, webdataset
@@ -32,13 +32,7 @@ from recordgen.formats.csv_records import BLOCK_LINES, Item
 from recordgen.formats.declared_rows import rows_of_records
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.frame_images import with_places
-from recordgen.formats.header import (
-    NOTHING_GIVEN,
-    Given,
-    Head,
-    keys_without_blanks,
-    names_without_blanks,
-)
+from recordgen.formats.header import NOTHING_GIVEN, Given, Head, keys_without_blanks
 from recordgen.formats.import_file import Files, ImportFile, Samples, sampled
 from recordgen.formats.json_values import is_document, json_rows, text
 from recordgen.formats.label_fields import label_columns
@@ -52,7 +46,7 @@ from recordgen.formats.tfrecord import first_records, names_of, plain_value, rec
 from recordgen.formats.webdataset import first_filled, json_records, tar_begins
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import Reject, RejectCode
+from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
 from recordgen.tables.roles import SIZE_ROLES
 from recordgen.tasks import TASKS, Declared, Tabular, TextEntities
@@ -113,8 +107,8 @@ class RecordFiles(Format):
             task = TASKS[dataset.task]
             if task.kind not in _OWN or not self.accepts(task):
                 return None
-            reason = f"{listing.root} is an output"
-            return Evidence(reason, dataset.task, record_files(listing), dataset.labels)
+            shards = record_files(listing)
+            return Evidence(f"{listing.root} is an output", dataset.task, shards, dataset.labels)
         is_json = bool(listing.only) and not found
         lines = (".jsonl", ".ndjson") if given.is_table else ()  # other tasks have AutoML's keys
         found = listing.candidates(".json", *lines) if is_json else found
@@ -224,8 +218,7 @@ def records_of(
 
 
 def _bad_record(source: str, line: int, record: Any, expected: str) -> Reject:
-    message = f"expected {expected} (got {record!r:.80})"
-    return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+    return bad_line(f"expected {expected} (got {record!r:.80})").reject(source, line)
 
 
 def _text_rows(records: Numbered, source: str, task: Task, adjusted: Adjustments) -> Rows:
@@ -287,10 +280,8 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
     path = files[0].path
     if (known := options.inferred_table) is not None:
         # Its records have their splits in the names of their files.
-        columns = tuple(known.stored)
-        return replace(
-            known, columns=columns, split=None, group=None, notes=(), markers=(), is_bare=False
-        )
+        bare = replace(known, columns=tuple(known.stored), split=None, group=None, is_bare=False)
+        return replace(bare, notes=(), markers=())
     with _columns_of(files[0]) as (names, types, _):
         header = named(names)
         if not header:
@@ -301,8 +292,7 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
             with _columns_of(file) as (names, _, records):
                 if named(names) != header:
                     got, expected = (f"{', '.join(each):.200}" for each in (names, header))
-                    what = f"expected the columns {expected} of {path} (got {got})"
-                    raise SourceError(f"{file.path}: {what}; convert it alone")
+                    raise SourceError(f"{file.path}: expected {expected} of {path} (got {got})")
                 yield from _lines(names, records, file.path)
 
     types = schema_types(header, options) or types
@@ -341,8 +331,7 @@ def _classes_of(listing: Listing, name: str, given: Given) -> Sequence[str]:
     labels = _given_labels(given)[:1]
     if labels and listing.head(name).startswith(parquet.MAGIC):
         return parquet.classes_of(listing, name, labels[0])
-    is_ours = labels and record_files(listing.at(name))
-    return names_of(listing, name).in_order if is_ours else ()
+    return names_of(listing, name).in_order if labels and record_files(listing.at(name)) else ()
 
 
 @contextmanager
@@ -363,7 +352,7 @@ def _columns_of(
         if images and table is None:
             columns, labels = [*given_names(given), *SIZE_ROLES], _given_labels(given)
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
-            yield Columns(names_without_blanks(schema.names), _NO_TYPES, rows)
+            yield Columns([*map(str.strip, schema.names)], _NO_TYPES, rows)
             return
         yield _declared(parquet.table_rows(listing, name), schema, table)
         return
@@ -386,9 +375,8 @@ def _columns_of(
             if table is not None:
                 yield _named(records)
                 return
-            classes = dict.fromkeys(
-                (*objects.CLASSES, objects.ENTITIES), objects.names_beside(listing, name)
-            )
+            keys = (*objects.CLASSES, objects.ENTITIES)
+            classes = dict.fromkeys(keys, objects.names_beside(listing, name))
             yield _named(map(objects.without_repeats, records), classes)
         else:
             yield _named(json_rows(raw, begin, file.path))
@@ -418,8 +406,8 @@ def _arrow_rows(raw: IO[bytes], begin: bytes, path: str) -> tuple[Any, Iterator[
         open_arrow = pa.ipc.open_file if is_file else pa.ipc.open_stream
         reader = open_arrow(raw, options=options, memory_pool=pool)
         if parquet.image_leaves(reader.schema, {}):
-            remedy = "write Parquet: datasets.load_from_disk(…).to_parquet(…)"
-            raise NotUnderstoodError(f"{path}: Arrow with images is not read; {remedy}")
+            remedy = "datasets.load_from_disk(…).to_parquet(…)"
+            raise NotUnderstoodError(f"{path}: Arrow with images: write Parquet with {remedy}")
         batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
     return reader.schema, parquet.arrow_rows(batches, size, path)
 
@@ -498,8 +486,6 @@ def _output_record(values: Mapping[str, Sequence[Any]], dataset: Dataset) -> Map
         record["video"] = storage.resolve(uri, storage.join(dataset.folder, ""))
     if features.ENTITY_START in values:
         lists = [[plain_value([it]) for it in values.get(feature, ())] for feature in _ENTITY]
-        entities = zip(*lists, strict=True)
-        record[objects.ENTITIES] = [
-            dict(zip(_ENTITY.values(), each, strict=True)) for each in entities
-        ]
+        rows = zip(*lists, strict=True)
+        record[objects.ENTITIES] = [dict(zip(_ENTITY.values(), it, strict=True)) for it in rows]
     return record

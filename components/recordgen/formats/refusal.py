@@ -67,9 +67,8 @@ def stop(
     are_images = "image_root" in options or "path=" in options.get("columns", "")
     if form is not None and not are_images:
         raise form.error(head.where)
-    raise NotUnderstoodError(
-        f"{head.where}: {problem}", shown=f"the first lines of {head.path}:{shown}", options=options
-    )
+    shown = f"the first lines of {head.path}:{shown}"
+    raise NotUnderstoodError(f"{head.where}: {problem}", shown=shown, options=options)
 
 
 def some_of(values: Iterable[str]) -> str:

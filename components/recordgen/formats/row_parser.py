@@ -17,25 +17,11 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import ADDING, Task
 from recordgen.errors import UsageError
+from recordgen.formats import header as headers
 from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.field_kinds import field_at, without_padding
 from recordgen.formats.format import CsvParser, OwnColumns, Rows
-from recordgen.formats.header import (
-    KNOWN_COLUMNS,
-    NOWHERE,
-    Given,
-    Header,
-    begins_with_header,
-    check_twice,
-    column_name,
-    column_place,
-    find_columns,
-    find_path,
-    find_split,
-    other_header,
-    same_named,
-    too_many_fields,
-)
+from recordgen.formats.header import KNOWN_COLUMNS, NOWHERE, Given, Header, find_columns
 from recordgen.formats.label_fields import classes_of, separated
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, SKIPPED, Reject
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES, LABEL_NUMBER, SIZE_COLUMNS
@@ -88,7 +74,8 @@ def made_below(header: Sequence[str], given: Given, where: str) -> list[Made]:
     made = []
     names, text = names_in_path(given), given.roles.get("path", ("",))[0]
     if names and text not in header:
-        places = [column_place(name, header, f"columns: path={text}", where) for name in names]
+        option = f"columns: path={text}"
+        places = [headers.column_place(name, header, option, where) for name in names]
         form = _PLACE.sub(lambda place: "%s" if place[1] else place[0][0], text.replace("%", "%%"))
         made.append(Made((text,), places, partial(_path, form)))
     if given.boxes:
@@ -126,10 +113,8 @@ def _boxes(header: Sequence[str], given: Given, where: str) -> Made:
     form, name = given.boxes
     others = [header[at] for at in find_columns(header, BOX_ROLES)]
     if others and len(given.box_columns(header)) == 1:
-        problem = f"{', '.join(others)} hold boxes, too; omit one"
-        raise UsageError(f"{where}: columns: {form}={name}: {problem}")
-    places = given.box_places(header, where)
-    return Made(BOX_ROLES, places, partial(_corners, form))
+        raise UsageError(f"{where}: columns: {form}={name}: omit it, or {', '.join(others)}")
+    return Made(BOX_ROLES, given.box_places(header, where), partial(_corners, form))
 
 
 def _corners(form: str, values: Sequence[str]) -> Sequence[str]:
@@ -206,7 +191,7 @@ def _with_fields(
     rows = records.rows()
     long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
     for at in sorted(long):
-        yield too_many_fields(count, len(rows[at])).reject(source, records.lines[at])
+        yield headers.too_many_fields(count, len(rows[at])).reject(source, records.lines[at])
     whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
     filled = {at: [*row, *_made_of(row, header, made)] for at, row in enumerate(whole) if any(row)}
     yield records._replace(quoted={**records.quoted, **filled}).without(long)
@@ -266,7 +251,7 @@ class ByHeader:
     def __init__(self, parser: RowParser, header: Header, *, is_whole: bool = True) -> None:
         """Find the columns of a task; ``is_whole``: no line has more columns than the header."""
         columns = parser.columns_of(header.known)
-        check_twice(header.known, columns)
+        headers.check_twice(header.known, columns)
         split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
         self._takes_labels = parser.takes_labels
         annotation = [
@@ -286,7 +271,8 @@ class ByHeader:
         """Parse the fields of a line."""
         split, path, annotation_at = self.places
         if len(row) > self.count and any(field.strip() for field in row[self.count :]):
-            return too_many_fields(self.count, len(row)).reject(source, line, field_at(row, path))
+            error = headers.too_many_fields(self.count, len(row))
+            return error.reject(source, line, field_at(row, path))
         annotation = [field_at(row, index) for index in annotation_at]
         if self._takes_labels:
             try:
@@ -386,7 +372,7 @@ class RowParser(CsvParser):
                         if len(fields) == 1:  # just as likely a text or a name
                             self._adjusted.add_line(source, line, *OTHER_HEADER)
                         else:
-                            raise other_header(fields, f"{source}:{line}")
+                            raise headers.other_header(fields, f"{source}:{line}")
                     yield (parse or self.parse_row)(fields, source, line)
 
     def parse_below(self, items: Iterable[Item], source: str, given: Given) -> Rows:
@@ -458,7 +444,7 @@ class RowParser(CsvParser):
         """
         self.check_roles(given)
         self.label_separator, self.uncertain = given.label_separator, given.uncertain
-        if not begins_with_header(fields, given):
+        if not headers.begins_with_header(fields, given):
             return self._without_header(fields, given, where), False
         columns = given.below(fields, where)
         found = self.columns_of(columns.known)
@@ -496,19 +482,18 @@ class RowParser(CsvParser):
         roles = [role for role in roles if self._task.columns.get(role, True)]
         for role in (*given.roles, *given.boxes[:1]):
             if role not in roles:
-                what = f"{self._task.name} has no role {role!r}"
-                raise UsageError(f"columns: {what}; its roles are {', '.join(roles)}")
+                raise UsageError(f"columns: {self._task.name} has {', '.join(roles)}, not {role!r}")
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
         """Return the columns of a header in known names, by role; a missing role has none."""
         found = {
-            "split": [find_split(header)],
-            "path": [find_path(header, self.paths)],
-            "text": find_columns(header, self.texts)[:1],
+            "split": [headers.find_split(header)],
+            "path": [headers.find_path(header, self.paths)],
         }
+        found["text"] = find_columns(header, self.texts)[:1]
         for role, names in self._task.columns.items():
             columns = find_columns(header, names)
-            found[role] = list(same_named(header, columns)) if columns else []
+            found[role] = list(headers.same_named(header, columns)) if columns else []
         return {role: [at for at in where if at != NOWHERE] for role, where in found.items()}
 
     def is_header(self, fields: Sequence[str]) -> bool:
@@ -541,7 +526,7 @@ def note_unused(names: Sequence[str], adjusted: Adjustments, source: str, line: 
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    return [column_name(field) for field in without_padding(header)]
+    return [headers.column_name(field) for field in without_padding(header)]
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
@@ -553,11 +538,8 @@ def _shown(column: Column, table: Table) -> str:
     """Return the type of a column and its roles: ``float``, ``int (target, regression)``."""
     if column.name == table.split:
         return "split"
-    roles = []
-    if column.name == table.target:
-        roles += ["target", str(table.prediction)]
-    if column.name == table.group:
-        roles.append("group")
+    roles = ["target", str(table.prediction)] if column.name == table.target else []
+    roles += ["group"] if column.name == table.group else []
     return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
 
 

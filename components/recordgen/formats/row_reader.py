@@ -89,12 +89,10 @@ class RowReader:
             read_list = self._task.declared("csv_parser").read_list
             rows = read_list(file, self._task, adjusted, self._given, self._access)
         else:
-            task = self._task
-            if self._format.has_columns:
-                task = task.for_file(
-                    lambda each: self._format.rows(file, each, Adjustments(), self._given)
-                )
-            rows = self._format.rows(file, task, adjusted, self._given)
+            task, form, given = self._task, self._format, self._given
+            if form.has_columns:
+                task = task.for_file(lambda it: form.rows(file, it, Adjustments(), given))
+            rows = form.rows(file, task, adjusted, given)
         items = batched(rows, adjusted)
         if self._images is not None:
             items = below_root(items, file.images or self._images, self._task)
@@ -167,8 +165,7 @@ def preview_files(files: Files, options: ConvertOptions, samples: Samples) -> Pr
         UsageError: an option does not fit the files.
         StorageError: storage failed.
     """
-    begun = map(samples.begun, files)
-    return preview_rows(RowReader(options).read_all(begun), task_for(options))
+    return preview_rows(RowReader(options).read_all(map(samples.begun, files)), task_for(options))
 
 
 def preview_rows(items: Iterable[ReadItem], task: Task) -> Preview:
@@ -229,30 +226,23 @@ def _public_row(row: Row, task: Task) -> Row:
             requested.append(place)
         else:
             full = storage.resolve(place or uri, row.source)
-            read = storage.resolve(public[uri], source)
-            requested.append(full if full != read else None)
-    return row._replace(
-        source=source,
-        uri=public.get(row.uri, row.uri),
-        annotation=row.annotation if is_same else task.with_uris(row.annotation, public),
-        addresses=json.dumps(requested) if any(requested) else None,
-    )
+            requested.append(full if full != storage.resolve(public[uri], source) else None)
+    uri = public.get(row.uri, row.uri)
+    annotation = row.annotation if is_same else task.with_uris(row.annotation, public)
+    addresses = json.dumps(requested) if any(requested) else None
+    return row._replace(source=source, uri=uri, annotation=annotation, addresses=addresses)
 
 
 def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     names = [*batch.uris, batch.source]
-    names_others = task.names_payloads and type(task).stored_uris is not Task.stored_uris
-    if names_others and (storage.is_http(batch.source) or _may_name_urls(batch)):
-        names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
+    if task.names_payloads and type(task).stored_uris is not Task.stored_uris:
+        text = "\n".join(filter(None, batch.annotations))
+        # Of other files, only names that are URLs hold secrets.
+        if storage.is_http(batch.source) or any(mark in text for mark in _URL_MARKS):
+            names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
     if not may_hold_secrets("\n".join(names)):
         return batch
     return RowBatch.of([_public_row(row, task) for row in batch.rows])
-
-
-def _may_name_urls(batch: RowBatch) -> bool:
-    """Return whether annotations may name other files by URLs: only their names hold secrets."""
-    text = "\n".join(filter(None, batch.annotations))
-    return any(mark in text for mark in _URL_MARKS)
 
 
 def _public_note(item: Reject | Finding | OddLine) -> Reject | Finding | OddLine:

@@ -86,8 +86,7 @@ def _separator_of(head: list[bytes], source: str) -> str:
     if (hint := _EXCEL_HINT.fullmatch(first)) is not None:
         head[at], separator = b"", hint[1].decode("latin-1")
         if separator not in _SIGNS:
-            what = f"commas, semicolons or tabs separate fields (got sep={separator})"
-            raise SourceError(f"{where}: {what}; save the file as CSV UTF-8")
+            raise SourceError(f"{where}: sep={separator} is none of {_SIGNS!r}; save as CSV UTF-8")
         return separator
     _check_bytes(first, where)
     texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
@@ -101,12 +100,9 @@ def _check_bytes(first: bytes, where: str) -> None:
     """Check that the first line is one of a CSV. Raises: SourceError."""
     before, ends, _ = first.rstrip(b"\r\n").partition(b"\r")
     if ends and before.count(b'"') % 2 == 0:  # outside of quotes
-        what = "lines must end with LF or CR LF (got CR); save the file as CSV UTF-8"
-        raise SourceError(f"{where}: {what}")
+        raise SourceError(f"{where}: lines end with CR, not LF or CR LF; save it as CSV UTF-8")
     if _JSON.match(first):
-        raise NotUnderstoodError(
-            f"{where}: this line is JSON, but the file is read as CSV", options={"format": "jsonl"}
-        )
+        raise NotUnderstoodError(f"{where}: this line is JSON, no CSV", options={"format": "jsonl"})
 
 
 def _check_lines(texts: Sequence[str], where: str) -> None:
@@ -114,8 +110,7 @@ def _check_lines(texts: Sequence[str], where: str) -> None:
     lines = [text.split() for text in texts if _TAGGED.fullmatch(text.strip())]
     are_tagged = len(lines) == len(texts) > 1 and any(_INSIDE.fullmatch(it[-1]) for it in lines)
     if are_tagged and not all(it[0] == "O" or _INSIDE.fullmatch(it[0]) for it in lines):
-        what = "this line is a token and its tag, as in CoNLL's files"
-        raise NotUnderstoodError(f"{where}: {what}", options={"format": "conll"})
+        raise NotUnderstoodError(f"{where}: this is a token and a tag", options={"format": "conll"})
     records = _records(texts, ",")
     if records and all(map(_is_quoted_row, records)):
         raise SourceError(f"{where}: each line is quoted as one field; remove these quotes")
@@ -160,9 +155,8 @@ def _pads(texts: Sequence[str], sign: str) -> bool:
     """Return whether a sign only ends lines: a tab, two of it, or one behind a path."""
     ends = [text for text in texts if text.endswith(sign)]
     is_inside = any(sign in text.rstrip(sign) for text in texts)
-    return not is_inside and any(
-        sign == "\t" or text.endswith(sign * 2) or names_media(text[:-1]) for text in ends
-    )
+    pads = (sign == "\t" or text.endswith(sign * 2) or names_media(text[:-1]) for text in ends)
+    return not is_inside and any(pads)
 
 
 def _known_names(fields: Sequence[str]) -> int:

@@ -132,9 +132,7 @@ def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str
     notes = []
     if dropped:
         kinds = ", ".join(sorted(set(dropped)))
-        message = f"{len(dropped)} shapes without an area or a class ({kinds}) were dropped"
-        notes.append((SHAPES_DROPPED, message))
+        notes.append((SHAPES_DROPPED, f"{len(dropped)} shapes without area were dropped: {kinds}"))
     if rotated:
-        message = f"{rotated} boxes are rotated; the upright boxes around them were kept"
-        notes.append((BOXES_ROTATED, message))
+        notes.append((BOXES_ROTATED, f"{rotated} boxes are rotated; upright ones were kept"))
     return notes

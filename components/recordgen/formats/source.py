@@ -53,11 +53,8 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     are_paths = isinstance(paths, Sequence) and all(isinstance(p, str | os.PathLike) for p in paths)
     if are_paths and paths:
         return open_files(find_import_files([os.fspath(path) for path in paths]), options)
-    kind = type(source)
-    raise UsageError(
-        f"source must be a path, several paths or a DataFrame of pandas (got {source!r:.80}, of "
-        f"type {kind.__module__}.{kind.__name__})"
-    )
+    got = f"{source!r:.80}, of type {type(source).__module__}.{type(source).__name__}"
+    raise UsageError(f"source must be a path, several paths or a DataFrame of pandas (got {got})")
 
 
 def _open_frame(
@@ -118,8 +115,7 @@ def open_files(files: Files, options: ConvertOptions) -> tuple[Source, ConvertOp
         images.check()
     with_all = RowReader(detection.options).with_lists(map(samples.whole, detection.files))
     with_all = [file._replace(images=images, lines=None, listing=None) for file in with_all]
-    shown = preview_files(with_all, detection.options, samples)
-    detection = replace(detection, **shown._asdict())
+    detection = replace(detection, **preview_files(with_all, detection.options, samples)._asdict())
     source = Source.of_files(map(samples.begun, with_all))
     kept = tuple(map(samples.kept, with_all))
     return replace(source, files=kept, detection=detection), detection.options
@@ -214,8 +210,7 @@ class Source:
                 raise UsageError(f"{what}, whose files are read; give an output outside it")
             if storage.is_inside(storage.folder_of(file.path), output):
                 what = f"the source {file.path} is inside the output {output}"
-                remedy = f"give another output, such as {storage.join(output, 'out')}"
-                raise UsageError(f"{what}; {remedy}")
+                raise UsageError(f"{what}; give another, such as {storage.join(output, 'out')}")
 
     def folder_from(self, output: str) -> str:
         """Return the way from a local output to the folder where relative import files start.

@@ -31,24 +31,16 @@ import numpy as np
 from recordgen.core.limits import TABLE_COLUMNS
 from recordgen.core.records.numbers import is_marker
 from recordgen.core.rows.row import Adjustments, RowBatch
-from recordgen.core.task.annotation import AnnotationError, named_split
+from recordgen.core.task.annotation import AnnotationError, bad_line, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
-from recordgen.formats import named_records
+from recordgen.formats import named_records, table_roles
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Record, Records, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import Given, names_without_blanks, too_many_fields
 from recordgen.formats.import_file import open_file
 from recordgen.formats.row_parser import columns_of_table
-from recordgen.formats.table_roles import (
-    INDEX,
-    MAX_CLASSES,
-    ColumnStats,
-    add_records,
-    decide_table,
-    schema_types,
-)
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
@@ -78,7 +70,7 @@ def find_table(files: Files, options: ConvertOptions) -> Table:
         UsageError: the columns contradict the options.
     """
     header: list[str] = []
-    stats: list[ColumnStats] = []
+    stats: dict[str, table_roles.ColumnStats] = {}
     header_file = ""
     is_bare = options.columns.header == "no"
     for file in files:
@@ -90,14 +82,13 @@ def find_table(files: Files, options: ConvertOptions) -> Table:
             item = begin[0]
             if isinstance(item, Reject):
                 if not header:
-                    where = f"{file.path}:{item.line}"
-                    raise SourceError(f"{where}: cannot read the header: {item.message}")
+                    raise SourceError(f"{file.path}:{item.line}: unreadable header: {item.message}")
             else:
                 first = next(item.each())
                 where = f"{file.path}:{first.line}"
                 if not header:
                     header, header_file = names_of(first, begin, where, options), file.path
-                    stats = [ColumnStats() for _ in header]
+                    stats = {name: table_roles.ColumnStats() for name in header}
                 elif is_bare:
                     _check_width(first, header, where)
                 else:
@@ -106,11 +97,11 @@ def find_table(files: Files, options: ConvertOptions) -> Table:
             if not is_bare:
                 # The reader of the rows reports repeated headers, so they are not collected here.
                 rows = without_headers(rows, header, file.path, Adjustments())
-            add_records(rows, stats)
+            table_roles.add_records(rows, [*stats.values()])
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
-    known = dict(zip(header, stats, strict=True))
-    return replace(decide_table(known, options, schema_types(header, options)), is_bare=is_bare)
+    table = table_roles.decide_table(stats, options, table_roles.schema_types(header, options))
+    return replace(table, is_bare=is_bare)
 
 
 def table_of(
@@ -120,9 +111,9 @@ def table_of(
 
     Raises: UsageError: the options do not fit.
     """
-    stats = {name: ColumnStats() for name in names}
-    add_records(items, [*stats.values()])
-    return decide_table(stats, options, types)
+    stats = {name: table_roles.ColumnStats() for name in names}
+    table_roles.add_records(items, [*stats.values()])
+    return table_roles.decide_table(stats, options, types)
 
 
 def _check_width(first: Record, names: Sequence[str], where: str) -> None:
@@ -141,24 +132,20 @@ def _check_header(
     more, lacking = {*names} - {*header, ""}, {*header} - {*names}
     fullest = path if len(more) > len(lacking) else header_file
     differing = listed(sorted(more | lacking)) or "the order of its columns"
-    raise NotUnderstoodError(
-        f"{where}: the first line differs from the header of {header_file} by {differing}; repeat "
-        f"that header, or convert tables with other columns separately",
-        source=fullest if len(lacking) < len(header) else "",
-    )
+    source = fullest if len(lacking) < len(header) else ""
+    what = f"the first line differs from the header of {header_file} by {differing}"
+    raise NotUnderstoodError(f"{where}: {what}; repeat it, or convert this alone", source=source)
 
 
 # --- the first line -----------------------------------------------------------------------------
 
 
-def names_of(
-    first: Record, below: Iterable[Item], where: str, options: ConvertOptions
-) -> list[str]:
+def names_of(first: Record, some: Iterable[Item], where: str, options: ConvertOptions) -> list[str]:
     """Return the names of columns: the header, or numbers from 1 if the file has none.
 
     Args:
         first: the first record.
-        below: the records of the file, or some of them.
+        some: the records of the file, or the first of them.
         where: file and line of the first record.
         options: ``header``, and the options that name columns.
 
@@ -170,17 +157,15 @@ def names_of(
     _check_columns(fields, where)
     if options.columns.header == "no":
         return [str(number) for number, _ in enumerate(fields, start=1)]
-    found = (item.rows(strip=True) for item in below if not isinstance(item, Reject))
+    found = (item.rows(strip=True) for item in some if not isinstance(item, Reject))
     rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
     is_open = options.columns.header == AUTO and not _is_named(names, options)
     if is_open and (why := _why_row(fields, rows)):
         from recordgen.formats.proposal import propose_table  # most tables need none
 
-        raise NotUnderstoodError(
-            f"{where}: this line reads as a row, not as the names of columns: {why} "
-            f"({first.text:.100}); if it is the header, use --columns header=yes",
-            options=propose_table([fields, *rows]),
-        )
+        what = f"this line reads as a row, not as the names of columns: {why} ({first.text:.100})"
+        reason = f"{where}: {what}; if it is the header, use --columns header=yes"
+        raise NotUnderstoodError(reason, options=propose_table([fields, *rows]))
     return check_header(fields, where)
 
 
@@ -195,8 +180,7 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
     names = named(without_padding(fields))
     _check_columns(names, where)
     if "" in names:
-        what = f"column {names.index('') + 1} has no name; the header must name each column"
-        raise SourceError(f"{where}: {what}")
+        raise SourceError(f"{where}: column {names.index('') + 1} has no name in the header")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise SourceError(f"{where}: two columns are named {listed(twice)}; rename one")
@@ -212,8 +196,7 @@ def _check_columns(names: Sequence[str], where: str) -> None:
     is_one = len(names) == 1
     found = is_one and any(sign in names[0] for sign in ("::", ";", "\t", "|"))
     if found or (is_one and len(names[0].split()) > _WORDS_OF_A_NAME):
-        what = "fields must be separated by commas, semicolons, tabs or bars"
-        raise SourceError(f"{where}: {what} (got {names[0]:.80})")
+        raise SourceError(f"{where}: expected commas, semicolons, tabs or bars: {names[0]:.80}")
 
 
 def _why_row(fields: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -243,7 +226,7 @@ def _kind(field: str) -> str:
 def named(header: Sequence[str]) -> list[str]:
     """Return names without blanks around them; the first may be empty, as pandas' index is."""
     names = names_without_blanks(header)
-    return [INDEX, *names[1:]] if names and not names[0] else names
+    return [table_roles.INDEX, *names[1:]] if names and not names[0] else names
 
 
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
@@ -271,7 +254,8 @@ def without_headers(
 
     ``adjusted`` collects the headers after the first record.
     """
-    sure = max({*names} - {INDEX}, key=len, default="").replace('"', '""')  # in every header
+    # It is in every header.
+    sure = max({*names} - {table_roles.INDEX}, key=len, default="").replace('"', '""')
     is_top = True  # no record so far
     for item in items:
         if isinstance(item, Records) and (is_top or sure in "\n".join(item.texts)):
@@ -326,7 +310,7 @@ def _without(
 def _of_width(width: int, count: int, text: str) -> AnnotationError:
     """Return the error about a record with too many fields, too few, or only empty ones."""
     if not width:
-        return AnnotationError(RejectCode.BAD_LINE, "no field has a value")
+        return bad_line("no field has a value")
     code = RejectCode.TOO_MANY_FIELDS if width > count else RejectCode.BAD_LINE
     return AnnotationError(code, f"{too_many_fields(count, width)}: {text[:80]!r}")
 
@@ -394,7 +378,7 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
         UsageError: the columns contradict the options.
     """
     header = check_header([str(name) for name in frame.columns], named_records.SOURCE)
-    types = schema_types(header, options)
+    types = table_roles.schema_types(header, options)
     if not types:
         types = {name: _frame_dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
     classes = _classes_with_gaps(frame, header, options)
@@ -413,12 +397,10 @@ def _classes_with_gaps(
     target = options.columns.target
     if target not in header or not _was_whole(column := frame.iloc[:, header.index(target)]):
         return None
-    if options.columns.prediction == AUTO and column.nunique() <= MAX_CLASSES:
-        raise UsageError(
-            f"the target {target!r} holds floats and gaps, and all floats are whole: use "
-            f"--columns target:class={target} if they are classes, or target:number={target} if "
-            f"they are amounts"
-        )
+    if options.columns.prediction == AUTO and column.nunique() <= table_roles.MAX_CLASSES:
+        what = f"the target {target!r} holds floats and gaps, and all floats are whole"
+        remedy = f"for classes, use --columns target:class={target}"
+        raise UsageError(f"{what}: {remedy}, for amounts target:number={target}")
     return target if options.columns.prediction == "classification" else None
 
 
@@ -435,12 +417,9 @@ def _frame_dtype(column: pd.Series[Any]) -> str:
 
 def _was_whole(column: pd.Series[Any]) -> bool:
     """Return whether a column of floats has gaps and otherwise only whole numbers."""
-    import pandas as pd
-
-    if not pd.api.types.is_float_dtype(column.dtype):
-        return False
     present = column.dropna()
-    return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
+    has_gaps = column.dtype.kind == "f" and 0 < len(present) < len(column)
+    return has_gaps and bool((present % 1 == 0).all())
 
 
 def _frame_records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
@@ -471,8 +450,8 @@ def table_items(rows: Iterable[tuple[int, list[str] | Reject]], source: str) -> 
             yield fields
             continue
         text = csv_line(fields)
-        if (reject := _reject(source, line, text)) is not None:
-            yield reject
+        if (error := _error(text)) is not None:
+            yield error.reject(source, line)
             continue
         if '"' in text or not any(fields):
             quoted[len(texts)] = fields
@@ -485,16 +464,13 @@ def table_items(rows: Iterable[tuple[int, list[str] | Reject]], source: str) -> 
         yield Records(lines, texts, quoted)
 
 
-def _reject(source: str, line: int, text: str) -> Reject | None:
-    """Return a reject for a row if no CSV file could hold it."""
+def _error(text: str) -> AnnotationError | None:
+    """Return why no CSV file could hold a row; None if one can."""
     if "\0" in text:
-        message = f"a row must not hold a NUL (got {text!r:.80})"
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
+        return bad_line(f"a row must not hold a NUL (got {text!r:.80})")
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
         message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
-        return Reject(source, line, "", RejectCode.BAD_ENCODING.value, message)
-    if size > MAX_RECORD_BYTES:
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
-    return None
+        return AnnotationError(RejectCode.BAD_ENCODING, message)
+    return bad_line(TOO_LONG) if size > MAX_RECORD_BYTES else None

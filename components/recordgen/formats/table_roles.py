@@ -21,14 +21,7 @@ from recordgen.core.facts.kept_rows import fits_one
 from recordgen.core.records.numbers import FORMS, NUMBER
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.csv_records import Item
-from recordgen.formats.header import (
-    NOWHERE,
-    NUMBERED_COLUMNS,
-    SPLIT_COLUMNS,
-    Given,
-    column_name,
-    no_column,
-)
+from recordgen.formats.header import NUMBERED_COLUMNS, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.formats.split_names import numbered_split
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
@@ -71,8 +64,7 @@ def decide_table(
         for name, item in found.items()
     }
     if weight is not None and dtypes[weight] == "bytes":
-        what = f"the weight {weight!r} must hold numbers, but has other values"
-        raise UsageError(f"{what}{found[weight].shown}")
+        raise UsageError(f"the weight {weight!r} must hold numbers{found[weight].shown}")
     has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
     own: dict[str | None, ColumnType] = {weight: Weight, **({INDEX: Ignored} if has_index else {})}
     columns = tuple(
@@ -111,7 +103,7 @@ def decide_table(
         if item.markers and dtypes[name] != "bytes" and name != split
     )
     group_at = Given.of(options).find_group(header, "group_by")
-    group = header[group_at] if group_at != NOWHERE else None
+    group = header[group_at] if group_at < len(header) else None
     return Table(
         columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind, markers
     )
@@ -128,10 +120,9 @@ def _marked(name: str, item: ColumnStats) -> str:
     """Return which fields of a column of numbers are read as missing values, and how many."""
     often = sorted(item.markers.items(), key=lambda each: (-each[1], each[0]))
     shown = ", ".join(f"{text!r} ({count:,})" for text, count in often[:_MARKERS_SHOWN])
-    return (
-        f"column {name!r} holds numbers, and {item.markers.total():,} of its fields are read as "
-        f"missing values: {shown}{', …' if len(often) > _MARKERS_SHOWN else ''}"
-    )
+    shown += ", …" if len(often) > _MARKERS_SHOWN else ""
+    what = f"{item.markers.total():,} of its fields are read as missing values: {shown}"
+    return f"column {name!r} holds numbers, and {what}"
 
 
 def _numbers_as_text(target: str, item: ColumnStats) -> str:
@@ -140,11 +131,9 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
     if item.texts is not None or item.numbers * 2 <= filled:
         return ""
     because = f" because of values{item.shown}" if item.misfit else ""
-    return (
-        f"target {target!r} is text{because}, though {item.numbers / filled:.0%} of its values are "
-        f"numbers: write them like 1234.5, and leave fields without a number empty; or more than "
-        f"{MAX_CLASSES} classes are confirmed by --columns target:class={target}"
-    )
+    what = f"target {target!r} is text{because}, though {item.numbers / filled:.0%} are numbers"
+    remedy = "write them like 1234.5, and leave fields without a number empty"
+    return f"{what}: {remedy}; --columns target:class={target} confirms many classes"
 
 
 def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) -> str:
@@ -158,10 +147,9 @@ def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) 
     (kind, taken), (other, meant) = reversed(kinds) if prediction == "classification" else kinds
     form = f"{'at most' if is_few else 'more than'} {MAX_CLASSES}"
     form = "written as fractions" if item.has_fraction else form
-    return (
-        f"target {target!r} holds {count} different whole numbers, {form}, taken for {taken}: "
-        f"--columns target:{kind}={target} confirms it, target:{other}={target} means {meant}"
-    )
+    what = f"target {target!r} holds {count} different whole numbers, {form}, taken for {taken}"
+    confirmed = f"--columns target:{kind}={target} confirms it"
+    return f"{what}: {confirmed}, target:{other}={target} means {meant}"
 
 
 def _split_column(found: Mapping[str, ColumnStats], options: ConvertOptions) -> str | None:
@@ -173,18 +161,14 @@ def _split_column(found: Mapping[str, ColumnStats], options: ConvertOptions) -> 
     """
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
-        raise UsageError(
-            f"the columns {listed(names, between=' and ')} hold {ML_USE_EXPECTED}; name the "
-            f"split's column with --columns split=NAME"
-        )
+        what = f"the columns {listed(names, between=' and ')} hold {ML_USE_EXPECTED}"
+        raise UsageError(f"{what}; name that of the split with --columns split=NAME")
     name = names[0] if names else None
     if name and column_name(name) not in SPLIT_COLUMNS and not options.schema_file:
         columns = Columns.of({**options.columns.roles, "split": name})
-        raise NotUnderstoodError(
-            f"the column {name!r} holds words of ML_USE, and has no known name of a split; if it "
-            f"is a feature, declare the columns with --schema",
-            options={"columns": str(replace(options.columns, by_role=columns.by_role))},
-        )
+        advice = {"columns": str(replace(options.columns, by_role=columns.by_role))}
+        what = f"the column {name!r} holds words of ML_USE, and has no known name of a split"
+        raise NotUnderstoodError(f"{what}; if it is a feature, use --schema", options=advice)
     return name
 
 
@@ -207,13 +191,11 @@ def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOption
     """Return how a target is predicted. Raises: UsageError: its type does not fit the option."""
     if options.columns.prediction == "classification":
         if dtype == "float32":
-            what = "a target:class must hold text or whole numbers"
-            raise UsageError(f"columns: {what}; the column {name!r} holds fractions")
+            raise UsageError(f"columns: the column {name!r} of target:class must hold no fractions")
         return "classification"
     if options.columns.prediction == "regression":
         if dtype == "bytes":
-            what = f"a target:number must hold numbers; the column {name!r} holds text"
-            raise UsageError(f"columns: {what}{item.shown}")
+            raise UsageError(f"columns: column {name!r} of target:number holds text{item.shown}")
         return "regression"
     has_few = item.distinct is not None and len(item.distinct) <= MAX_CLASSES
     return "classification" if dtype == "bytes" or (dtype == "int64" and has_few) else "regression"

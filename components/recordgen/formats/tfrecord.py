@@ -37,7 +37,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given, find_columns
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
-from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
+from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.objects import IMAGE_NAMES, TASKS_OF_IMAGES, StoredFile, names_beside
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
@@ -163,23 +163,20 @@ def _label_map(text: str) -> dict[int, str]:
 
 
 def _declared(listing: Listing, path: str) -> Names:
-    head = listing.head(path)
     try:
-        if len(head) >= HEAD_BYTES:
-            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
-        kinds = dict(_kinds(mapping(json_value(head), "the features"), ""))
+        kinds = dict(_kinds(mapping(json_value(listing.head(path)), "the features"), ""))
     except ValueError as exc:
         raise SourceError(f"{listing.root}{path}: this is no list of features: {exc}") from exc
 
-    def first(kind: str, inside: str | None = None) -> str:
-        names = (name for name, each in kinds.items() if each == kind)
-        return next((n for n in names if inside is None or n.rpartition("/")[0] == inside), "")
+    def of_kind(kind: str) -> list[str]:
+        return [name for name, each in kinds.items() if each == kind]
 
-    image, boxes = first("Image"), first("BBoxFeature")
-    inside = boxes.rpartition("/")[0]
-    box_label = first("ClassLabel", inside) if boxes else ""
-    labels = [name for name, kind in kinds.items() if kind == "ClassLabel" and name != box_label]
-    label = next((name for name in labels if "/" not in name), labels[0] if labels else "")
+    image, *others = of_kind("Image") or [""]
+    boxes = "".join(of_kind("BBoxFeature")[:1])
+    inside, labels = boxes.rpartition("/")[0], of_kind("ClassLabel")
+    box_label = next((name for name in labels if boxes and name.rpartition("/")[0] == inside), "")
+    labels = sorted((it for it in labels if it != box_label), key=lambda name: "/" in name)
+    label = "".join(labels[:1])
     if image == features.IMAGE_ENCODED:  # Recordgen's own files, whose boxes have a list a side
         box_label = features.IMAGE_OBJECT_LABEL
         label = "" if label == box_label else label
@@ -187,7 +184,6 @@ def _declared(listing: Listing, path: str) -> Names:
     file = next((name for name in kinds if name.rpartition("/")[2] in _FILE_NAMES), "")
     words = {f"{inside}/{prefix}{word}": word for word in FLAGS for prefix in ("", "is_")}
     flags = {name: word for name, word in words.items() if boxes and name in kinds}
-    others = [name for name, kind in kinds.items() if kind == "Image" and name != image]
     names = [f"{wanted.replace('/', sign)}.labels.txt" for sign in "-."]
     classes = dict(enumerate(names_beside(listing, path, files=names)))
     return Names(image, label, boxes, box_label, file, classes, flags, others)
@@ -258,19 +254,15 @@ class TfRecordFiles(pictures.PictureFormat):
                 raise not_understood(where, first)
             return None
         records = chain.from_iterable(first_records(f"{listing.root}{name}") for name in files)
-        task = self._task(where, found, records, dataset)
-        classes = found.in_order if dataset is None else dataset.labels
         reason = f"{files[0]} holds examples with {found.image}"
-        return Evidence(reason, task, files, classes)
+        if dataset is not None:
+            return Evidence(reason, dataset.task, files, dataset.labels)
+        return Evidence(reason, self._task(where, found, records), files, found.in_order)
 
     detect_given = detect
 
-    def _task(
-        self, where: str, names: Names, records: Iterator[Values], dataset: Dataset | None
-    ) -> str:
+    def _task(self, where: str, names: Names, records: Iterator[Values]) -> str:
         single, several, boxes, masks = self.tasks
-        if dataset is not None and dataset.task in self.tasks:
-            return dataset.task
         seen: dict[str, None] = {}
         for record in records:  # the first ones may be without objects
             if names.boxes or any(name.startswith("image/object/") for name in record):
@@ -280,10 +272,8 @@ class TfRecordFiles(pictures.PictureFormat):
             if label := names.label or next((name for name in _LABELS if name in record), ""):
                 return several if len(record.get(label, ())) > 1 else single
             seen.update(dict.fromkeys(record))
-        raise SourceError(
-            f"{where}: no feature is known to hold a label or boxes ({listed(seen, str)}); use the "
-            f"names of the Object Detection API, or read the records with recordgen.read"
-        )
+        what = f"no feature is known to hold a label or boxes ({listed(seen, str)})"
+        raise SourceError(f"{where}: {what}; use the Object Detection API's, or recordgen.read")
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
         names = _names(listing, document, dataset_of(listing))
@@ -291,9 +281,8 @@ class TfRecordFiles(pictures.PictureFormat):
         listing.open(document).close()  # an error if there is no such file
         if others := names.others:
             yield pictures.Note(0, f"only {names.image} is read; skipped: {listed(others, str)}")
-        yield from pictures.examples(
-            read_records(path, document), partial(_picture, names, document)
-        )
+        make = partial(_picture, names, document)
+        yield from pictures.examples(read_records(path, document), make)
 
 
 def record_files(listing: Listing) -> Sequence[str]:
@@ -309,10 +298,9 @@ def record_files(listing: Listing) -> Sequence[str]:
         if dataset and (missing := [shard for shard in shards if shard not in there]):
             others = f"recordgen convert {shlex.quote(pattern)} NEW_FOLDER"
             images = f"; the images of the others: {others}" * (dataset.task in TASKS_OF_IMAGES)
-            raise SourceError(
-                f"{listing.root}: no such file, though dataset.json lists it: "
-                f"{listed(missing, str)}; restore it, or convert the source again{images}"
-            )
+            what = f"no such file, though dataset.json lists it: {listed(missing, str)}"
+            remedy = f"restore it, or convert the source again{images}"
+            raise SourceError(f"{listing.root}: {what}; {remedy}")
         return shards
     names = [listing.only] if listing.only else listing.others
     return [name for name in names if _NAMES.search(name)]
@@ -466,9 +454,8 @@ def _picture(names: Names, document: str, line: int, record: StoredRecord) -> Pi
         labels = names.classes_of(values.get(label, ()))
         objects, size = _objects(names, values), None
         if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
-            size = pictures.size_of(
-                *map(record.first, (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
-            )
+            sides = map(record.first, (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
+            size = pictures.size_of(*sides)
             objects = [each.scaled(*size) for each in objects] if size else objects
         mask = values.get(features.IMAGE_MASK_ENCODED, ())[:1]
         if not all(isinstance(data, bytes) for data in mask):

@@ -47,8 +47,7 @@ def find_frame(listings: Sequence[Listing]) -> tuple[pd.DataFrame, FrameImages] 
 
     Raises: RecordError: a file is damaged; StorageError: storage failed.
     """
-    names = [name for it in listings for name in _names_in(it)]
-    if not names or not all(map(_is_mine, listings)):
+    if not all(map(_is_mine, listings)):
         return None
     import pandas as pd
 

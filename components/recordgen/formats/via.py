@@ -18,17 +18,9 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen.errors import SourceError
-from recordgen.formats import pictures
+from recordgen.formats import json_values, pictures
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_values import (
-    items,
-    json_value,
-    key_paths,
-    mapping,
-    numbers,
-    text,
-    top_items,
-)
+from recordgen.formats.json_values import json_value, mapping, numbers
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.subjects.details import NOTHING
@@ -79,7 +71,7 @@ def _is_mine(head: bytes, name: str) -> bool:
         return _SHAPE.encode() in head.partition(b"\n")[0]
     if b'"regions"' not in head and b'"_via_settings"' not in head:
         return False
-    keys = key_paths(head.decode("utf-8", "replace"))
+    keys = json_values.key_paths(head.decode("utf-8", "replace"))
     images = [key.removesuffix(".regions") for key in keys if key.endswith(".regions")]
     return "_via_settings" in keys or any(f"{image}.filename" in keys for image in images)
 
@@ -87,7 +79,7 @@ def _is_mine(head: bytes, name: str) -> bool:
 def _json_images(listing: Listing, name: str) -> Iterator[_Image]:
     """Yield the images of a project, or of an export. Raises: ValueError."""
     with listing.open(name) as file:
-        for key, value in top_items(file):
+        for key, value in json_values.top_items(file):
             if key == _PROJECT:
                 yield from map(_image, mapping(value, key).values())
             elif not key.startswith("_via_"):
@@ -97,11 +89,11 @@ def _json_images(listing: Listing, name: str) -> Iterator[_Image]:
 def _image(item: Any) -> _Image:
     name = ""
     try:
-        name = text(mapping(item, "an image").get("filename"), "filename")
+        name = json_values.text(mapping(item, "an image").get("filename"), "filename")
         regions = item.get("regions")
         if isinstance(regions, dict):  # version 1
             regions = list(regions.values())
-        found = [mapping(region, "a region") for region in items(regions, "regions")]
+        found = [mapping(region, "a region") for region in json_values.items(regions, "regions")]
     except ValueError as exc:
         return _Image(name, problem=str(exc))
     return _Image(name, [(each.get("shape_attributes"), each.get(_ATTRIBUTES)) for each in found])
@@ -137,8 +129,7 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     if len(likely) == 1 or not regions:
         return likely[0] if likely else ""
     have = f"the attributes {', '.join(found)}" if found else "no attributes"
-    remedy = "name that of classes class in VGG Image Annotator, and export again"
-    raise SourceError(f"{where}: regions have {have}; {remedy}")
+    raise SourceError(f"{where}: regions have {have}; name that of classes class in the tool")
 
 
 def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:

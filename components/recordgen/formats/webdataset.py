@@ -24,20 +24,13 @@ from typing import IO, Any
 from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import Range
 from recordgen.errors import SourceError
-from recordgen.formats import pictures
+from recordgen.formats import objects, pictures
 from recordgen.formats.archives import BadMember, Member, tar_members
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import (
-    TASKS_OF_IMAGES,
-    StoredFile,
-    labels_of,
-    names_beside,
-    read_objects,
-)
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.columns import Table, image_suffix
@@ -98,17 +91,20 @@ class WebDataset(pictures.PictureFormat):
     """Tars with an image and its label for each key."""
 
     name = "webdataset"
-    tasks = TASKS_OF_IMAGES
+    tasks = objects.TASKS_OF_IMAGES
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".tar")
         first = first_filled(listing, found) if found else ""
-        groups = _first_groups(listing, first) if found else []
+        groups: list[_Group] = []
+        if found and tar_begins(listing.head(first)):
+            with listing.open(first) as file:
+                groups = list(islice(_groups(file), _GROUPS_READ))
         group = next((it for it in groups if it.images and it.parts.keys() & set(_LABELS)), None)
         if group is None:
             return None
         listing.check_ranges(first)
-        names = names_beside(listing, first, _LABELS[0])
+        names = objects.names_beside(listing, first, _LABELS[0])
         where = f"{listing.root}{first}"
         with listing.open(first) as file:
             try:
@@ -120,25 +116,15 @@ class WebDataset(pictures.PictureFormat):
         single, several, boxes, masks = self.tasks
         task = boxes if _OBJECTS in values else several if is_list else single
         task = masks if group.mask else task
-        suffixes = " and ".join(group.parts)
-        reason = f"{first} has {suffixes} for the key {group.key}"
-        return Evidence(reason, task, found, names)
+        return Evidence(f"{first} has {', '.join(group.parts)} for {group.key}", task, found, names)
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:
-        names = names_beside(listing, document, _LABELS[0])
+        names = objects.names_beside(listing, document, _LABELS[0])
         unread: set[str] = set()
         with listing.open(document) as file:
             make = partial(_picture, file, document, names, unread)
             yield from pictures.examples(enumerate(_groups(file), start=1), make)
-        what = "keys of the JSON beside images are not read"
-        yield from pictures.notes_about(sorted(unread), what)
-
-
-def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
-    if not tar_begins(listing.head(name)):
-        return []
-    with listing.open(name) as file:
-        return list(islice(_groups(file), _GROUPS_READ))
+        yield from pictures.notes_about(sorted(unread), "keys of JSON beside images are not read")
 
 
 def json_records(file: IO[bytes]) -> Iterator[Any]:
@@ -181,7 +167,7 @@ def named_records(listing: Listing, name: str, table: Table) -> Iterator[tuple[i
                 member = next((it for at, it in images.items() if at.startswith(begin)), None)
                 if member is not None:
                     place = Range(name, member.offset, member.size)
-                    image = StoredFile(None, member.name, place)
+                    image = objects.StoredFile(None, member.name, place)
                     files[column] = image.in_row(posixpath.basename(name), number)
             yield number + 1, {**values, **files}
 
@@ -189,8 +175,7 @@ def named_records(listing: Listing, name: str, table: Table) -> Iterator[tuple[i
 def _groups(file: IO[bytes]) -> Iterator[_Group]:
     """Yield the groups of a tar, without hidden files and names without a dot, as the library."""
     group: _Group | None = None
-    members = tar_members(file)
-    for member in members:
+    for member in tar_members(file):
         name = member.name
         if "./" in name or "//" in name:
             name = posixpath.normpath(name)
@@ -230,12 +215,12 @@ def _picture(
     uri = f"{document}/{image.name}"
     with pictures.about(uri):
         values = _values(file, group, unread)
-        objects = read_objects(values.get(_OBJECTS, []), names)
-        labels = labels_of(values.get("label"), names)
-        size = _size(values, file, image) if objects else None
+        marked = objects.read_objects(values.get(_OBJECTS, []), names)
+        labels = objects.labels_of(values.get("label"), names)
+        size = _size(values, file, image) if marked else None
     members = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
     files = [Range(document, each.offset, each.size) for each in members]
-    return Picture(line, uri, None, size, objects, labels, payloads=files)
+    return Picture(line, uri, None, size, marked, labels, payloads=files)
 
 
 def _values(file: IO[bytes], group: _Group, unread: set[str]) -> Mapping[str, Any]:

@@ -155,13 +155,10 @@ def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
             raise ValueError(f"{split} must be a path or a list of them (got {value!r:.40})")
         if values:
             splits[split] = values
-    root = found.get("path") or ""
-    count, per_keypoint = shape
-    return YoloConfig(
-        *(where, folder, classes, splits or None, str(root), count * per_keypoint, per_keypoint),
-        _keypoint_names(found.get("kpt_names"), count),
-        _flip(found.get("flip_idx"), count),
-    )
+    root, [count, size] = str(found.get("path") or ""), shape
+    names = _keypoint_names(found.get("kpt_names"), count)
+    flip = _flip(found.get("flip_idx"), count)
+    return YoloConfig(where, folder, classes, splits or None, root, count * size, size, names, flip)
 
 
 def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
@@ -280,12 +277,10 @@ def _pictures(listing: Listing, config: YoloConfig) -> pictures.Pictures:
         labelled = {image: _labels(listing, image) for image in images}
         missing = [image for image, labels in labelled.items() if labels is None]
         if len(missing) * 2 > len(labelled):
-            tried = _labels_of(missing[0])
+            tried = " or ".join(_labels_of(missing[0]))
             count = f"{len(missing):,} of {len(labelled):,} images of {split or 'the folder'}"
-            remedy = f"{missing[0]} would have {' or '.join(tried)}"
-            raise SourceError(f"{config.where}: {count} have no labels; {remedy}")
-        what = "images have no file of labels, and were read as images without objects"
-        yield from pictures.notes_about(missing, what)
+            raise SourceError(f"{config.where}: {count} have no labels, such as {tried}")
+        yield from pictures.notes_about(missing, "images without labels were read without objects")
         for image, labels in labelled.items():
             line += 1
             used.add(labels)
@@ -310,8 +305,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Mapping[str | None, Sequenc
     for split, values in config.splits.items():
         images = [image for value in values for image in _images(listing, config, split, value)]
         if twin := next((other for other in splits if splits[other] == images), None):
-            what = f"{twin} and {split} name the same images; remove one of the two"
-            raise SourceError(f"{config.where}: {what}")
+            raise SourceError(f"{config.where}: {twin} and {split} name the same images; omit one")
         splits[split] = images
     return splits
 
@@ -323,9 +317,7 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
         labels = list(_label_files(listing, config))
         layout = layout_of_pairs(listing.images, labels) if labels else ""
         where = config.where.removeprefix(listing.root)
-        raise refusal(
-            listing, f"{where}: {split} is {value!r}, and there are no such images", layout
-        )
+        raise refusal(listing, f"{where}: {split} is {value!r}: no such images", layout)
     if path not in listing:
         return _below(listing, path)
     found = []
@@ -410,8 +402,7 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
     try:
         kind, *numbers = map(float, fields)
     except ValueError:
-        got = f"{' '.join(fields):.80}"
-        raise ValueError(f"expected a class and numbers between blanks (got {got})") from None
+        raise ValueError(f"expected a class and numbers (got {' '.join(fields):.80})") from None
     if not kind.is_integer() or not 0 <= kind < len(config.classes):
         raise ValueError(f"the class is {fields[0]}, but there are {len(config.classes)} names")
     label = config.classes[int(kind)]
@@ -424,9 +415,7 @@ def parse_object(fields: Sequence[str], config: YoloConfig) -> Marked:
         raise ValueError("a box with a confidence is a prediction; pass the labels")
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         if max(numbers) >= 2:  # the visibility of a keypoint
-            raise ValueError(
-                "a point is outside of the image; keypoints need kpt_shape in data.yaml"
-            )
+            raise ValueError("a point is outside the image; keypoints need kpt_shape in data.yaml")
         xs, ys = numbers[::2], numbers[1::2]
         polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)

@@ -51,6 +51,11 @@ def bad_annotation(message: str) -> AnnotationError:
     return AnnotationError(RejectCode.BAD_ANNOTATION, message)
 
 
+def bad_line(message: str) -> AnnotationError:
+    """Return the error of a line that is no row."""
+    return AnnotationError(RejectCode.BAD_LINE, message)
+
+
 class Merged(NamedTuple):
     """The rows of one payload, merged."""
 
@@ -105,7 +110,7 @@ def check_text(label: str) -> str:
             RejectCode.BAD_ENCODING, "the path or label is not Unicode text"
         ) from exc
     if len(label.splitlines()) > 1:
-        raise AnnotationError(RejectCode.BAD_LINE, "a path or label must not hold a line break")
+        raise bad_line("a path or label must not hold a line break")
     return label
 
 
