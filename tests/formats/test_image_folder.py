@@ -278,6 +278,17 @@ def test_a_table_of_other_labels_leaves_folders_unsaid(tmp_path):
     assert "layout" not in refusal(read, root).options
 
 
+def test_tables_of_splits_that_share_a_folder_of_images_are_proposed_together(tmp_path):
+    """No split is lost because the paths of all tables lack the folder."""
+    root = folder(tmp_path, *(f"images/img00{n}.jpg" for n in range(6)), "train.csv", "test.csv")
+    for name, numbers in (("train.csv", range(4)), ("test.csv", range(4, 6))):
+        rows = "".join(f"img00{n},{'ab'[n % 2]},seen\n" for n in numbers)
+        (tmp_path / name).write_text(f"image_id,dx,note\n{rows}")
+    refused = refusal(recordgen.plan, root)
+    assert refused.source == f"{root}*.csv"
+    assert recordgen.plan(refused.source, **refused.options).read == 6
+
+
 def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Files without the suffix of an image are one finding."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]

@@ -59,6 +59,7 @@ from recordgen.formats.header import (
     find_path,
     same_named,
 )
+from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import (
     BETWEEN,
     IS_CLASS,
@@ -295,17 +296,26 @@ def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
     try:
         yield
     except NotUnderstoodError as exc:
-        columns, has_root = exc.options.get("columns", ""), "image_root" in exc.options
-        options = {**exc.options}
-        named = {*chain.from_iterable(Columns.of(columns).roles.values())} or {*_keys(head)}
+        columns, root = exc.options.get("columns", ""), exc.options.get("image_root")
+        options, roles = {**exc.options}, Columns.of(columns).roles
+        named = {*chain.from_iterable(roles.values())} or {*_keys(head)}
         is_alike = all(_keys(each) == _keys(head) or named <= {*_keys(each)} for each in heads)
         if "header=no" in columns:
             is_alike = len({len(row) for each in heads for row in each.rows[:1]}) == 1
         elif is_alike and any(find_columns([*_keys(each)], LABEL_COLUMNS) for each in heads):
             options.pop("labels", "")  # other files may have them
-        source = exc.source if len(heads) == 1 or (is_alike and not has_root) else head.path
+        if root and is_alike and len(heads) > 1:
+            is_alike = {_root_of(each, *roles.get("path", ("",))) for each in heads} == {root}
+        source = exc.source if is_alike or len(heads) == 1 else head.path
         problem = NotUnderstoodError(exc.reason, shown=exc.shown, options=options, source=source)
         raise problem from None
+
+
+def _root_of(head: Head, path: str) -> str:
+    """Return the folder of the images that a column names, which has a name or a number."""
+    names = [*_keys(head)]
+    at = int(path) - 1 if path.isdecimal() else names.index(path) if path in names else len(names)
+    return folder_of_images(head.filled(at), head.path)
 
 
 def _keys(head: Head) -> Collection[str]:
