@@ -383,7 +383,8 @@ def _picture(
         raise pictures.ExampleError(message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
     uri = name_within(document, number, path)
     if data is None and not path:
-        raise pictures.ExampleError(f"row {number} has no image", uri, RejectCode.MISSING_FILE)
+        message = f"row {number} has no image: neither bytes nor a path"
+        raise pictures.ExampleError(message, uri, RejectCode.MISSING_FILE)
     if data is None:
         try:
             uri = pictures.image_named(listing, path, posixpath.dirname(document))

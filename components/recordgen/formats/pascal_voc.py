@@ -121,7 +121,8 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
             stem = IMAGE_SUFFIX.sub("", line)
             split = "train" if word == "trainval" else word
             if stem and found.setdefault(stem, split) != split:
-                raise SourceError(f"{listing.root}{name}: {stem} is also listed in {found[stem]}")
+                twice = f"{stem} is also in the list of {found[stem]}; leave it in one"
+                raise SourceError(f"{listing.root}{name}: {twice}")
     return found
 
 
