@@ -81,6 +81,8 @@ OTHER_BYTES = [
     (CSV.encode("utf-16")[:-1], "", ":4: byte"),
     (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
     (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
+    (CSV.encode(), "utf-16", ":1: .* utf-16"),
+    (CSV.encode(), "punycode", ":1: .* punycode"),
 ]
 
 

@@ -273,7 +273,9 @@ def test_a_table_of_other_labels_leaves_folders_unsaid(tmp_path):
     """Cameras with a table of what their pictures show are not proposed as classes."""
     names = [f"cam{at}/{at}{n}a.jpg" for at in "12" for n in range(4)]
     root = folder(tmp_path, *names, "labels.csv")
-    rows = (f"{name.rpartition('/')[2]},{('lynx', 'deer')[n % 2]}\n" for n, name in enumerate(names))
+    rows = (
+        f"{name.rpartition('/')[2]},{('lynx', 'deer')[n % 2]}\n" for n, name in enumerate(names)
+    )
     (tmp_path / "labels.csv").write_text("filename,species\n" + "".join(rows))
     assert "layout" not in refusal(read, root).options
 
@@ -299,7 +301,7 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     [found] = adjusted.taken_lines()
     assert isinstance(found, OddLine)
     assert (found.source, found.line, found.code) == (f"{tmp_path}/", 0, "SKIPPED")
-    assert found.message.startswith("10 ")
+    assert ": 10 (" in found.message
 
 
 def photos(root, *names):
@@ -435,7 +437,10 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
 TEXT_FOLDERS = [
     ({"sport/x_jones.txt": "Goal!", "tech/y_smith.txt": "A chip."}, {"sport", "tech"}),
     ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
-    ({f"{at}/00{n}.txt": f"{at} {n}" for at in ("sport", "tech") for n in "123"}, {"sport", "tech"}),
+    (
+        {f"{at}/00{n}.txt": f"{at} {n}" for at in ("sport", "tech") for n in "123"},
+        {"sport", "tech"},
+    ),
     ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
 ]
 

@@ -22,6 +22,7 @@ WINDOWS = "train: C:\\Users\\x\\set\\train\\images\nval: C:\\Users\\x\\set\\vali
 # how paths are written in data.yaml; the images are in train/images and valid/images
 PATHS = [
     ("train: ../train/images\nval: ../valid/images\n", "data.yaml"),
+    ("", "data.yaml"),
     (WINDOWS, "data.yml"),
     ("path: /path/to/set\ntrain: train/images\nvalid: valid/images\n", "set.yaml"),
     ("train: [train/images]\nvalidation:\n  - valid/images\n", "data.yaml"),

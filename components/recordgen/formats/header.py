@@ -185,7 +185,7 @@ class Given:
     def names_columns(self) -> bool:
         """Whether a column is given by name, which requires a header."""
         given = chain(self.group and (self.group,), self.box_columns(()), *self.roles.values())
-        return any(not name.isdecimal() for name in given)
+        return any(not name.isdecimal() and not is_constant(name) for name in given)
 
     def numbers_names(self, fields: Sequence[str]) -> bool:
         """Return whether a line has the known name of a role in the column given for that role.
@@ -285,10 +285,18 @@ class Given:
             what = f"without a header, columns are numbers, such as path=1,label=2 (got {named})"
             raise UsageError(f"{where}: {what}; if this line is one, use --columns header=yes")
         self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
-        header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
-        if self.boxes:  # the fields of the corners are behind the others
-            header[len(fields) - len(BOX_ROLES) : len(fields)] = BOX_ROLES
+        numbers = filter(str.isdecimal, chain(*self.roles.values()))
+        header = [""] * max(len(fields), *map(int, numbers))
+        # Made fields are behind the others: those of the corners, and the same label in each line.
+        labels = [*filter(is_constant, self.roles.get("label", ()))]
+        made = [*(BOX_ROLES if self.boxes else ()), *labels]
+        header[len(fields) - len(made) : len(fields)] = made
         return self.below(header, where)
+
+
+def is_constant(name: str) -> bool:
+    """Return whether the value of a role is a label in single quotes, and no column."""
+    return len(name) > 2 and name[0] + name[-1] == "''"
 
 
 #: No options about columns.

@@ -94,6 +94,9 @@ def text_chunks(
             what = f"byte {exc.object[exc.start]:#04x} is not {name} ({said}{name}; {exc.reason})"
             remedy = "give another --encoding, or save" if encoding else "save"
             raise SourceError(f"{source}:{line}: {what}; {remedy} the file as UTF-8") from exc
+        except UnicodeError as exc:  # of no byte, such as a mark that lacks
+            what = f"the file is not {name}: {exc}"
+            raise SourceError(f"{source}:{line}: {what}; omit --encoding, or give another") from exc
         line += text.count("\n")
         if text:
             yield text.encode("utf-8")

@@ -27,11 +27,10 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
-from recordgen.formats.header import NOTHING_GIVEN, Given, Head, Line
+from recordgen.formats.header import NOTHING_GIVEN, Given, Head, Line, is_constant
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.proposal import propose
 from recordgen.formats.row_parser import (
-    is_constant,
     made_below,
     names_in_path,
     row_parser,

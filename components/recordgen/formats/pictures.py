@@ -147,10 +147,10 @@ Pictures: TypeAlias = Iterator[Picture | Problem | Note]
 def notes_about(names: Sequence[str], what: str) -> Iterator[Note]:
     """Yield a note about files, of which it names the first ones; nothing if there are none.
 
-    ``3 images have no JSON, and were skipped: a.jpg, b.jpg, c.jpg``
+    ``images have no JSON, and were skipped: 7 (a.jpg, b.jpg, c.jpg, d.jpg, e.jpg)``
     """
     if names:
-        yield Note(0, f"{len(names):,} {what}: {', '.join(names[:_SHOWN])}")
+        yield Note(0, f"{what}: {len(names):,} ({', '.join(names[:_SHOWN])})")
 
 
 def notes_about_twins(classes: Sequence[str]) -> Iterator[Note]:

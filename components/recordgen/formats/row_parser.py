@@ -90,13 +90,8 @@ def names_in_path(given: Given) -> Sequence[str]:
     return [place[1].strip() for place in _PLACE.finditer(text) if place[1]]
 
 
-def is_constant(name: str) -> bool:
-    """Return whether the value of a role is a label in single quotes, and no column."""
-    return len(name) > 2 and name[0] + name[-1] == "''"
-
-
 def _constants(given: Given) -> Sequence[str]:
-    return [*filter(is_constant, given.roles.get("label", ()))]
+    return [*filter(headers.is_constant, given.roles.get("label", ()))]
 
 
 def _label(name: str, _: Sequence[str]) -> Sequence[str]:
@@ -118,8 +113,12 @@ def _boxes(header: Sequence[str], given: Given, where: str) -> Made:
 
 
 def _corners(form: str, values: Sequence[str]) -> Sequence[str]:
-    """Return the corners of a box; of four numbers are none, the text, which is rejected."""
+    """Return the corners of a box; if there are no four numbers, the text, which is rejected.
+
+    An empty list is no box.
+    """
     text = values[0] if len(values) == 1 else ",".join(values)
+    text = "" if text in ("[]", "()") else text
     numbers = _numbers_in(text)
     return list(map(repr, corners_of(form, *numbers))) if numbers else [text, *"   "]
 
@@ -150,8 +149,8 @@ def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Itera
     """
     if given.roles == _LIST:
         items = _divided(items)
-    is_made = given.header != "no" and (names_in_path(given) or _constants(given))
-    return _filled(items, given, source) if is_made or given.boxes else items
+    is_made = given.boxes or _constants(given) or (given.header != "no" and names_in_path(given))
+    return _filled(items, given, source) if is_made else items
 
 
 def _divided(items: Iterable[Item]) -> Iterator[Item]:

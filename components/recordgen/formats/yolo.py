@@ -121,7 +121,8 @@ def _is_config(listing: Listing, name: str) -> bool:
     except NotYamlError:
         return False
     others = {"nc", "path", *chain.from_iterable(_SPLITS.values())}
-    return isinstance(keys, dict) and "names" in keys and not others.isdisjoint(keys)
+    is_named = posixpath.splitext(posixpath.basename(name))[0].lower() in ("data", "dataset")
+    return isinstance(keys, dict) and "names" in keys and (is_named or not others.isdisjoint(keys))
 
 
 def read_config(listing: Listing, name: str) -> YoloConfig:
