@@ -18,11 +18,13 @@ from typing import NamedTuple, TypeVar
 from PIL import Image, UnidentifiedImageError, _imaging
 
 from recordgen.errors import PayloadError
+from recordgen.features import WEBP
 from recordgen.payloads.header import (
     UPRIGHT,
     FileHeader,
     exif_orientation,
     kind_of,
+    stored_format,
     valid_orientation,
 )
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
@@ -293,11 +295,6 @@ def _palette_bytes(flags: int) -> int:
 _RIFF_BYTES, _CHUNK_BYTES = 12, 8  # RIFF, size, WEBP; kind, size
 
 
-def is_webp(data: bytes) -> bool:
-    """Return whether bytes start like a WEBP."""
-    return data.startswith(b"RIFF") and data[8:12] == b"WEBP"
-
-
 def webp_header(data: bytes) -> FileHeader:
     """Follow the chunks to the end. Raises: PayloadError: the first one says no size."""
     kind, body = data[_RIFF_BYTES:][:4], data[_RIFF_BYTES + _CHUNK_BYTES :][:10]
@@ -370,7 +367,7 @@ def file_header(data: bytes) -> FileHeader:
             parts than programs write, or its header is damaged.
     """
     read = next((read for magic, read in _READERS.items() if data.startswith(magic)), None)
-    if read is None and is_webp(data):
+    if read is None and stored_format(data) == WEBP:
         read = webp_header
     if read is None:
         raise PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
