@@ -39,7 +39,7 @@ from recordgen.features import WEBP
 from recordgen.measures.pictures import SmallPicture, bounded, jpeg_factor
 from recordgen.payloads import opening, reencoding
 from recordgen.payloads.header import UPRIGHT, FileHeader, stored_format
-from recordgen.payloads.jpeg import JpegHeader, corrupt, jpeg_header, profile_in, without_metadata
+from recordgen.payloads.jpeg import JpegHeader, damaged, jpeg_header, profile_in, without_metadata
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.png import check_png, png_colours, profile_colours
 from recordgen.payloads.reencoding import CheckedImage, Placed, Prepared, change_of
@@ -90,7 +90,7 @@ def read_jpeg(data: bytes) -> Jpeg:
             width, height = image.size
             colorspace = _COLOUR_SPACES[image.mode]
     if (height, width) != (header.height, header.width):
-        raise corrupt(
+        raise damaged(
             f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
         )
     return Jpeg(data, header, str(colorspace), is_odd)

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from recordgen import features
+from recordgen.errors import PayloadError
+from recordgen.rejects import RejectCode
 
 #: The value of an upright picture.
 UPRIGHT = 1
@@ -98,6 +100,16 @@ class FileHeader(NamedTuple):
     def decoded_pixels(self) -> int:
         """The number of pixels that a decoder computes."""
         return max(self.width * self.height, self.parts_pixels)
+
+
+def corrupt(message: str) -> PayloadError:
+    """Return the refusal of a file that is damaged."""
+    return PayloadError(RejectCode.CORRUPT, message)
+
+
+def truncated(message: str) -> PayloadError:
+    """Return the refusal of a file whose end is missing."""
+    return PayloadError(RejectCode.TRUNCATED, message)
 
 
 # --- the image of a record as a file: its stored bytes, or a PNG of raw pixels --------------------
