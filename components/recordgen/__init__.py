@@ -40,37 +40,28 @@ if TYPE_CHECKING:
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
-    "Dataset": "core.dataset.manifest",
-    "RecordgenError": "errors",
-    "Schema": "tables.columns",
-    "check": "conversion.doors",
-    "convert": "conversion.doors",
-    "diff": "exports.diff",
-    "eval_dataset": "reading",
-    "input_fn": "reading",
-    "load": "reading",
-    "plan": "conversion.doors",
-    "read": "reading",
-    "read_dataset": "core.dataset.manifest",
-    "source": "access.api",
-    "steps_per_epoch": "reading",
-    "train_dataset": "reading",
-    "write": "writing.api",
+    name: module
+    for module, names in (
+        ("access.api", ["source"]),
+        ("conversion.doors", ["check", "convert", "plan"]),
+        ("core.dataset.manifest", ["Dataset", "read_dataset"]),
+        ("errors", ["RecordgenError"]),
+        ("exports.diff", ["diff"]),
+        ("reading", ["eval_dataset", "input_fn", "load", "read"]),
+        ("reading", ["steps_per_epoch", "train_dataset"]),
+        ("tables.columns", ["Schema"]),
+        ("writing.api", ["write"]),
+    )
+    for name in names
 }
 
 # Public modules, loaded on first use: `recordgen.features` after a bare `import recordgen`.
 _MODULES = {
-    "errors": "errors",
-    "examplegen": "examplegen",
-    "features": "features",
-    "logs": "console.logs",
-    "parts": "parts",
-    "progress": "core.progress",
-    "quiet": "console.quiet",
-    "reading": "reading",
-    "results": "conversion.results",
-    "training": "training",
-    "types": "tables.types",
+    path.rpartition(".")[2]: path
+    for path in (
+        *("console.logs", "console.quiet", "conversion.results", "core.progress", "errors"),
+        *("examplegen", "features", "parts", "reading", "tables.types", "training"),
+    )
 }
 
 # Other tools' functions.

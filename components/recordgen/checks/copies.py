@@ -234,10 +234,7 @@ def alike_groups(
 
 
 def joined(
-    tables: Iterable[Columns],
-    least: float | None,
-    on_crowd: Callable[[int], None],
-    division: int,
+    tables: Iterable[Columns], least: float | None, on_crowd: Callable[[int], None], division: int
 ) -> Iterator[Columns]:
     """Yield the examples that others are like, portion by portion.
 

@@ -114,7 +114,7 @@ class VideoClassification(task.Task):
         if len(fields) > 3:
             raise too_many_fields(
                 f"expected {self.expected} (got {len(fields)} fields after the path); quote a "
-                f"field that holds a comma",
+                f"field that holds a comma"
             )
         label, start, end = (*fields, *[""] * (3 - len(fields)))
         return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
