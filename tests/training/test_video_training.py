@@ -101,8 +101,7 @@ def test_frames_shrink_as_images_do():
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
-    config = TrainingConfig(frames=1, image_size=(7, 7))
-    [seen] = segment_frames(config, video, start, end, name="a")
+    [seen] = segment_frames(TrainingConfig(frames=1, image_size=7), video, start, end, name="a")
     assert np.abs(seen - 0.5).max() < 0.1
 
 
