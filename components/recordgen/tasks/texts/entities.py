@@ -132,11 +132,11 @@ class TextEntities(TextTask):
     def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, payloads, vocabulary, settings = fetched
         text = text_of(row.annotation, payloads, settings.text_encoding)
-        said = TextContent.decode(row.annotation).said
-        tokens = (tags.split_at_blanks if _BLANKS in (said or {}) else tokenize)(text)
+        said = TextContent.decode(row.annotation).said or {}
+        tokens = (tags.split_at_blanks if _BLANKS in said else tokenize)(text)
         spans = _spans(row.annotation)
         try:
-            spans = tags.in_codepoints(text, spans, _unit(said))
+            spans = tags.in_codepoints(text, spans, said.get(_UNIT, CODEPOINTS))
             tagged = tags.checked_tags(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
@@ -192,10 +192,6 @@ def _encode(
 def _spans(annotation: str | None) -> list[Span]:
     said = TextContent.decode(annotation).said or {}
     return [Span(*item) for item in said.get(_SPANS, ())]
-
-
-def _unit(said: Mapping[str, Any] | None) -> str:
-    return str((said or {}).get(_UNIT, CODEPOINTS))
 
 
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
