@@ -10,6 +10,7 @@ import pytest
 import recordgen
 from recordgen.options import OPTIONS, ConvertOptions, OptionValues
 from recordgen.pandas import TensorFlowAccessor
+from recordgen.tables.roles import ROLES
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 from tests.conftest import load_script
 from tests.pages import ROOT
@@ -37,6 +38,7 @@ def test_every_field_but_what_doors_decide_is_an_option():
     assert [*OPTIONS] == [it.name for it in fields(ConvertOptions) if it.name not in own]
     assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
     assert [*TRAINING_OPTIONS] == [*TrainingConfig.__slots__]
+    assert OPTIONS["columns"].help.endswith(f"roles: {', '.join(ROLES)}")
 
 
 TAKE_OPTIONS = [
@@ -56,7 +58,7 @@ def test_signatures_list_every_option(function):
     assert not [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
     assert list(signature.parameters)[-len(OPTIONS) :] == list(OPTIONS)
     hints = get_type_hints(OptionValues)
-    shown = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    shown = " ".join(pydoc.render_doc(function, renderer=pydoc.plaintext).split())
     for name, option in OPTIONS.items():
         parameter = signature.parameters[name]
         assert parameter.kind is parameter.KEYWORD_ONLY

@@ -368,59 +368,19 @@ def names_checked(function: _Function) -> _Function:
     return cast("_Function", checked)
 
 
-# What to write for other tools' names of options. Our options count for the functions that have
-# them; the first answer that a name has is given.
-_OTHER_NAMES: Mapping[str, str] = {
-    "boxes": "bounding_box_format",
-    "columns": "names",
-    "drop_remainder": "drop_last",
-    "epochs": "num_epochs repeat",
-    "image_size": "size target_size",
-    "label_mode": "class_mode",
-    "layout": "channels_first data_format",
-    "method": "interpolation",
-    "scale": "dtype",
-    "schema": "input_schema",
-    "seed": "shuffle",
-    "shards": "num_shards",
-    "shard_mb": "num_shards",
-    "shard": "num_shards",
-    "split": "subset",
-    "threads": "num_workers",
-    "transform": "augment color_mode map_fn",
-    "vocabulary": "class_names",
-    # no names of options
-    "another seed for each pass": "epochs num_epochs repeat",
-    "boxes={'fields': …}": "fields",
-    "data.map(function)": "color_mode data_format layout map_fn",
-    "data['train'] or data['validation']": "subset",
-    "dataflow_options={'setup_file': …}": "tfrecorder_wheel",
-    "images(…).map(function)": "label_mode target_transform",
-    "it in images(…)": "image_size transform",
-    "it in images(…).batches(…) or in a DataLoader": "batch_size",
-    "nothing: it is detected": "as_supervised compression_type header",
-    "resize='center_crop'": "crop_to_aspect_ratio",
-    "resize='fit'": "pad_to_aspect_ratio",
-    "split='80,20,0' in recordgen.convert": "validation_split",
-    "the folder as the second argument": "output_dir output_path tfrecord_dir",
-    "the source as the first argument": "input_data input_path src",
-    "train_dataset(…) or eval_dataset(…)": "is_training training",
-    "torch.utils.data.DataLoader(…, collate_fn=…)": "collate_fn",
-    "tuning=recordgen.reading.Tuning(decoder=…)": "interpolation method",
-    "tuning=recordgen.reading.Tuning(drop_remainder=True)": "drop_last drop_remainder",
-    "tuning=recordgen.reading.Tuning(num_parallel_calls=…)": "num_parallel_calls",
-    "tuning=recordgen.reading.Tuning(prefetch=…)": "prefetch",
-    "tuning=recordgen.reading.Tuning(shuffle_buffer=…)": "buffer_size shuffle_buffer_size",
-    "tuning=recordgen.reading.Tuning(threads=…)": "num_workers",
-}
-
-
 def _our_name(name: str, known: Collection[str]) -> str:
     """Return the end of a message about an unknown option that another tool has; else "".
 
     ``"size"``, ``["image_size"]`` → ``"; write image_size=…"``
+
+    ``other_names.json`` has what to write, and the names that other tools have for it, separated by
+    blanks. Our options count for the functions that have them; a name's first answer is given.
     """
-    for answer, names in _OTHER_NAMES.items():
+    import json  # for wrong names alone
+    from importlib import resources
+
+    table = resources.files("recordgen").joinpath("other_names.json")
+    for answer, names in json.loads(table.read_text(encoding="utf-8")).items():
         if name in names.split() and (answer in known or not answer.isidentifier()):
             return f"; write {answer}=…" if answer in known else f"; write {answer}"
     return ""

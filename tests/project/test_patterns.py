@@ -11,6 +11,7 @@ import pytest
 
 from recordgen.formats.foreign_formats import foreign_formats
 from recordgen.formats.separators import _ADDRESS
+from recordgen.payloads.header import beginnings
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
 
@@ -119,6 +120,7 @@ def test_every_pattern_is_linear():
     for each in foreign_formats():
         forms = [*each.begins, *each.rows, *filter(None, [each.line])]
         uses += [Use("formats/foreign_tools.json", form, re.S, "match") for form in forms]
+    uses += [Use("beginnings.json", it.pattern, it.flags, "match") for it in beginnings().values()]
     assert len(uses) > 50
     slow = {
         (use.module, use.pattern)

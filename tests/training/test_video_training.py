@@ -89,9 +89,8 @@ def test_frames_lie_evenly_over_the_segment(start, end, expected):
 def test_only_frames_of_the_segment_are_seen():
     """In their order, resized."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
-    seen = segment_frames(
-        video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
-    )
+    config = TrainingConfig(frames=4, image_size=(6, 3))
+    seen = segment_frames(config, video, tf.constant(0.5), tf.constant(2.5), name="a")
     assert seen.shape == (4, 6, 3, 3)
     for image, gray in zip(seen, (0, 0.4, 0.8, 0.8), strict=True):
         np.testing.assert_allclose(image, gray, atol=0.01)
@@ -102,7 +101,7 @@ def test_frames_shrink_as_images_do():
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
-    [seen] = segment_frames(video, start, end, name="a", frames=1, image_size=(7, 7))
+    [seen] = segment_frames(TrainingConfig(frames=1, image_size=7), video, start, end, name="a")
     assert np.abs(seen - 0.5).max() < 0.1
 
 

@@ -213,10 +213,7 @@ class Records(BatchedSequence[Example]):
         return self._firsts[-1]
 
     def read(
-        self,
-        index: Any,
-        readers: Readers | None = None,
-        to_item: ToItem = lambda example: example,
+        self, index: Any, readers: Readers | None = None, to_item: ToItem = lambda example: example
     ) -> Any:
         """Return an example or a list of them, as ``[index]``.
 

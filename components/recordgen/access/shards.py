@@ -22,28 +22,10 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in, read_lengths_in, state_of
-from recordgen.core.dataset import splits
+from recordgen.core.dataset import manifest, splits
 from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES,
-    HEAD_BYTES,
-    INDEX_FILE,
-    ITEM_BYTES,
-    SPLIT_PREFIX,
-    Dataset,
-    Lengths,
-    LengthsOf,
-    by_shard,
-    decoded,
-    head,
-    holds_dataset,
-    index_bytes,
-    output_of,
-    read_dataset,
-    split_dir,
-)
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, Lengths, by_shard
 from recordgen.core.limits import MAX_INFLATION
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, FileTooLargeError, RecordError, SourceError, UsageError
@@ -90,7 +72,7 @@ class Generation:
             state = state_of(storage.join(self.root, DATASET_FILE))
             if state == self._state:
                 return
-            now = read_dataset(self.root)
+            now = manifest.read_dataset(self.root)
         except (OSError, SourceError) as exc:  # it is being replaced, or was removed
             raise DataError(f"{self.root or '.'}: {REPLACED}") from exc
         digests = digests_of(self.root, now)
@@ -322,23 +304,23 @@ def find_shards(source: Place, split: str) -> ShardSet:
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
         paths = [storage.normal(os.fspath(path)) for path in source]
-        if paths and all(map(holds_dataset, paths)):
+        if paths and all(map(manifest.holds_dataset, paths)):
             return _split_of([_read(path) for path in paths], split)
         return _named(paths)
     source = storage.normal(source)
     # The name of a file or folder may look like a pattern.
     if not _MAGIC.isdisjoint(source) and not storage.exists(source):
         return _named([source])
-    if holds_dataset(source):
+    if manifest.holds_dataset(source):
         return _split_of([_read(source)], split)
-    if folders := storage.list_folders(source, SPLIT_PREFIX):
-        there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
-        folder = split_dir(splits.find_split(source, split, there))
+    if folders := storage.list_folders(source, manifest.SPLIT_PREFIX):
+        there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in folders]
+        folder = manifest.split_dir(splits.find_split(source, split, there))
         return _named([storage.join(glob.escape(source), folder, "*")])
-    if posixpath.basename(source.rstrip("/")).startswith(SPLIT_PREFIX):
+    if posixpath.basename(source.rstrip("/")).startswith(manifest.SPLIT_PREFIX):
         return _named([storage.join(glob.escape(source), "*")])
     if not storage.list_files(source):
-        read_dataset(source)  # raises an error that says what is missing
+        manifest.read_dataset(source)  # raises an error that says what is missing
     return _named([source])
 
 
@@ -394,8 +376,8 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
     """Return the datasets (root, content) whose Split folders hold the files."""
     folders = dict.fromkeys(map(posixpath.dirname, files))
     there = (posixpath.split(folder) for folder in folders)
-    roots = dict.fromkeys(root for root, name in there if name.startswith(SPLIT_PREFIX))
-    return [_read(root) for root in roots if holds_dataset(root)]
+    roots = dict.fromkeys(root for root, name in there if name.startswith(manifest.SPLIT_PREFIX))
+    return [_read(root) for root in roots if manifest.holds_dataset(root)]
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
@@ -421,7 +403,7 @@ def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardS
 
 def _read(path: str) -> tuple[str, Dataset]:
     """Return the folder and content of a dataset; ``path`` is the folder or ``dataset.json``."""
-    return output_of(path), read_dataset(path)
+    return manifest.output_of(path), manifest.read_dataset(path)
 
 
 def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
@@ -503,20 +485,20 @@ def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) ->
     return found
 
 
-def lengths_there(root: str, dataset: Dataset) -> LengthsOf:
+def lengths_there(root: str, dataset: Dataset) -> manifest.LengthsOf:
     """Return what reads the lengths of a shard of a finished dataset: from its index if it fits.
 
     Raises:
         StorageError: storage failed. The function raises it, too, and RecordError: a shard is
             damaged.
     """
-    path = storage.join(root, INDEX_FILE)
+    path = storage.join(root, manifest.INDEX_FILE)
     ranges = {file: (start, end - start) for file, start, end in by_shard(dataset)}
 
     def from_index(file: str) -> bytes:
         start, count = ranges[file]
-        at = HEAD_BYTES + start * ITEM_BYTES
-        return storage.read_range(path, at, count * ITEM_BYTES) if count else b""
+        at = manifest.HEAD_BYTES + start * manifest.ITEM_BYTES
+        return storage.read_range(path, at, count * manifest.ITEM_BYTES) if count else b""
 
     def from_shard(file: str) -> bytes:
         return read_lengths_in(storage.join(root, file)).tobytes()
@@ -528,27 +510,27 @@ def _fits(path: str, dataset: Dataset) -> bool:
     """Return whether a file is the index that a dataset names, without keeping it in memory."""
     digest, begins = hashlib.sha256(), b""
     with suppress(OSError), storage.open_read(path) as file:
-        begins = file.read(HEAD_BYTES)
+        begins = file.read(manifest.HEAD_BYTES)
         digest.update(begins)
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     is_named = digest.hexdigest() == dataset.index.get("sha256")
-    return is_named and begins == head(dataset.examples)
+    return is_named and begins == manifest.head(dataset.examples)
 
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
     """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
-    path = storage.join(root, INDEX_FILE)
+    path = storage.join(root, manifest.INDEX_FILE)
     try:
         [least] = RECORDS.frame_bytes(np.zeros(1, np.int64)).tolist()
         inflation = MAX_INFLATION if dataset.compression == "gzip" else 1
         for shard in dataset.shards:  # before an array is made
             if least * shard.examples > inflation * shard.bytes:
                 raise ValueError(f"{shard.file} cannot hold {shard.examples:,} records")
-        content = storage.read_bytes(path, index_bytes(dataset.examples))
+        content = storage.read_bytes(path, manifest.index_bytes(dataset.examples))
         if hashlib.sha256(content).hexdigest() != dataset.index["sha256"]:
             raise ValueError("it is not the index that dataset.json names")
-        found = decoded(content)
+        found = manifest.decoded(content)
         if len(found) != dataset.examples:
             raise ValueError(f"it has {len(found)} lengths, for {dataset.examples} records")
     except (OSError, ValueError, KeyError, FileTooLargeError) as exc:

@@ -15,16 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks.selection import Selection
+from recordgen.core.dataset import lint
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.lint import (
-    ERROR,
-    WARNING,
-    Found,
-    LineSpool,
-    Lint,
-    LintFinding,
-    finding_of,
-)
+from recordgen.core.dataset.lint import ERROR, WARNING, Found, Lint, LintFinding
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import (
@@ -418,7 +411,7 @@ def run_checks(
     by_kind = {kind: code for code in selection.codes for kind in CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
-    about_all, lines = list[LintFinding](), LineSpool()
+    about_all, lines = list[LintFinding](), lint.LineSpool()
     counts = Counter[str]()
     for kind, code in by_kind.items():
         counts[code] += adjusted.get(kind, 0)
@@ -446,7 +439,7 @@ def run_checks(
 def _summed(lines: Iterator[bytes]) -> Iterator[str]:
     """Yield one message about several findings: the first, and the number of the others."""
     for line in lines:
-        first, others = finding_of(line.decode()), sum(1 for _ in lines)
+        first, others = lint.finding_of(line.decode()), sum(1 for _ in lines)
         more = f", and {others:,} more" if others else ""
         yield f"{first.message}: {place_of(first.source, first.line, first.uri)}{more}"
 

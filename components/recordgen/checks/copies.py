@@ -13,17 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from recordgen.checks.check import (
-    ALIKE,
-    KEYED,
-    MOST_TOGETHER,
-    UNDIVIDED,
-    Check,
-    CheckedTask,
-    Examined,
-    ExampleFacts,
-    FoundRows,
-)
+from recordgen.checks import check
+from recordgen.checks.check import Check, CheckedTask, Examined, ExampleFacts, FoundRows
 from recordgen.core.dataset.lint import ERROR
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
@@ -80,8 +71,8 @@ def first_equal(ordered: npt.NDArray[Any]) -> RowIndices:
 class CopyCheck(Check):
     """A check of the copies of a payload."""
 
-    scope = KEYED
-    most_together = MOST_TOGETHER
+    scope = check.KEYED
+    most_together = check.MOST_TOGETHER
 
 
 class Leak(CopyCheck):
@@ -163,7 +154,7 @@ MOST_COMPARED, _MOST_LEADERS = 1 << 20, 1 << 17
 
 
 class _Near(Check):
-    scope = ALIKE
+    scope = check.ALIKE
     needs = (MEASURES,)
     is_similarity = True
 
@@ -217,7 +208,7 @@ def alike_groups(
     facts: ExampleFacts,
     least: float | None,
     on_crowd: Callable[[int], None] = lambda views: None,
-    division: int = UNDIVIDED,
+    division: int = check.UNDIVIDED,
 ) -> npt.NDArray[np.uint64]:
     """Return a number for each example, the same for examples that are alike.
 
@@ -229,7 +220,7 @@ def alike_groups(
         division: the division.
     """
     numbers = np.arange(len(facts))  # each example that was not measured is alone
-    band = None if division == UNDIVIDED else division
+    band = None if division == check.UNDIVIDED else division
     seen, looks = facts.looks
     if len(seen):
         least_correlation = least or likeness.LEAST_CORRELATION
@@ -243,10 +234,7 @@ def alike_groups(
 
 
 def joined(
-    tables: Iterable[Columns],
-    least: float | None,
-    on_crowd: Callable[[int], None],
-    division: int,
+    tables: Iterable[Columns], least: float | None, on_crowd: Callable[[int], None], division: int
 ) -> Iterator[Columns]:
     """Yield the examples that others are like, portion by portion.
 

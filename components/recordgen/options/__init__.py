@@ -1,8 +1,8 @@
 """The options of a conversion: declared once, decoded and checked once.
 
-A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
-command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
-component.yaml and the tables of the documentation.
+A field of :class:`ConvertOptions` declares name, type, default and choices of an option, and the
+docstring its help. The command line and the TFX component read them from :data:`OPTIONS`;
+``make options`` writes them into component.yaml and the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -30,18 +30,9 @@ from recordgen import storage
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
 from recordgen.core.facts import BOXES, IMAGES, MASKS, MEASURES
-from recordgen.core.image_settings import (
-    JPEG,
-    KEEP,
-    MIXED,
-    PNG,
-    RAW,
-    Encoding,
-    ImageSizing,
-    Limits,
-)
+from recordgen.core.image_settings import JPEG, KEEP, MIXED, PNG, RAW, Encoding, ImageSizing, Limits
 from recordgen.errors import UsageError, check_names, check_one_of
-from recordgen.messages import takes
+from recordgen.messages import attributes, takes
 from recordgen.messages.masking import without_secrets
 from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
@@ -49,7 +40,7 @@ from recordgen.tables.columns import Schema, Table
 from recordgen.tables.csv_fields import known_encoding
 from recordgen.tables.path_layout import GROUP, PathLayout
 from recordgen.tables.roles import AUTO as AUTO
-from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
+from recordgen.tables.roles import TABLE_ROLES, Columns
 
 # The values of options, which editors complete and `choices` lists.
 Duplicates: TypeAlias = Literal["keep", "drop", "fail"]
@@ -100,8 +91,8 @@ class Option:
         name: the keyword; the flag of the command line is the same with dashes.
         annotation: the type of the field.
         default: the field's default.
-        help: what the option does, in one sentence without a capital or a full stop. Values and
-            other code are in backticks; see :attr:`plain_help`.
+        help: what the option does, from the docstring of its dataclass: one sentence without a
+            capital. Values and other code are in backticks; see :attr:`plain_help`.
         choices: the allowed values, those of a ``Literal`` by default; None: any value is allowed.
         words: some of the allowed values, if other values have a form of their own.
         metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
@@ -168,28 +159,26 @@ class Option:
         return "" if self.default is None else str(self.default)
 
 
-def option(default: Any, help: str, **more: Any) -> Any:
+def option(default: Any, *, affects_bytes: bool = True, **more: Any) -> Any:
     """Declare a field as an option; ``more`` are further attributes of :class:`Option`."""
-    return field(default=default, metadata={"help": help, **more})
+    return field(default=default, metadata={"affects_bytes": affects_bytes, **more})
 
 
-def _declared(item: Field[Any], kind: Any) -> Option:
+def _declared(item: Field[Any], kind: Any, text: str) -> Option:
     values = {"choices": get_args(kind)} if get_origin(kind) is Literal else {}
     settings: dict[str, Any] = {**values, **item.metadata}
-    return Option(name=item.name, annotation=kind, default=item.default, **settings)
+    help = " ".join(text.split()).removesuffix(".")
+    return Option(name=item.name, annotation=kind, default=item.default, help=help, **settings)
 
 
 def declared_options(config: type) -> Mapping[str, Option]:
-    """Return the options that a dataclass declares, by name, and describe them in its docstring."""
-    annotations = get_type_hints(config)
-    options = {
-        each.name: _declared(each, annotations[each.name])
+    """Return the options that a dataclass declares, by name; its docstring has their help."""
+    kinds, texts = get_type_hints(config), dict(attributes(config))
+    return {
+        each.name: _declared(each, kinds[each.name], texts.get(each.name, ""))
         for each in fields(config)
         if each.metadata
     }
-    lines = "".join(f"        {each.name}: {each.help}.\n" for each in options.values())
-    config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{lines}"
-    return options
 
 
 def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
@@ -203,239 +192,163 @@ def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> d
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions:
-    """How to convert. Every field has the name of its command-line option."""
+    """How to convert. Every field has the name of its command-line option.
 
-    task: str = option(
-        AUTO,
-        "task of the rows; `auto`: detected from the first lines",
-        choices=TASK_CHOICES,
-        metavar="NAME",
-        heading="input",
-    )
-    format: str = option(
-        AUTO,
-        "format of the source, such as `csv`, `folder` of images by label, `text_folder`, `conll`, "
-        "`coco`, or an installed one; `auto`: detected",
-        choices=FORMAT_CHOICES,
-        metavar="NAME",
-    )
+    Attributes:
+        task: task of the rows; `auto`: detected from the first lines.
+        format: format of the source, such as `csv`, `folder` of images by label, `text_folder`,
+            `conll`, `coco`, or an installed one; `auto`: detected.
+        encoding: encoding of the import files, or of a folder of texts: `cp1252`, `shift_jis`,
+            `gb18030`.
+        columns: column of each role, by name, JSON key or number from 1, such as
+            `path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`;
+            for tables `target=price` with its kind, `target:class` or `target:number`, and
+            `weight`; `header=yes` or `no`; `uncertain=0` or `1`: what -1 and empty fields of
+            labels mean; `offsets=utf16` or `bytes` if entities do not count characters; roles:
+            path, text, split, label, mask, xmin, ymin, xmax, ymax, xyxy, xywh, center_xywh, width,
+            height, start, end, target, weight.
+        layout: what the paths of a folder say, such as `{split}/{label}/{name}.jpg`,
+            `{label}.{n}.jpg` or `images/{name}.jpg masks/{name}_mask.png`, whose second file has
+            the mask, boxes or labels; words: `split`, `label`, `group`, and any others,
+            `{n:digits}` for a number; `*`: any part of a name; `**/`: any folders; `[…]`: may be
+            missing.
+        image_root: folder or URL where the paths of rows start, such as `train/`; its files are
+            listed once, so that a path may lack its suffix or its folder, or have another suffix or
+            letter case, if only one file fits.
+        schema: kinds of a table's columns, as JSON such as `{"photo": "image", "age": "int"}` or a
+            file of it; or the TensorFlow Metadata schema (`.pbtxt`) with the types of the columns.
+        seed: seed of order, shards and assigned splits; the same seed gives the same bytes.
+        split: shares of train,eval,test for rows without a split; `names=yes` takes the split from
+            the name of an import file or its folder, as in `train_labels.csv`, and `names=no` does
+            not; by default it does if the names say several splits, or a single name says little
+            else.
+        eval_from: move a share of a split to eval, for data without eval rows: `train:10` moves 10
+            % of train.
+        group_by: rows that share a split: those with the same `uri`; `content`: files with the same
+            bytes; `near`: images that look nearly the same; or rows of a group, such as the images
+            of a patient: the value of a column (name, JSON key or number from 1) or the match of a
+            regular expression in the uri; `content` and `near` read each such file once more.
+        duplicates: rows that name different files with the same bytes: `keep` them all, `drop` all
+            but the first, or `fail`; `drop` and `fail` read each file once more.
+        stratify: `label`: give each split its share of each label, to within one example; `none`:
+            only its approximate share of all rows.
+        missing_split: `assign` a split to rows without one, or `drop` them if any other row names a
+            split, as Vertex AI does.
+        labels: number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`:
+            keep them if all labels are whole numbers; `none`: no row has a label, as in data to
+            predict.
+        label_separator: characters between several labels in one field, such as `|` in `cat|dog`.
+        vocabulary: a `labels.txt` or an earlier output whose labels keep their numbers; new labels
+            get the next numbers.
+        shard_by: mix the labels of a split in its shards (`hash`), or give each `label` its own
+            shards.
+        shard_mb: target size of a shard, in MB of 10^6 bytes.
+        compression: compression of the shards; `gzip` adds .gz to their names.
+        check: how images are checked: `decode` them to the last bit, read only the `header`, or
+            `none`.
+        limit: what an image may cost: `mb` of its file (10^6 bytes), `pixels`, `seconds` of
+            processor time for its check; larger ones are rejected; `memory`: MB for decoded images
+            in each process, by default half of the machine's or container's divided by its cores.
+        image_size: downscale larger images: `512max` and `256short` limit the longer or the shorter
+            side, `224x224` gives all images the shape of this height and width; one number means a
+            square.
+        resize: how an image gets the shape of an `image_size` such as `224x224`: `stretch` it,
+            `fit` it between black bars, or `center_crop` it.
+        encode: format of stored images: `keep` JPEG as JPEG and store others as PNG if they must be
+            encoded, or `jpeg` or `png` for all, with a quality as in `jpeg:90` (default 92); `raw`:
+            their pixels, which training reads without decoding; `mixed`: raw up to 65,536 pixels
+            (256×256), larger ones encoded, as in `mixed:jpeg:90`; files that need no change keep
+            their bytes.
+        bad_boxes: what to do with a box that is inverted or extends beyond the image: `clip` it or
+            swap its corners, `drop` it, or `reject` its image; an empty box is dropped or its image
+            rejected.
+        box_orientation: whether boxes and masks refer to the image as `stored` in its file, and are
+            rotated with it by its Exif orientation, or to the `upright` image that people see.
+        max_reject_fraction: fail above this share of rejected rows, from 0 to 1.
+        lint: checks of the data that run: codes such as `LEAK`, `error` or `warning` for all codes
+            of that level, or `ALL`; `-CODE` skips a check, and `-ALL` all of them;
+            `FEW_EXAMPLES=50` sets the number from which on a check reports.
+        fail_on: fail instead of writing a dataset if there are findings of these codes, of `error`
+            or of `warning`.
+        allow: what rows may reach: a URL scheme such as `https` beside the usual ones; and folders
+            or URL prefixes such as `gs://bucket/images`, then nothing outside of them.
+        threads: threads per worker that fetch and check files; on this machine, of all processes
+            together.
+    """
+
+    task: str = option(AUTO, choices=TASK_CHOICES, metavar="NAME", heading="input")
+    format: str = option(AUTO, choices=FORMAT_CHOICES, metavar="NAME")
     encoding: str = option(
-        "",
-        "encoding of the import files, or of a folder of texts: `cp1252`, `shift_jis`, `gb18030`",
-        metavar="NAME",
-        unset="UTF-8, or what a byte order mark shows",
-        if_given=True,
+        "", metavar="NAME", unset="UTF-8, or what a byte order mark shows", if_given=True
     )
-    columns: Columns = option(
-        Columns(),
-        "column of each role, by name, JSON key or number from 1, such as "
-        "`path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`; for "
-        "tables `target=price` with its kind, `target:class` "
-        "or `target:number`, and `weight`; `header=yes` or `no`; `uncertain=0` or `1`: what -1 and "
-        "empty fields of labels mean; `offsets=utf16` or `bytes` if "
-        f"entities do not count characters; roles: {', '.join(ROLES)}",
-        metavar="ROLE=NAME,…",
-        unset="detected",
-    )
-    layout: str = option(
-        "",
-        "what the paths of a folder say, such as `{split}/{label}/{name}.jpg`, `{label}.{n}.jpg` "
-        "or `images/{name}.jpg masks/{name}_mask.png`, whose second file has the mask, boxes or "
-        "labels; words: `split`, `label`, `group`, and any others, `{n:digits}` for a number; `*`: "
-        "any part of a name; `**/`: any folders; `[…]`: may be missing",
-        metavar="PATTERN",
-        unset="known forms of folders",
-        if_given=True,
-    )
+    columns: Columns = option(Columns(), metavar="ROLE=NAME,…", unset="detected")
+    layout: str = option("", metavar="PATTERN", unset="known forms of folders", if_given=True)
     image_root: str = option(
         "",
-        "folder or URL where the paths of rows start, such as `train/`; its files are listed once, "
-        "so that a path may lack its suffix or its folder, or have another suffix or letter case, "
-        "if only one file fits",
         metavar="FOLDER",
         accepts="os.PathLike[str]",
         unset="the folder of the import file",
         if_given=True,
     )
     schema: str = option(
-        "",
-        'kinds of a table\'s columns, as JSON such as `{"photo": "image", "age": "int"}` or a file '
-        "of it; or the TensorFlow Metadata schema (`.pbtxt`) with the types of the columns",
-        metavar="FILE",
-        accepts="Mapping[str, str] | Schema",
-        unset="inferred from all rows",
+        "", metavar="FILE", accepts="Mapping[str, str] | Schema", unset="inferred from all rows"
     )
-    seed: int = option(
-        0,
-        "seed of order, shards and assigned splits; the same seed gives the same bytes",
-        metavar="N",
-        heading="splits",
-    )
-    split: SplitRule = option(
-        SplitRule(),
-        "shares of train,eval,test for rows without a split; `names=yes` takes the split from the "
-        "name of an import file or its folder, as in `train_labels.csv`, and `names=no` does not; "
-        "by default it does if the names say several splits, or a single name says little else",
-        metavar="T,E,T",
-    )
-    eval_from: str = option(
-        "",
-        "move a share of a split to eval, for data without eval rows: `train:10` moves 10 % of "
-        "train",
-        metavar="SPLIT:PERCENT",
-        unset="none",
-    )
+    seed: int = option(0, metavar="N", heading="splits")
+    split: SplitRule = option(SplitRule(), metavar="T,E,T")
+    eval_from: str = option("", metavar="SPLIT:PERCENT", unset="none")
     group_by: str = option(
         "uri",
-        "rows that share a split: those with the same `uri`; `content`: files with the same bytes; "
-        "`near`: images that look nearly the same; or rows of a group, such as the images of a "
-        "patient: the value of a column (name, JSON key or number from 1) or the match of a "
-        "regular expression in the uri; `content` and `near` read each such file once more",
         words=_BY_FILE,
         metavar="uri|content|near|COLUMN|REGEX",
         needs={"content": _FILES[""], "near": _LOOKS},
     )
-    duplicates: Duplicates = option(
-        "keep",
-        "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
-        "first, or `fail`; `drop` and `fail` read each file once more",
-        needs=_FILES,
-    )
-    stratify: Stratify = option(
-        "none",
-        "`label`: give each split its share of each label, to within one example; `none`: only "
-        "its approximate share of all rows",
-    )
-    missing_split: MissingSplit = option(
-        "assign",
-        "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
-        "Vertex AI does",
-    )
-    labels: Labels = option(
-        "auto",
-        "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
-        "them if all labels are whole numbers; `none`: no row has a label, as in data to predict",
-        heading="labels",
-    )
+    duplicates: Duplicates = option("keep", needs=_FILES)
+    stratify: Stratify = option("none")
+    missing_split: MissingSplit = option("assign")
+    labels: Labels = option("auto", heading="labels")
     label_separator: str = option(
-        "",
-        "characters between several labels in one field, such as `|` in `cat|dog`",
-        metavar="TEXT",
-        unset="a field holds one label",
-        if_given=True,
+        "", metavar="TEXT", unset="a field holds one label", if_given=True
     )
-    vocabulary: str = option(
-        "",
-        "a `labels.txt` or an earlier output whose labels keep their numbers; new labels get the "
-        "next numbers",
-        metavar="FILE|OUT",
-        unset="none",
-    )
-    shard_by: ShardBy = option(
-        "hash",
-        "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
-        heading="shards",
-    )
-    shard_mb: float = option(
-        128,
-        "target size of a shard, in MB of 10^6 bytes",
-        metavar="MB",
-        above_zero=True,
-    )
-    compression: Compression = option(
-        "none",
-        "compression of the shards; `gzip` adds .gz to their names",
-    )
-    check: Check = option(
-        "decode",
-        "how images are checked: `decode` them to the last bit, read only the `header`, or `none`",
-        needs=_IMAGES,
-        heading="images",
-    )
-    limit: Limits = option(
-        Limits(),
-        "what an image may cost: `mb` of its file (10^6 bytes), `pixels`, `seconds` of processor "
-        "time for its check; larger ones are rejected; `memory`: MB for decoded images in each "
-        "process, by default half of the machine's or container's divided by its cores",
-        metavar="NAME=VALUE,…",
-    )
+    vocabulary: str = option("", metavar="FILE|OUT", unset="none")
+    shard_by: ShardBy = option("hash", heading="shards")
+    shard_mb: float = option(128, metavar="MB", above_zero=True)
+    compression: Compression = option("none")
+    check: Check = option("decode", needs=_IMAGES, heading="images")
+    limit: Limits = option(Limits(), metavar="NAME=VALUE,…")
     image_size: ImageSizing = option(
-        ImageSizing(),
-        "downscale larger images: `512max` and `256short` limit the longer or the shorter side, "
-        "`224x224` gives all images the shape of this height and width; one number means a square",
-        metavar="Nmax|Nshort|HxW",
-        unset="as they are",
-        needs=_READ_IMAGES,
+        ImageSizing(), metavar="Nmax|Nshort|HxW", unset="as they are", needs=_READ_IMAGES
     )
-    resize: Resize = option(
-        "stretch",
-        "how an image gets the shape of an `image_size` such as `224x224`: `stretch` it, `fit` it "
-        "between black bars, or `center_crop` it",
-        needs=_READ_IMAGES,
-    )
+    resize: Resize = option("stretch", needs=_READ_IMAGES)
     encode: Encoding = option(
         Encoding(),
-        "format of stored images: `keep` JPEG as JPEG and store others as PNG if they must be "
-        "encoded, or `jpeg` or `png` for all, with a quality as in `jpeg:90` (default 92); "
-        "`raw`: their pixels, which training reads without decoding; `mixed`: raw up to 65,536 "
-        "pixels (256×256), larger ones encoded, as in `mixed:jpeg:90`; files that need no change "
-        "keep their bytes",
         words=(KEEP, JPEG, PNG, RAW, MIXED),
         metavar="FORMAT[:QUALITY]",
         needs=_READ_IMAGES,
     )
     bad_boxes: BadBoxes = option(
-        "clip",
-        "what to do with a box that is inverted or extends beyond the image: `clip` it or swap its "
-        "corners, `drop` it, or `reject` its image; an empty box is dropped or its image rejected",
-        needs={"": Need([{BOXES}], "is for boxes")},
-        heading="boxes",
+        "clip", needs={"": Need([{BOXES}], "is for boxes")}, heading="boxes"
     )
     box_orientation: BoxOrientation = option(
-        "stored",
-        "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
-        "it by its Exif orientation, or to the `upright` image that people see",
-        needs={"": Need([{BOXES}, {MASKS}], "is for boxes and masks", reads=True)},
+        "stored", needs={"": Need([{BOXES}, {MASKS}], "is for boxes and masks", reads=True)}
     )
     # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
     # Not an option: the detected columns of a table (recordgen.tables.columns.Table).
     table: str = ""
-    max_reject_fraction: float = option(
-        0.01,
-        "fail above this share of rejected rows, from 0 to 1",
-        metavar="F",
-        heading="rejects",
-    )
+    max_reject_fraction: float = option(0.01, metavar="F", heading="rejects")
     lint: tuple[str, ...] = option(
         (),
-        "checks of the data that run: codes such as `LEAK`, `error` or `warning` for all codes of "
-        "that level, or `ALL`; `-CODE` skips a check, and `-ALL` all of them; `FEW_EXAMPLES=50` "
-        "sets the number from which on a check reports",
         metavar="CODE|-CODE|CODE=N",
         unset="20 checks",
         affects_bytes=False,
         heading="checks of the data",
     )
-    fail_on: tuple[str, ...] = option(
-        (),
-        "fail instead of writing a dataset if there are findings of these codes, of `error` or of "
-        "`warning`",
-        metavar="CODE",
-        unset="none",
-        affects_bytes=False,
-    )
+    fail_on: tuple[str, ...] = option((), metavar="CODE", unset="none", affects_bytes=False)
     allow: tuple[str, ...] = option(
-        (),
-        "what rows may reach: a URL scheme such as `https` beside the usual ones; and folders or "
-        "URL prefixes such as `gs://bucket/images`, then nothing outside of them",
-        metavar="SCHEME|PREFIX",
-        unset="the storage of the import file",
-        heading="access",
+        (), metavar="SCHEME|PREFIX", unset="the storage of the import file", heading="access"
     )
     threads: int | None = option(
         None,
-        "threads per worker that fetch and check files; on this machine, of all processes together",
         metavar="N",
         unset="one per core, at least two",
         above_zero=True,

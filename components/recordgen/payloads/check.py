@@ -37,16 +37,10 @@ from recordgen.core.ordered import KILLED, OUT_OF_TIME, STOPPED, has_python, sta
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.features import WEBP
 from recordgen.measures.pictures import SmallPicture, bounded, jpeg_factor
-from recordgen.payloads import reencoding
+from recordgen.payloads import opening, reencoding
 from recordgen.payloads.header import UPRIGHT, FileHeader, stored_format
-from recordgen.payloads.jpeg import JpegHeader, corrupt, jpeg_header, profile_in, without_metadata
-from recordgen.payloads.opening import (
-    decoded,
-    file_header,
-    keep_pillow_memory_low,
-    open_image,
-    out_of_memory,
-)
+from recordgen.payloads.jpeg import JpegHeader, damaged, jpeg_header, profile_in, without_metadata
+from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.png import check_png, png_colours, profile_colours
 from recordgen.payloads.reencoding import CheckedImage, Placed, Prepared, change_of
 from recordgen.rejects import RejectCode
@@ -96,7 +90,7 @@ def read_jpeg(data: bytes) -> Jpeg:
             width, height = image.size
             colorspace = _COLOUR_SPACES[image.mode]
     if (height, width) != (header.height, header.width):
-        raise corrupt(
+        raise damaged(
             f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
         )
     return Jpeg(data, header, str(colorspace), is_odd)
@@ -251,7 +245,7 @@ def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     settings.limit.check_size(len(data))
     kind = _kind(data)
-    keep_pillow_memory_low()
+    opening.keep_pillow_memory_low()
     if settings.check == "none":
         return Prepared(partial(_unchecked, data, kind, settings), 0, 0)
     return prepare_jpeg(data, settings) if kind == "jpeg" else _prepare_other(data, kind, settings)
@@ -418,7 +412,7 @@ def check_image(data: bytes, settings: PayloadSettings, stored: int | None = Non
             decoding.spend(prepared.seconds, len(data) if stored is None else stored, limit)
             found = _outcome(data, prepared, settings)
         except MemoryError as exc:
-            raise out_of_memory() from exc
+            raise opening.out_of_memory() from exc
         size = 0 if isinstance(found, PayloadError) else len(found.data)
         decoding.keep(data, prepared.seconds, found, size)
     if isinstance(found, PayloadError):

@@ -107,8 +107,7 @@ def draw_mask(data: bytes, mask: bytes, background: int) -> Drawing:
         canvas.size, Image.Resampling.NEAREST
     )
     colours = Image.merge(
-        "RGB",
-        [numbers.point([label_colour(at)[band] for at in range(256)]) for band in range(3)],
+        "RGB", [numbers.point([label_colour(at)[band] for at in range(256)]) for band in range(3)]
     )
     filled = numbers.point([0 if at in (background, IGNORED) else _FILLING for at in range(256)])
     canvas.paste(colours, mask=filled)

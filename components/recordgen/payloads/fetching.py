@@ -228,81 +228,6 @@ _Named: TypeAlias = "tuple[str, str, FileInfo | None]"
 _Info: TypeAlias = "FileInfo | PayloadError"
 
 
-def payload_infos(
-    uris: Sequence[str], sources: Sequence[str], limit: Limits, access: Access
-) -> Iterable[FileInfo | PayloadError]:
-    """Return as :meth:`recordgen.core.conversion.PayloadStore.infos` does."""
-    paths = list(map(storage.resolve, uris, sources))
-    named = list(zip(paths, sources, strict=True))
-    parts = list(map(Range.of, paths))
-    if any(parts):
-        return _part_infos(named, parts, limit, access)
-    return _file_infos(named, limit, access)
-
-
-def _part_infos(
-    named: Sequence[tuple[str, str]], parts: Sequence[Range | None], limit: Limits, access: Access
-) -> Iterator[_Info]:
-    """Yield the infos of payloads, some in containers, each of which is looked up once."""
-    whole = [item for item, part in zip(named, parts, strict=True) if part is None]
-    places = [part and (part.file, source) for part, (_, source) in zip(parts, named, strict=True)]
-    inside = list(dict.fromkeys(filter(None, places)))
-    found = iter(_file_infos(whole, limit, access))
-    containers = _file_infos(inside, replace(limit, mb=_ANY_MB), access)
-    known = dict(zip(inside, containers, strict=True))
-    for part, place in zip(parts, places, strict=True):
-        info = next(found) if place is None else known[place]
-        if part is not None and not isinstance(info, PayloadError):
-            info = checked_info_in(part, info, limit)
-        yield info
-
-
-def _file_infos(named: Sequence[tuple[str, str]], limit: Limits, access: Access) -> Iterable[_Info]:
-    paths, sources = [path for path, _ in named], [source for _, source in named]
-    known: Iterator[FileInfo | None]
-    if is_far := any_far(paths):
-        reached = [path for path, source in named if access.refusal(path, source) is None]
-        listed = listed_infos(path for path in reached if not storage.is_local(path))
-        known = map(listed.get, paths)
-    elif any_far(set(sources)):  # rows of remote import files never reach local files
-        known = repeat(None, len(paths))
-    else:
-        known = storage.local_infos(paths)
-        if access.prefixes or access.confined:
-            reach = map(access.refusal, paths, sources)
-            known = (None if no else info for info, no in zip(known, reach, strict=True))
-    ask = partial(_payload_info, limit=limit, access=access)
-    asked = zip(paths, sources, known, strict=True)
-    return ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, limit)
-
-
-def _local_infos(
-    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], limit: Limits
-) -> Iterator[_Info]:
-    """Yield known infos within the size limit; look up the other local payloads."""
-    stop, sizes = Event(), range(1, limit.bytes + 1)
-    for named in asked:
-        info = named[2]
-        yield info if info is not None and info.size in sizes else ask(named, stop)
-
-
-def _payload_info(named: _Named, stop: Event, *, limit: Limits, access: Access) -> _Info:
-    path, source, info = named
-    try:
-        if info is None:
-            check_reach(path, source, access)
-            most = limit.bytes
-            info = requested(
-                lambda: storage.info(path, context_of(access, source, stop, most)), path, limit
-            )
-        if info.size == 0:
-            return refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
-        limit.check_size(info.size)
-    except PayloadError as exc:
-        return exc
-    return info
-
-
 # --- listings -----------------------------------------------------------------------------------
 
 
@@ -470,14 +395,76 @@ class PayloadStore:
         """Check that a row may reach a payload, see :func:`check_reach`. Raises: PayloadError."""
         check_reach(file_of(path), source, self.access)
 
-    def infos(
-        self, uris: Sequence[str], sources: Sequence[str]
-    ) -> Iterable[FileInfo | PayloadError]:
+    def infos(self, uris: Sequence[str], sources: Sequence[str]) -> Iterable[_Info]:
         """Return the size and version of each payload, or the error that refuses it.
 
         ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
         """
-        return payload_infos(uris, sources, self.limit, self.access)
+        paths = list(map(storage.resolve, uris, sources))
+        named = list(zip(paths, sources, strict=True))
+        parts = list(map(Range.of, paths))
+        return self._part_infos(named, parts) if any(parts) else self.file_infos(named)
+
+    def _part_infos(
+        self, named: Sequence[tuple[str, str]], parts: Sequence[Range | None]
+    ) -> Iterator[_Info]:
+        """Yield the infos of payloads, some in containers, each of which is looked up once."""
+        both = list(zip(named, parts, strict=True))
+        places = [part and (part.file, source) for (_, source), part in both]
+        inside = list(dict.fromkeys(filter(None, places)))
+        found = iter(self.file_infos([item for item, part in both if part is None]))
+        # Containers have no limit, but the payloads in them do.
+        unlimited = replace(self, limit=replace(self.limit, mb=_ANY_MB))
+        known = dict(zip(inside, unlimited.file_infos(inside), strict=True))
+        for part, place in zip(parts, places, strict=True):
+            info = next(found) if place is None else known[place]
+            if part is not None and not isinstance(info, PayloadError):
+                info = checked_info_in(part, info, self.limit)
+            yield info
+
+    def file_infos(self, named: Sequence[tuple[str, str]]) -> Iterable[_Info]:
+        """Return the infos of whole files, each named with its import file."""
+        access = self.access
+        paths, sources = [path for path, _ in named], [source for _, source in named]
+        known: Iterator[FileInfo | None]
+        if is_far := any_far(paths):
+            reached = [path for path, source in named if access.refusal(path, source) is None]
+            listed = listed_infos(path for path in reached if not storage.is_local(path))
+            known = map(listed.get, paths)
+        elif any_far(set(sources)):  # rows of remote import files never reach local files
+            known = repeat(None, len(paths))
+        else:
+            known = storage.local_infos(paths)
+            if access.prefixes or access.confined:
+                reach = map(access.refusal, paths, sources)
+                known = (None if no else info for info, no in zip(known, reach, strict=True))
+        asked = zip(paths, sources, known, strict=True)
+        return ask_all(self._info, asked, is_far=True) if is_far else self._local_infos(asked)
+
+    def _local_infos(self, asked: Iterable[_Named]) -> Iterator[_Info]:
+        """Yield known infos within the size limit; look up the other local payloads."""
+        stop, sizes = Event(), range(1, self.limit.bytes + 1)
+        for named in asked:
+            info = named[2]
+            yield info if info is not None and info.size in sizes else self._info(named, stop)
+
+    def _info(self, named: _Named, stop: Event) -> _Info:
+        path, source, info = named
+        try:
+            if info is None:
+                check_reach(path, source, self.access)
+
+                def request() -> FileInfo:
+                    context = context_of(self.access, source, stop, self.limit.bytes)
+                    return storage.info(path, context)
+
+                info = requested(request, path, self.limit)
+            if info.size == 0:
+                return refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
+            self.limit.check_size(info.size)
+        except PayloadError as exc:
+            return exc
+        return info
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
         """Return the content of each payload, or the error that refuses it.
@@ -486,46 +473,37 @@ class PayloadStore:
         """
         uris, sources = [row.uri for row in rows], [row.source for row in rows]
         sized = zip(rows, self.infos(uris, sources), strict=True)
-        ask = partial(_content, limit=self.limit, access=self.access, looking=self.looking)
         is_far = any_far(map(_path, rows))
         # Decoding keeps threads busy; reading local files does not.
         threads = 1 if self.looking is None else threads_here(self.threads)
-        return ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
+        return ask_all(self._content, sized, is_far=is_far, threads=threads, bytes_of=_size)
+
+    def _content(self, item: tuple[Named, _Info], stop: Event) -> Content | PayloadError:
+        row, info = item
+        if isinstance(info, PayloadError):
+            return info
+        place = _path(row)
+        part = Range.of(place)
+        path = place if part is None else part.file
+
+        def request() -> bytes:
+            context = context_of(self.access, row.source, stop)
+            return read_payload(path, part, info.version, self.limit.bytes, context)
+
+        try:
+            data = requested(request, path, self.limit)
+        except PayloadError as exc:
+            return exc
+        stored = len(data) if part is None else part.stored
+        picture = None if self.looking is None else picture_in_small(data, self.looking, stored)
+        return Content(hashlib.sha256(data).digest(), picture)
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""
         return Fetcher(paths, self.limit, self.access)
 
 
-def _content(
-    item: tuple[Named, FileInfo | PayloadError],
-    stop: Event,
-    *,
-    limit: Limits,
-    access: Access,
-    looking: PayloadSettings | None,
-) -> Content | PayloadError:
-    row, info = item
-    if isinstance(info, PayloadError):
-        return info
-    place = _path(row)
-    part = Range.of(place)
-    path = place if part is None else part.file
-
-    def request() -> bytes:
-        context = context_of(access, row.source, stop)
-        return read_payload(path, part, info.version, limit.bytes, context)
-
-    try:
-        data = requested(request, path, limit)
-    except PayloadError as exc:
-        return exc
-    stored = len(data) if part is None else part.stored
-    picture = None if looking is None else picture_in_small(data, looking, stored)
-    return Content(hashlib.sha256(data).digest(), picture)
-
-
-def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:
+def _size(item: tuple[Named, _Info]) -> int:
     _, info = item
     return 0 if isinstance(info, PayloadError) else info.size
 

@@ -8,14 +8,19 @@ Revision 6.0, section 2; Exif 2.3, 4.6.4).
 from __future__ import annotations
 
 import io
+import json
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
 from PIL import Image
 
 from recordgen import features
+from recordgen.errors import PayloadError
+from recordgen.rejects import RejectCode
 
 #: The value of an upright picture.
 UPRIGHT = 1
@@ -97,6 +102,16 @@ class FileHeader(NamedTuple):
         return max(self.width * self.height, self.parts_pixels)
 
 
+def corrupt(message: str) -> PayloadError:
+    """Return the refusal of a file that is damaged."""
+    return PayloadError(RejectCode.CORRUPT, message)
+
+
+def truncated(message: str) -> PayloadError:
+    """Return the refusal of a file whose end is missing."""
+    return PayloadError(RejectCode.TRUNCATED, message)
+
+
 # --- the image of a record as a file: its stored bytes, or a PNG of raw pixels --------------------
 
 
@@ -153,47 +168,24 @@ def stored_image(
     return out.getvalue(), "png"
 
 
-# First bytes of each format. Text formats may start with a byte order mark, blanks and comments.
-_BEGINNINGS = {
-    "a JPEG": rb"\xff\xd8\xff",
-    "a PNG": rb"\x89PNG",
-    "a GIF": rb"GIF8[79]a",
-    "a WEBP": rb"RIFF.{4}WEBP",
-    "a WAV file": rb"RIFF.{4}WAVE",
-    "an AVI video": rb"RIFF.{4}AVI",
-    "an icon": rb"\x00\x00\x01\x00",
-    "a TIFF": rb"II\*\0|MM\0\*",
-    "an AVIF or HEIC image": rb".{4}ftyp(?:avi[fs]|hei[cfmsx]|hev[cmsx]|mi[fs]1|msf1)",
-    "an MP4 or QuickTime video": rb".{4}ftyp",
-    "a Matroska or WebM video": rb"\x1a\x45\xdf\xa3",
-    "a JPEG XL": rb"\xff\x0a|\0{3}\x0cJXL ",
-    "a JPEG 2000": rb"\0{3}\x0cjP  |\xff\x4f\xff\x51",
-    "a Photoshop file": rb"8BPS",
-    "a PNM image": rb"P[1-7][\s#]",
-    "an EXR image": rb"\x76\x2f\x31\x01",
-    "a DICOM file": rb".{128}DICM",
-    "a NumPy array": rb"\x93NUMPY",
-    "a PDF": rb"%PDF-",
-    "a ZIP archive": rb"PK\x03\x04",
-    "a gzip file": rb"\x1f\x8b",
-    "an SVG": rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.{0,200})?<svg",
-    "an HTML page: the address leads to a page, not to the file itself": (
-        rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)"
-    ),
-    "a Git LFS pointer: git lfs pull fetches the file itself": (
-        rb"version https://git-lfs\.github\.com/spec/"
-    ),
-    "an XML file": rb"(?:\xef\xbb\xbf)?\s*<\?xml",
-}
-_PATTERNS = {
-    name: re.compile(beginning, re.DOTALL | re.IGNORECASE)
-    for name, beginning in _BEGINNINGS.items()
-}
 _HEAD_BYTES = 512
+
+
+@cache
+def beginnings() -> Mapping[str, re.Pattern[bytes]]:
+    """Return the first bytes of files by what they are; the first entry that matches counts.
+
+    ``beginnings.json`` has them, as regular expressions in Latin-1. Text formats may begin with a
+    byte order mark, blanks and comments.
+    """
+    table = resources.files("recordgen.payloads").joinpath("beginnings.json")
+    found = json.loads(table.read_text(encoding="utf-8")).items()
+    flags = re.DOTALL | re.IGNORECASE
+    return {name: re.compile(first.encode("latin-1"), flags) for name, first in found}
 
 
 def kind_of(data: bytes) -> str:
     """Name the format of a file by its first bytes: ``a PDF``, or ``a file of unknown format``."""
     head = data[:_HEAD_BYTES]
-    names = (name for name, pattern in _PATTERNS.items() if pattern.match(head))
+    names = (name for name, pattern in beginnings().items() if pattern.match(head))
     return next(names, "a file of unknown format")

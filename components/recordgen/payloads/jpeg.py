@@ -103,7 +103,7 @@ def _read_frame(data: bytes) -> JpegHeader:
                 raise _too_many("bytes of quantization tables", _MAX_TABLES_BYTES)
         elif kind in _DCT_FRAMES:
             if frame is not None:
-                raise corrupt("has several frame headers")
+                raise damaged("has several frame headers")
             frame = (kind, *_parsed_frame(data[at:end]))
         elif kind == _START_OF_SCAN:
             if frame is None:
@@ -124,14 +124,14 @@ def _read_frame(data: bytes) -> JpegHeader:
                 f"a JPEG must be baseline or progressive (got a frame of kind 0x{kind:02X}, with "
                 f"lossless, hierarchical or arithmetic coding); save it again as an ordinary JPEG",
             )
-    raise corrupt("has no frame header before its first scan")
+    raise damaged("has no frame header before its first scan")
 
 
 @lru_cache(1024)  # images of one size share their frame headers, and most share their scan headers
 def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
     """Return height, width and the identifiers of the components of a frame header."""
     if len(body) < 6 or len(body) != 6 + 3 * body[5]:
-        raise corrupt("has a frame header of a wrong size")
+        raise damaged("has a frame header of a wrong size")
     if body[0] != 8:
         raise PayloadError(
             RejectCode.UNSUPPORTED_PIXELS,
@@ -139,10 +139,10 @@ def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
         )
     height, width, count = struct.unpack_from(">HHB", body, 1)
     if not (height and width and count in (1, 3, 4)):
-        raise corrupt(f"has a frame of {width}×{height} pixels with {count} components")
+        raise damaged(f"has a frame of {width}×{height} pixels with {count} components")
     for sampling, table in zip(body[7::3], body[8::3], strict=True):
         if not (1 <= sampling >> 4 <= 4 and 1 <= sampling & 15 <= 4 and table <= 3):
-            raise corrupt("has an invalid component in its frame header")
+            raise damaged("has an invalid component in its frame header")
     return height, width, body[6::3]
 
 
@@ -151,9 +151,9 @@ def _parsed_scan(body: bytes, ids: bytes) -> int:
     """Return the number of components in a scan header, given the identifiers in the frame."""
     scanned = body[1:-3:2]
     if not 1 <= len(scanned) <= len(ids) or len(body) != 4 + 2 * body[0]:
-        raise corrupt("has a scan header of a wrong size")
+        raise damaged("has a scan header of a wrong size")
     if not set(scanned) <= set(ids):
-        raise corrupt("has a scan of components that are not in its frame")
+        raise damaged("has a scan of components that are not in its frame")
     return len(scanned)
 
 
@@ -170,7 +170,7 @@ def profile_in(data: bytes) -> bytes:
 def _segments(data: bytes, kinds: Set[int]) -> Iterator[tuple[int, int, int]]:
     """Yield marker, start and end of the body of some segments, up to the first scan header."""
     if not data.startswith(b"\xff\xd8"):
-        raise corrupt("does not start with its marker")
+        raise damaged("does not start with its marker")
     at, end = 2, len(data)
     for _ in range(MAX_SEGMENTS + 1):
         if at + 4 > end:
@@ -195,7 +195,7 @@ def _segments(data: bytes, kinds: Set[int]) -> Iterator[tuple[int, int, int]]:
         elif kind in _BARE:
             at += 2
         else:
-            raise corrupt("has an invalid segment before its first scan")
+            raise damaged("has an invalid segment before its first scan")
     raise _too_many("segments before its first scan", MAX_SEGMENTS)
 
 
@@ -236,7 +236,7 @@ def _scans_until_end(data: bytes, at: int) -> int:
     return scans
 
 
-def corrupt(fault: str) -> PayloadError:
+def damaged(fault: str) -> PayloadError:
     """Return the refusal of a JPEG with a fault."""
     return PayloadError(RejectCode.CORRUPT, f"the JPEG does not decode to its end: it {fault}")
 

@@ -18,11 +18,15 @@ from typing import NamedTuple, TypeVar
 from PIL import Image, UnidentifiedImageError, _imaging
 
 from recordgen.errors import PayloadError
+from recordgen.features import WEBP
 from recordgen.payloads.header import (
     UPRIGHT,
     FileHeader,
+    corrupt,
     exif_orientation,
     kind_of,
+    stored_format,
+    truncated,
     valid_orientation,
 )
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
@@ -142,7 +146,7 @@ def tiff_header(data: bytes) -> FileHeader:
     pages = directories(data)
     first = next(pages, None)
     if first is None:
-        raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory")
+        raise truncated("the TIFF ends in its directory")
     kept = [entry for tag, entry in sorted(first.entries.items()) if tag in _DECODED]
     for entry in kept:
         _check_values(entry)
@@ -175,9 +179,7 @@ def _orientation(directory: Directory) -> int:
 def _check_values(entry: Entry) -> None:
     is_bytes = entry.tag in (_JPEG_TABLES, _PROFILE)
     if is_bytes != (entry.kind in _BYTES):
-        raise PayloadError(
-            RejectCode.CORRUPT, f"tag {entry.tag} of the TIFF has an invalid type ({entry.kind})"
-        )
+        raise corrupt(f"tag {entry.tag} of the TIFF has an invalid type ({entry.kind})")
     if entry.values > MAX_VALUES and not is_bytes:
         raise PayloadError(
             RejectCode.TOO_MANY_PARTS,
@@ -263,15 +265,12 @@ def gif_header(data: bytes) -> FileHeader:
                 if data[start + 1] == _CONTROL and not frames:
                     control = data[start:at]
             else:
-                raise PayloadError(
-                    RejectCode.CORRUPT,
-                    f"the GIF has a block of unknown kind (0x{kind:02x} at byte {at})",
-                )
+                raise corrupt(f"the GIF has a block of unknown kind (0x{kind:02x} at byte {at})")
     except (IndexError, struct.error):
-        raise PayloadError(RejectCode.TRUNCATED, "the GIF ends before its trailer") from None
+        raise truncated("the GIF ends before its trailer") from None
     left, top, across, down, _ = _DESCRIPTOR.unpack(frame[: _DESCRIPTOR.size].ljust(10, b"\0"))
     if not (across and down):
-        raise PayloadError(RejectCode.CORRUPT, "the GIF has no frame with pixels")
+        raise corrupt("the GIF has no frame with pixels")
     still = b"".join([data[:screen], control, frame, b";"])
     size = max(width, left + across), max(height, top + down)
     return FileHeader("GIF", *size, still, frames=frames)
@@ -293,16 +292,11 @@ def _palette_bytes(flags: int) -> int:
 _RIFF_BYTES, _CHUNK_BYTES = 12, 8  # RIFF, size, WEBP; kind, size
 
 
-def is_webp(data: bytes) -> bool:
-    """Return whether bytes start like a WEBP."""
-    return data.startswith(b"RIFF") and data[8:12] == b"WEBP"
-
-
 def webp_header(data: bytes) -> FileHeader:
     """Follow the chunks to the end. Raises: PayloadError: the first one says no size."""
     kind, body = data[_RIFF_BYTES:][:4], data[_RIFF_BYTES + _CHUNK_BYTES :][:10]
     if len(body) < 10:
-        raise PayloadError(RejectCode.TRUNCATED, "the WEBP ends in its header")
+        raise truncated("the WEBP ends in its header")
     size = _webp_size(kind, body)
     orientation, frames = None, 0
     for start, end in _webp_chunks(data):
@@ -331,7 +325,7 @@ def _webp_size(kind: bytes, body: bytes) -> tuple[int, int]:
     elif kind == b"VP8 ":  # RFC 6386, 9.1: tag, start code, then sides in 14 bits each
         width, height = (int.from_bytes(body[at : at + 2], "little") & 0x3FFF for at in (6, 8))
     else:
-        raise PayloadError(RejectCode.CORRUPT, f"the WEBP starts with a chunk of kind {kind!r}")
+        raise corrupt(f"the WEBP starts with a chunk of kind {kind!r}")
     return width, height
 
 
@@ -370,16 +364,13 @@ def file_header(data: bytes) -> FileHeader:
             parts than programs write, or its header is damaged.
     """
     read = next((read for magic, read in _READERS.items() if data.startswith(magic)), None)
-    if read is None and is_webp(data):
+    if read is None and stored_format(data) == WEBP:
         read = webp_header
     if read is None:
         raise PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
     header = read(data)
     if not (header.width and header.height):
-        raise PayloadError(
-            RejectCode.CORRUPT,
-            f"the {header.format} has no pixels ({header.width}×{header.height})",
-        )
+        raise corrupt(f"the {header.format} has no pixels ({header.width}×{header.height})")
     return header
 
 
@@ -440,10 +431,9 @@ def open_image(header: FileHeader) -> Image.Image:
             "damaged header; save it again, as PNG or with 8 bits",
         ) from exc
     if image.size != (header.width, header.height):
-        raise PayloadError(
-            RejectCode.CORRUPT,
+        raise corrupt(
             f"the {header.format} has two sizes: {header.width}×{header.height}, and "
-            f"{image.width}×{image.height} for its decoder",
+            f"{image.width}×{image.height} for its decoder"
         )
     if header.format == "BMP" and image.mode == "RGBA":
         return decoded("BMP", lambda: without_empty_alpha(image))

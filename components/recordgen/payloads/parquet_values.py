@@ -29,6 +29,7 @@ from recordgen.errors import PayloadError, StorageError
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
+from recordgen.storage.local import writing
 
 # --- open Parquet files, and read them within limits for what a file says of itself ---------------
 
@@ -239,12 +240,10 @@ def _user() -> int:
 
 def _make_private(folder: str) -> None:
     """Make a folder that no other user can write. Raises: StorageError."""
-    try:
+    with writing(folder):
         with suppress(FileExistsError):
             os.mkdir(folder, mode=0o700)
         found = os.lstat(folder)
-    except OSError as exc:
-        raise StorageError(f"{folder}: cannot write: {exc.strerror or exc}") from exc
     if hasattr(os, "getuid") and (found.st_uid != _user() or found.st_mode & 0o22):
         raise StorageError(f"{folder}: other users can write here; set TMPDIR to another folder")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.header import UPRIGHT, FileHeader, exif_orientation
+from recordgen.payloads.header import UPRIGHT, FileHeader, corrupt, exif_orientation, truncated
 from recordgen.rejects import RejectCode
 
 # Most chunks of a PNG: 1,000 and one more for each kilobyte. Encoders write 8 kB or more in each
@@ -65,7 +65,7 @@ def png_header(data: bytes) -> FileHeader:
     """
     end = kept_from = _SIGNATURE_BYTES
     if data[end + 4 : end + 8] != b"IHDR" or len(data) < end + 8 + _IHDR.size:
-        raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
+        raise corrupt("the PNG does not start with its header")
     width, height = _SIZE.unpack_from(data, end + 8)
     kept, most = [data[:end]], _MAX_CHUNKS + len(data) // _CHUNK_BYTES
     orientation: int | None = None
@@ -111,13 +111,13 @@ def check_png(data: bytes) -> None:
     """
     parts = list(chunks(data))
     if not parts or parts[0][0] != b"IHDR" or len(parts[0][1]) != _IHDR.size:
-        raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
+        raise corrupt("the PNG does not start with its header")
     colour, sizes = parts[0][1][_COLOUR], row_sizes(parts[0][1])
     _check_order([kind for kind, _ in parts])
     palettes = [len(body) for kind, body in parts if kind == b"PLTE"]
     wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
     if wrong or len(palettes) > 1 or (colour == 3 and not palettes):
-        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is invalid ({palettes} bytes)")
+        raise corrupt(f"the PNG palette is invalid ({palettes} bytes)")
     _check_pixel_data(
         [body for kind, body in parts if kind == b"IDAT"],
         expected=sum(rows * size for rows, size in sizes),
@@ -136,10 +136,9 @@ def row_sizes(header: bytes) -> list[tuple[int, int]]:
     width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(header)
     samples, depths = _COLOUR_TYPES.get(colour, (0, ()))
     if depth not in depths or compression or filtering or interlace > 1:
-        raise PayloadError(
-            RejectCode.CORRUPT,
+        raise corrupt(
             f"the PNG header is invalid (colour type {colour}, bit depth {depth}, compression "
-            f"{compression}, filter {filtering}, interlace {interlace})",
+            f"{compression}, filter {filtering}, interlace {interlace})"
         )
     return [
         (rows, 1 + -(-columns * samples * depth // 8))
@@ -154,34 +153,30 @@ def _check_order(kinds: Sequence[bytes]) -> None:
     for kind in set(kinds) - known:
         # An upper case letter at the start means that a decoder must know the chunk.
         if not _NAME.fullmatch(kind) or kind[:1].isupper():
-            raise PayloadError(
-                RejectCode.CORRUPT, f"the PNG has a chunk that decoders must not skip ({kind!r})"
-            )
+            raise corrupt(f"the PNG has a chunk that decoders must not skip ({kind!r})")
     if kinds.count(b"IHDR") > 1:
-        raise PayloadError(RejectCode.CORRUPT, "the PNG has a second header")
+        raise corrupt("the PNG has a second header")
     if b"IDAT" not in kinds:
         return
     first = kinds.index(b"IDAT")
     if b"PLTE" in kinds[first:]:
-        raise PayloadError(RejectCode.CORRUPT, "the PNG has a palette behind its pixel data")
+        raise corrupt("the PNG has a palette behind its pixel data")
     if any(kind != b"IDAT" for kind in kinds[first : first + kinds.count(b"IDAT")]):
-        raise PayloadError(RejectCode.CORRUPT, "other chunks interrupt the PNG's pixel data")
+        raise corrupt("other chunks interrupt the PNG's pixel data")
 
 
 def chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each chunk's kind and body, up to the end chunk."""
-    at, kind = _SIGNATURE_BYTES, b""
-    while kind != b"IEND":
-        if at + 12 > len(data):
-            raise PayloadError(RejectCode.TRUNCATED, "the PNG is truncated: it has no end chunk")
-        (size,) = struct.unpack_from(">I", data, at)
-        kind, body, end = data[at + 4 : at + 8], data[at + 8 : at + 8 + size], at + 8 + size
+    """Yield each chunk's kind and body, up to the end chunk. Raises: PayloadError."""
+    kind = b""
+    for kind, at, size in chunk_places(data):
+        body, end = data[at : at + size], at + size
         if end + 4 > len(data):
-            raise PayloadError(RejectCode.TRUNCATED, f"the PNG is truncated in its {kind!r} chunk")
+            raise truncated(f"the PNG is truncated in its {kind!r} chunk")
         if zlib.crc32(body, zlib.crc32(kind)).to_bytes(4, "big") != data[end : end + 4]:
-            raise PayloadError(RejectCode.CORRUPT, f"the PNG's {kind!r} chunk has a wrong checksum")
+            raise corrupt(f"the PNG's {kind!r} chunk has a wrong checksum")
         yield kind, body
-        at = end + 4
+    if kind != b"IEND":
+        raise truncated("the PNG is truncated: it has no end chunk")
 
 
 def _check_pixel_data(bodies: Sequence[bytes], *, expected: int, row_bytes: int) -> None:
@@ -206,17 +201,13 @@ def _check_pixel_data(bodies: Sequence[bytes], *, expected: int, row_bytes: int)
         if not stream.eof and found <= most:
             found += len(stream.flush())
     except zlib.error as exc:
-        raise PayloadError(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
+        raise corrupt(f"the PNG does not inflate: {exc}") from exc
     if found < expected:
-        raise PayloadError(
-            RejectCode.TRUNCATED, f"the PNG has {found} of {expected} bytes of pixel data"
-        )
+        raise truncated(f"the PNG has {found} of {expected} bytes of pixel data")
     if found > most:
-        raise PayloadError(
-            RejectCode.CORRUPT, f"the PNG has more pixel data than its rows ({expected} bytes)"
-        )
+        raise corrupt(f"the PNG has more pixel data than its rows ({expected} bytes)")
     if not stream.eof:
-        raise PayloadError(RejectCode.TRUNCATED, "the PNG's pixel data end without a checksum")
+        raise truncated("the PNG's pixel data end without a checksum")
 
 
 def _read_bytes(bodies: Sequence[bytes], expected: int, row_bytes: int) -> tuple[int, int]:

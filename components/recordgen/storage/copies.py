@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from recordgen.errors import StorageError
+from recordgen.storage.local import writing
 
 if sys.platform != "win32":
     import fcntl
@@ -79,10 +79,8 @@ def locked(path: str) -> Iterator[None]:
     On Windows, several may make it; the last one stays. Raises: StorageError.
     """
     name = f"{path}.lock"
-    try:
+    with writing(name):
         lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise StorageError(f"{name}: cannot write: {exc.strerror or exc}") from exc
     try:
         if sys.platform != "win32":
             fcntl.flock(lock, fcntl.LOCK_EX)

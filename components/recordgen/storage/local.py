@@ -57,7 +57,7 @@ def _reading(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[None]:
+def writing(path: str) -> Iterator[None]:
     """Turn every OSError into StorageError."""
     try:
         yield
@@ -134,7 +134,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file under a temporary name and rename it when it is complete."""
     plain = local_path(path)
     temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
-    with _writing(path):
+    with writing(path):
         _make_folder_of(plain)
         try:
             # Buffered: the system may write only a part of what an unbuffered file is given.
@@ -160,14 +160,14 @@ def write_bytes(path: str, data: bytes) -> None:
 
 def move(source: str, target: str) -> None:
     plain = local_path(target)
-    with _writing(target):
+    with writing(target):
         _make_folder_of(plain)
         os.replace(local_path(source), plain)
 
 
 def remove(path: str) -> None:
     plain = local_path(path)
-    with _writing(path):
+    with writing(path):
         try:
             is_folder = os.path.isdir(plain) and not os.path.islink(plain)
             shutil.rmtree(plain) if is_folder else os.remove(plain)

@@ -197,14 +197,8 @@ def status_of(exc: BaseException) -> int | None:
         if isinstance(response, dict):  # botocore
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         else:  # aiohttp; azure; gcsfs
-            status = next(
-                (
-                    value
-                    for name in ("status", "status_code", "code")
-                    if (value := getattr(item, name, None)) is not None
-                ),
-                None,
-            )
+            named = (getattr(item, name, None) for name in ("status", "status_code", "code"))
+            status = next((value for value in named if value is not None), None)
         text = str(status)
         if text.isdecimal() and 400 <= int(text) < 600:
             return int(text)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task as Task
     from recordgen.core.task.task import each_row as each_row
     from recordgen.tasks.image_segmentation.task import ImageSegmentation as ImageSegmentation
-    from recordgen.tasks.images.task import (
-        ImageClassification as ImageClassification,
-    )
+    from recordgen.tasks.images.task import ImageClassification as ImageClassification
     from recordgen.tasks.images.task import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection.task import ObjectDetection as ObjectDetection
     from recordgen.tasks.suiting import task_for as task_for

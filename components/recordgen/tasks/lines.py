@@ -88,7 +88,7 @@ def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",))
         return annotation.check_label(name.strip())
     raise annotation.bad_annotation(
         f'{where} must be an object with a {keys[0]}, such as {{"{keys[0]}": "cat"}} '
-        f"(got {value!r:.80})",
+        f"(got {value!r:.80})"
     )
 
 

@@ -61,128 +61,87 @@ def check_task(task: str, root: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """The settings of a training. Every field is a key of ``custom_config``."""
+    """The settings of a training. Every field is a key of ``custom_config``.
 
-    model: str = option(
-        SMALL_CNN,
-        "`small_cnn`, or the name of a model in keras.applications such as `MobileNetV2`",
-        metavar="NAME",
-        heading="training",
-    )
-    weights: str | None = option(
-        None,
-        "pretrained weights of a model in keras.applications: the path or URL of a `.h5` file that "
-        "Keras saved without the last layers; `imagenet`: Keras downloads it",
-        metavar="FILE",
-        unset="random weights",
-    )
-    scale: str = option(
-        AUTO,
-        "range of the model's input pixels, such as `0..1`; scaling is part of the saved model; "
-        "`auto`: the range that the model was trained on",
-        metavar="RANGE",
-    )
+    Attributes:
+        model: `small_cnn`, or the name of a model in keras.applications such as `MobileNetV2`.
+        weights: pretrained weights of a model in keras.applications: the path or URL of a `.h5`
+            file that Keras saved without the last layers; `imagenet`: Keras downloads it.
+        scale: range of the model's input pixels, such as `0..1`; scaling is part of the saved
+            model; `auto`: the range that the model was trained on.
+        image_size: height and width in pixels to which images are resized.
+        batch_size: examples per step, at most those of split train.
+        epochs: passes over split train; a number of steps overrides it.
+        frozen_epochs: train only the last layer for this many of the epochs, then all layers with
+            `fine_tune_rate`; needs `weights`.
+        learning_rate: rate of Adam after `warmup_epochs`.
+        fine_tune_rate: rate of Adam for pretrained weights, after `frozen_epochs`.
+        schedule: `cosine`: the rate falls to 0 along a cosine; `constant`: it stays.
+        warmup_epochs: the rate first rises from 0 over this many epochs, such as `0.5`, and again
+            after `frozen_epochs`.
+        accumulate: batches whose gradients are averaged for one update of the weights.
+        patience: stop after this many epochs without a lower loss on split eval, and keep the
+            weights of the best epoch.
+        class_weights: `balanced`: in the loss, all classes have the same weight in total, however
+            rare; only for one label per example.
+        precision: `mixed_float16` (GPUs) and `mixed_bfloat16` (TPUs, newer CPUs) compute with 16
+            bits; the saved model computes with 32.
+        dropout: share of features dropped in training, from 0 to below 1.
+        augment: `auto`: shift training images by `augmentation`, and mirror half of them unless a
+            label looks like a digit, a letter or a side; `photo`: train on random windows of 8 to
+            100 % of an image, and mirror half of them; `drawing`: shift, turn and zoom by
+            `augmentation`, never mirror; `none`.
+        augmentation: shift (of the side), and turn (of a full turn) and zoom drawings, by up to
+            this share, from 0 to below 1; 0: none.
+        colour: change brightness, contrast and saturation of training images by up to this share,
+            from 0 to below 1; 0: keep colours, because they may be the label.
+        seed: decides weights, order, dropout, augmentation; below 2^32.
+        top_k: labels, or boxes, in an answer of the serving signature, best first.
+        frames: frames used from each video segment, evenly spaced in time.
+        checkpoint_dir: folder or URL for checkpoints, from which a training that was killed
+            resumes.
+        checkpoint_minutes: minutes between two checkpoints; 0: after each step.
+    """
+
+    model: str = option(SMALL_CNN, metavar="NAME", heading="training")
+    weights: str | None = option(None, metavar="FILE", unset="random weights")
+    scale: str = option(AUTO, metavar="RANGE")
     image_size: tuple[int, int] | None = option(
         None,
-        "height and width in pixels to which images are resized",
         metavar="H W",
         unset="the median height and width of the images, from 32 to 96; for models in "
         "keras.applications from 96 to 224",
     )
-    batch_size: int = option(32, "examples per step, at most those of split train", metavar="N")
+    batch_size: int = option(32, metavar="N")
     epochs: int | None = option(
         None,
-        "passes over split train; a number of steps overrides it",
         metavar="N",
         unset="10; for few examples up to 200, to make 300 steps, or 60 for tables, to make 2,000",
     )
-    frozen_epochs: int = option(
-        0,
-        "train only the last layer for this many of the epochs, then all layers with "
-        "`fine_tune_rate`; needs `weights`",
-        metavar="N",
-    )
+    frozen_epochs: int = option(0, metavar="N")
     learning_rate: float | None = option(
-        None,
-        "rate of Adam after `warmup_epochs`",
-        metavar="RATE",
-        unset="0.001; for tables, boxes and masks 0.003",
+        None, metavar="RATE", unset="0.001; for tables, boxes and masks 0.003"
     )
-    fine_tune_rate: float = option(
-        1e-4, "rate of Adam for pretrained weights, after `frozen_epochs`", metavar="RATE"
-    )
-    schedule: str = option(
-        "cosine",
-        "`cosine`: the rate falls to 0 along a cosine; `constant`: it stays",
-        choices=("cosine", "constant"),
-    )
-    warmup_epochs: float = option(
-        0.0,
-        "the rate first rises from 0 over this many epochs, such as `0.5`, and again after "
-        "`frozen_epochs`",
-        metavar="N",
-    )
-    accumulate: int = option(
-        1, "batches whose gradients are averaged for one update of the weights", metavar="N"
-    )
+    fine_tune_rate: float = option(1e-4, metavar="RATE")
+    schedule: str = option("cosine", choices=("cosine", "constant"))
+    warmup_epochs: float = option(0.0, metavar="N")
+    accumulate: int = option(1, metavar="N")
     patience: int | None = option(
-        None,
-        "stop after this many epochs without a lower loss on split eval, and keep the weights of "
-        "the best epoch",
-        metavar="N",
-        unset="10 for tables with a split eval, else all epochs are trained",
+        None, metavar="N", unset="10 for tables with a split eval, else all epochs are trained"
     )
-    class_weights: str = option(
-        "none",
-        "`balanced`: in the loss, all classes have the same weight in total, however rare; only "
-        "for one label per example",
-        choices=("none", BALANCED),
-    )
-    precision: str = option(
-        FLOAT32,
-        "`mixed_float16` (GPUs) and `mixed_bfloat16` (TPUs, newer CPUs) compute with 16 bits; the "
-        "saved model computes with 32",
-        choices=(FLOAT32, "mixed_float16", "mixed_bfloat16"),
-    )
-    dropout: float = option(
-        0.2, "share of features dropped in training, from 0 to below 1", metavar="F"
-    )
-    augment: str = option(
-        AUTO,
-        "`auto`: shift training images by `augmentation`, and mirror half of them unless a label "
-        "looks like a digit, a letter or a side; `photo`: train on random windows of 8 to 100 % of "
-        "an image, and mirror half of them; `drawing`: shift, turn and zoom by `augmentation`, "
-        "never mirror; `none`",
-        choices=(AUTO, PHOTO, DRAWING, "none"),
-    )
-    augmentation: float = option(
-        0.05,
-        "shift (of the side), and turn (of a full turn) and zoom drawings, by up to this share, "
-        "from 0 to below 1; 0: none",
-        metavar="F",
-    )
-    colour: float = option(
-        0.0,
-        "change brightness, contrast and saturation of training images by up to this share, from "
-        "0 to below 1; 0: keep colours, because they may be the label",
-        metavar="F",
-    )
-    seed: int = option(0, "decides weights, order, dropout, augmentation; below 2^32", metavar="N")
-    top_k: int = option(
-        5, "labels, or boxes, in an answer of the serving signature, best first", metavar="N"
-    )
-    frames: int = option(
-        8, "frames used from each video segment, evenly spaced in time", metavar="N"
-    )
+    class_weights: str = option("none", choices=("none", BALANCED))
+    precision: str = option(FLOAT32, choices=(FLOAT32, "mixed_float16", "mixed_bfloat16"))
+    dropout: float = option(0.2, metavar="F")
+    augment: str = option(AUTO, choices=(AUTO, PHOTO, DRAWING, "none"))
+    augmentation: float = option(0.05, metavar="F")
+    colour: float = option(0.0, metavar="F")
+    seed: int = option(0, metavar="N")
+    top_k: int = option(5, metavar="N")
+    frames: int = option(8, metavar="N")
     checkpoint_dir: str = option(
-        "",
-        "folder or URL for checkpoints, from which a training that was killed resumes",
-        metavar="DIR",
-        unset="`AIP_CHECKPOINT_DIR`, or else `checkpoints` next to the logs",
+        "", metavar="DIR", unset="`AIP_CHECKPOINT_DIR`, or else `checkpoints` next to the logs"
     )
-    checkpoint_minutes: float = option(
-        10.0, "minutes between two checkpoints; 0: after each step", metavar="N"
-    )
+    checkpoint_minutes: float = option(10.0, metavar="N")
 
     def __post_init__(self) -> None:
         if self.image_size is not None:

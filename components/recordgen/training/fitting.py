@@ -118,8 +118,7 @@ class Fitting:
         callbacks = keras.callbacks.CallbackList(
             list(self.callbacks), model=model, epochs=self.epochs, steps=self.steps
         )
-        held, is_chief = self.validation, replicas.is_chief
-        validate = self._validate(held) if is_chief and held is not None else None
+        validate = self._validate() if replicas.is_chief else dict[str, Any]
         callbacks.on_train_begin()
         for phase, folder in list(zip(phases, folders, strict=True))[begun:]:
             with replicas.strategy.scope():
@@ -128,9 +127,7 @@ class Fitting:
             progress.epoch.assign(phase.first)
             progress.step.assign(0)
             progress.waited.assign(0)
-            checkpoints = Checkpoints(
-                folder, config.checkpoint_minutes, model, batches, progress, replicas
-            )
+            checkpoints = Checkpoints(folder, self, batches, progress)
             if checkpoints.restore():
                 log_info(
                     "resumed after epoch %d/%d and step %d/%d, from %s",
@@ -141,7 +138,7 @@ class Fitting:
             if self.patience:
                 progress.restore_best(model.weights)
         callbacks.on_train_end()
-        return {} if validate is None else _numbers(validate())
+        return _numbers(validate())
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints of a finished training. Raises: StorageError."""
@@ -192,13 +189,15 @@ class Fitting:
 
         return lambda: step(replicas.divide(next(batches)))
 
-    def _validate(self, data: tf.data.Dataset) -> Callable[[], Mapping[str, Any]]:
-        """Return a function that measures the model on data of the split eval, on one device.
+    def _validate(self) -> Callable[[], Mapping[str, Any]]:
+        """Return a function that measures the model on split eval, if there is one, on one device.
 
         Keras's ``evaluate`` fails on several workers, as its train function does, and it begins
         another pass over the data when it has ended one.
         """
-        saved = self.models.saved
+        data, saved = self.validation, self.models.saved
+        if data is None:
+            return dict[str, Any]
         model, spec = keras.Model(saved.input, saved.output), data.element_spec
         loss, metrics = self.trainer.loss(), list(self.trainer.metrics())
         model.compile(loss=loss, metrics=metrics, jit_compile=_jit_compile())
@@ -218,7 +217,7 @@ class Fitting:
     def _epoch(
         self,
         train_step: Callable[[], None],
-        validate: Callable[[], Mapping[str, Any]] | None,
+        validate: Callable[[], Mapping[str, Any]],
         progress: Progress,
         checkpoints: Checkpoints,
         callbacks: keras.callbacks.CallbackList,
@@ -236,8 +235,7 @@ class Fitting:
                 checkpoints.save_if_due()
         self.replicas.copy_from_chief(model.non_trainable_variables)
         found = _numbers(model.get_metrics_result())
-        if validate is not None:
-            found |= {f"val_{name}": value for name, value in _numbers(validate()).items()}
+        found |= {f"val_{name}": value for name, value in _numbers(validate()).items()}
         callbacks.on_epoch_end(epoch, found)
         if self.patience:
             # All workers compare the chief's loss, so that they stop together.
@@ -309,15 +307,8 @@ class Checkpoints:
     resumed training sees exactly the same batches and drops the same features.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        minutes: float,
-        model: keras.Model,
-        batches: Any,
-        progress: Progress,
-        replicas: Replicas,
-    ) -> None:
+    def __init__(self, folder: str, fitting: Fitting, batches: Any, progress: Progress) -> None:
+        model, replicas = fitting.models.trained, fitting.replicas
         # Variables, not only weights: they include the seeds of random layers.
         variables = [*model.variables, *model.optimizer.variables]
         state = list({id(variable): variable.value for variable in variables}.values())
@@ -332,7 +323,7 @@ class Checkpoints:
         )
         self._number = 0
         self._replicas = replicas
-        self._seconds = 60 * minutes
+        self._seconds = 60 * fitting.trainer.config.checkpoint_minutes
         self._saved_at = time.monotonic()
 
     def restore(self) -> bool:

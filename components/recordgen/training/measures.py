@@ -19,18 +19,7 @@ from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.subjects.masks import IGNORED
 from recordgen.subjects.objects import areas_of, shared_areas
-from recordgen.training.config import (
-    ACCURACY,
-    AUC,
-    F1,
-    LABEL,
-    MEAN_IOU,
-    MEAN_PRECISION,
-    R2,
-    TABLE_SCORE,
-    UNKNOWN,
-    WEIGHT,
-)
+from recordgen.training import config
 from recordgen.training.moments import Moments
 
 Array = npt.NDArray[Any]
@@ -134,10 +123,10 @@ class EvalAccumulator(ABC):
 
     def add_answers(self, scores: Array, truth: Mapping[str, Array]) -> None:
         """Count a batch of a model's answers, by :meth:`add`; skip examples without a label."""
-        is_labelled = truth[WEIGHT] > 0
-        self.add(truth[LABEL][is_labelled], scores[is_labelled])
-        if UNKNOWN in truth:  # missing if the target is a number
-            self.add_unknown(truth[UNKNOWN].ravel())
+        is_labelled = truth[config.WEIGHT] > 0
+        self.add(truth[config.LABEL][is_labelled], scores[is_labelled])
+        if config.UNKNOWN in truth:  # missing if the target is a number
+            self.add_unknown(truth[config.UNKNOWN].ravel())
 
     def add_unknown(self, labels: Iterable[bytes]) -> None:
         """Count ``unknown`` of the signature ``truth``, flattened, for examples already added."""
@@ -199,7 +188,7 @@ class OneLabelAccumulator(EvalAccumulator):
     """Accuracy of examples with one label each."""
 
     needs = "labelled example"
-    tfma = TfmaMetric(ACCURACY, "LabelAccuracy")
+    tfma = TfmaMetric(config.ACCURACY, "LabelAccuracy")
     has_confusion = True
 
     def __init__(self, classes: int) -> None:
@@ -237,7 +226,7 @@ class TableAccumulator(OneLabelAccumulator):
     """
 
     needs = "rows of different targets"
-    tfma = TfmaMetric(TABLE_SCORE, "TableScore")
+    tfma = TfmaMetric(config.TABLE_SCORE, "TableScore")
     has_confusion = False
 
     def __init__(self, classes: int) -> None:
@@ -251,7 +240,7 @@ class TableAccumulator(OneLabelAccumulator):
 
     @property
     def measure(self) -> str:
-        return ACCURACY if self.classes else R2
+        return config.ACCURACY if self.classes else config.R2
 
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
         """Count a batch.
@@ -285,7 +274,7 @@ class ManyLabelsAccumulator(EvalAccumulator):
     """
 
     needs = "label that only some of its examples have"
-    tfma = TfmaMetric(AUC, "LabelAUC")
+    tfma = TfmaMetric(config.AUC, "LabelAUC")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -333,7 +322,7 @@ class MaskAccumulator(EvalAccumulator):
     """
 
     needs = "mask"
-    tfma = TfmaMetric(MEAN_IOU, "PixelIoU")
+    tfma = TfmaMetric(config.MEAN_IOU, "PixelIoU")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -383,7 +372,7 @@ class BoxAccumulator(EvalAccumulator):
     """
 
     needs = "object"
-    tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision")
+    tfma = TfmaMetric(config.MEAN_PRECISION, "BoxPrecision")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -486,7 +475,7 @@ class EntityAccumulator(EvalAccumulator):
     """
 
     needs = "entity"
-    tfma = TfmaMetric(F1, "EntityF1")
+    tfma = TfmaMetric(config.F1, "EntityF1")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)

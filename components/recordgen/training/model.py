@@ -146,10 +146,7 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
     with _weights_file(config.weights) as weights:
         try:
             backbone = build(
-                include_top=False,
-                weights=weights,
-                input_shape=(*config.size, 3),
-                pooling="avg",
+                include_top=False, weights=weights, input_shape=(*config.size, 3), pooling="avg"
             )
         except (ValueError, KeyError, OSError) as exc:
             is_file = config.weights not in (None, IMAGENET)

@@ -91,7 +91,7 @@ class ImageSegmentation(ImageTask):
         if len(fields) > 1:
             raise too_many_fields(
                 f"expected {self.expected}, one mask per image (got {len(fields)} fields after "
-                f"the path)",
+                f"the path)"
             )
         return MaskRow(check_uri(fields[0])).to_json() if fields and fields[0] else None
 

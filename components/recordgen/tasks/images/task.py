@@ -224,7 +224,7 @@ class ImageClassification(LabelledImage):
             raise lines.too_many_fields(
                 f"expected {self.expected}, one label per image (got {len(fields)} after the "
                 f"path); quote a field that holds a comma; for several labels per image, use "
-                f"--task image_multi_label",
+                f"--task image_multi_label"
             )
         return check_label(fields[0]) or None
 

@@ -6,7 +6,6 @@ The stored image may be turned, cropped, padded and resized.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.image_settings import Limits
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.numbers import as_float32
 from recordgen.errors import PayloadError
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from recordgen.payloads.reencoding import CheckedImage, View
     from recordgen.subjects.details import Array
     from recordgen.subjects.picture import Picture
+    from recordgen.tasks.images.task import StoredImage
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CUT = "boxes_cut"
@@ -62,21 +61,13 @@ _DECIMALS, _SPARSE = 9, 1 << 23
 _TRIANGLE = 3
 
 
-def stored_boxes(
-    row: Boxes,
-    image: CheckedImage,
-    changes: defaultdict[str, int],
-    *,
-    orientation: str,
-    moves_boxes: bool,
-    limit: Limits,
-) -> Boxes:
+def stored_boxes(row: Boxes, stored: StoredImage, orientation: str, *, moves_boxes: bool) -> Boxes:
     """Return the boxes of the stored image; count those that are cut or outside.
 
     ``orientation`` is the picture that the row's boxes belong to, ``stored`` or ``upright``;
-    ``moves_boxes``: the stored image may show another part of it; ``limit``: the time that moving
-    the masks may take. Raises: PayloadError.
+    ``moves_boxes``: the stored image may show another part of it. Raises: PayloadError.
     """
+    image, changes = stored.image, stored.changes
     if row.size is not None:
         _check_size(row.size, image, orientation)
     way = image.orientation if orientation == "stored" else 1
@@ -88,7 +79,7 @@ def stored_boxes(
         return row._replace(size=None)
     masks = [details.mask for details in row.details if details.mask and not move.keeps(details)]
     pixels = sum(mask.height * mask.width for mask in masks)
-    limit.check_seconds(pixels * _SECONDS_PER_PIXEL, "moving its masks")
+    stored.settings.limit.check_seconds(pixels * _SECONDS_PER_PIXEL, "moving its masks")
     boxes, found = [], []
     for box, details in row.pairs():
         upright = turned(box, way)

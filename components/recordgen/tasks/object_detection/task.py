@@ -323,14 +323,7 @@ class ObjectDetection(ImageTask):
 
     def described(self, annotation: str, stored: StoredImage) -> Described:
         given = Boxes.from_json(annotation)
-        found = stored_boxes(
-            given,
-            stored.image,
-            stored.changes,
-            orientation=self.box_orientation,
-            moves_boxes=self.moves_boxes,
-            limit=stored.settings.limit,
-        )
+        found = stored_boxes(given, stored, self.box_orientation, moves_boxes=self.moves_boxes)
         if not found.boxes:
             return Described()
         text = without_size(annotation) if found.boxes is given.boxes else found.to_json()

@@ -22,31 +22,14 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.task import task
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
-from recordgen.core.task.task import (
-    OWN_PARTS,
-    BuiltExample,
-    FetchedRow,
-    Task,
-    TaskSettings,
-    each_row,
-)
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
 from recordgen.tasks.lines import check_spelling, display_name, either
-from recordgen.tasks.texts.tags import (
-    CODEPOINTS,
-    Span,
-    TagError,
-    checked_tags,
-    cut_spans_in,
-    in_codepoints,
-    split_at_blanks,
-    tag_names,
-    tag_number,
-    tokenize,
-)
+from recordgen.tasks.texts import tags
+from recordgen.tasks.texts.tags import CODEPOINTS, Span, TagError, tag_number, tokenize
 from recordgen.tasks.texts.task import (
     NAME_KEYS,
     OLDER_KEY,
@@ -85,7 +68,7 @@ class TextEntities(TextTask):
     name = "text_entities"
     kind = "entities"
     expected = '{"textContent": TEXT, "textSegmentAnnotations": [SPAN, …]}'
-    labelling = OWN_PARTS
+    labelling = task.OWN_PARTS
     details_noun = "entities"
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
@@ -98,7 +81,7 @@ class TextEntities(TextTask):
     offsets: str = CODEPOINTS
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
+    def of(cls, settings: task.TaskSettings) -> task.Task:
         return cls(CODEPOINTS if settings.offsets == AUTO else settings.offsets)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
@@ -111,8 +94,8 @@ class TextEntities(TextTask):
             return [stored(uri, _encode(spans, unit=self.offsets))]
         row = inline(text, _encode(spans))
         try:
-            by_characters = in_codepoints(text, spans, self.offsets)
-            cut = cut_spans_in(text, by_characters)
+            by_characters = tags.in_codepoints(text, spans, self.offsets)
+            cut = tags.cut_spans_in(text, by_characters)
         except TagError as exc:
             raise bad_annotation(str(exc)) from exc
         for span in cut:
@@ -145,16 +128,16 @@ class TextEntities(TextTask):
     def shown(self, annotation: str) -> str:
         return f"{', '.join(map(str, _spans(annotation))) or 'none'!s:.80}"
 
-    @each_row
-    def make(self, fetched: FetchedRow) -> BuiltExample:
+    @task.each_row
+    def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, payloads, vocabulary, settings = fetched
         text = text_of(row.annotation, payloads, settings.text_encoding)
-        said = TextContent.decode(row.annotation).said
-        tokens = (split_at_blanks if _BLANKS in (said or {}) else tokenize)(text)
+        said = TextContent.decode(row.annotation).said or {}
+        tokens = (tags.split_at_blanks if _BLANKS in said else tokenize)(text)
         spans = _spans(row.annotation)
         try:
-            spans = in_codepoints(text, spans, _unit(said))
-            tags = checked_tags(text, tokens, spans)
+            spans = tags.in_codepoints(text, spans, said.get(_UNIT, CODEPOINTS))
+            tagged = tags.checked_tags(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
         numbers = [vocabulary.index(span.label) for span in spans]
@@ -164,8 +147,8 @@ class TextEntities(TextTask):
                 features.TEXT: text.encode(),
                 features.TEXT_SOURCE_ID: row.uri.encode(),
                 features.TOKENS: [text[start:end].encode() for start, end in tokens],
-                features.TAGS_TEXT: [tag.encode() for tag in tags],
-                features.TAGS_LABEL: [tag_number(tag, by_label.get(tag[2:], 0)) for tag in tags],
+                features.TAGS_TEXT: [tag.encode() for tag in tagged],
+                features.TAGS_LABEL: [tag_number(tag, by_label.get(tag[2:], 0)) for tag in tagged],
                 features.ENTITY_START: [span.start for span in spans],
                 features.ENTITY_END: [span.end for span in spans],
                 features.ENTITY_TEXT: [span.label.encode() for span in spans],
@@ -173,7 +156,7 @@ class TextEntities(TextTask):
             }
         )
         data = text.encode()
-        return BuiltExample(
+        return task.BuiltExample(
             record,
             sorted(by_label),
             content=hashlib.sha256(data).digest(),
@@ -182,7 +165,7 @@ class TextEntities(TextTask):
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
-        return {TAGS_FILE: "".join(f"{tag}\n" for tag in tag_names(labels))}
+        return {TAGS_FILE: "".join(f"{tag}\n" for tag in tags.tag_names(labels))}
 
 
 def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> RowContent:
@@ -209,10 +192,6 @@ def _encode(
 def _spans(annotation: str | None) -> list[Span]:
     said = TextContent.decode(annotation).said or {}
     return [Span(*item) for item in said.get(_SPANS, ())]
-
-
-def _unit(said: Mapping[str, Any] | None) -> str:
-    return str((said or {}).get(_UNIT, CODEPOINTS))
 
 
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:

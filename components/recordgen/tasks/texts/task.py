@@ -177,14 +177,14 @@ def payload_of_line(record: Mapping[str, Any]) -> tuple[str | None, str]:
     if (snippet := lines.either(record, _SNIPPET_KEYS)) is not None:
         if not isinstance(snippet, Mapping):
             raise bad_annotation(
-                f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})',
+                f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})'
             )
         text = snippet.get("content") if text is None else text
         file = lines.either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
     if text is not None and file is not None:
         raise bad_annotation(
             f"a line must have a text ({CONTENT_KEY}) or the uri of a text file "
-            f"({TextTask.uri_key}), not both",
+            f"({TextTask.uri_key}), not both"
         )
     if text is not None:
         if not isinstance(text, str):
@@ -327,7 +327,7 @@ class OneLabel(LabelledText):
         if len(found) > 1:
             raise lines.too_many_fields(
                 f"expected {self.expected} (got {len(found)} fields after the text); quote a text "
-                f"that holds a comma",
+                f"that holds a comma"
             )
         return super().check_labels(found)
 
@@ -346,7 +346,7 @@ class TextClassification(OneLabel):
         if len(labels) > 1:
             raise bad_annotation(
                 f"expected one label per text (got {', '.join(map(repr, labels)):.80}); for "
-                f"several, use --task text_multi_label",
+                f"several, use --task text_multi_label"
             )
         return labels
 
@@ -372,7 +372,7 @@ class TextMultiLabel(LabelledText):
         if len(found) > _MAX_LABELS:
             raise lines.too_many_fields(
                 f"a text must have at most {_MAX_LABELS} labels (got {len(found)}); quote a text "
-                f"that holds commas",
+                f"that holds commas"
             )
         return found
 
@@ -438,7 +438,7 @@ def older_annotations(
             raise bad_annotation(
                 f"each of {OLDER_KEY} must hold {keys[0]} (got "
                 f"{', '.join(map(ascii, other)):.80}); keep the rows of different tasks in "
-                f"separate files",
+                f"separate files"
             )
     return found
 
@@ -470,6 +470,4 @@ def _sentiment(value: Any, most: int) -> str:
     whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
     if whole is not None and int(whole[1]) <= most:
         return str(int(whole[1]))
-    raise bad_annotation(
-        f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})",
-    )
+    raise bad_annotation(f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})")

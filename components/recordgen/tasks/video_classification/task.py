@@ -27,17 +27,8 @@ from recordgen import features, storage
 from recordgen.core.records.example import FeatureValue, serialize_example
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task import task
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
-from recordgen.core.task.task import (
-    ONE,
-    BuiltExample,
-    FetchedRow,
-    Sizes,
-    Task,
-    TaskSettings,
-    Texts,
-    each_row,
-)
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -86,7 +77,7 @@ class Segment(NamedTuple):
 WHOLE = Segment(None, 0.0, math.inf)
 
 
-class VideoClassification(Task):
+class VideoClassification(task.Task):
     """Video classification, one label per segment."""
 
     name = "video_classification"
@@ -101,7 +92,7 @@ class VideoClassification(Task):
     uri_key = "videoGcsUri"
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
-    labelling = ONE
+    labelling = task.ONE
     csv_parser = "recordgen.formats.automl_csv:VideoParser"
     reading = "recordgen.tasks.video_classification.reading:VIDEOS"
     pairing = "recordgen.tasks.pairing:segments"
@@ -111,7 +102,7 @@ class VideoClassification(Task):
     details_noun = "segment"
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
+    def of(cls, settings: task.TaskSettings) -> task.Task:
         if settings.stratifies:
             raise UsageError(
                 "stratify=label would put segments of one video, which have several labels, into "
@@ -123,7 +114,7 @@ class VideoClassification(Task):
         if len(fields) > 3:
             raise too_many_fields(
                 f"expected {self.expected} (got {len(fields)} fields after the path); quote a "
-                f"field that holds a comma",
+                f"field that holds a comma"
             )
         label, start, end = (*fields, *[""] * (3 - len(fields)))
         return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
@@ -171,14 +162,14 @@ class VideoClassification(Task):
     ) -> Sequence[Sequence[str]]:
         return [()] * len(uris)
 
-    def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
+    def own_sizes(self, uris: task.Texts, annotations: task.Texts) -> task.Sizes:
         import pyarrow.compute as pc
 
         names = pc.add(pc.multiply(pc.utf8_length(uris).cast("int64"), 2), _NAMES_BYTES)
         return pc.add(names, super().own_sizes(uris, annotations))
 
-    @each_row
-    def make(self, fetched: FetchedRow) -> BuiltExample:
+    @task.each_row
+    def make(self, fetched: task.FetchedRow) -> task.BuiltExample:
         row, _, vocabulary, _ = fetched
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
@@ -193,7 +184,7 @@ class VideoClassification(Task):
             values[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
         record = serialize_example(values)
         content = hashlib.sha256(row.uri.encode()).digest()
-        return BuiltExample(record, labels, content=content)
+        return task.BuiltExample(record, labels, content=content)
 
 
 def _timed(item: Any) -> Segment:

@@ -82,17 +82,12 @@ class VideoTrainer(OneLabel):
         """Return the frames of a batch (float32 [batch, frames, height, width, 3])."""
         # One by one: a batch of whole videos may exceed the memory.
         parts = tuple(segments[name] for name in ("uri", "start", "end"))
-        return tf.map_fn(
-            lambda segment: self._read(*segment), parts, fn_output_signature=self._clip
-        )
+        return tf.map_fn(self._read, parts, fn_output_signature=self._clip)
 
-    def _read(self, uri: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
+    def _read(self, segment: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         """Return the frames of a segment (float32 [frames, height, width, 3])."""
-        return self._frames(tf.io.read_file(uri), start, end, uri)
-
-    def _frames(self, video: tf.Tensor, start: tf.Tensor, end: tf.Tensor, name: Any) -> tf.Tensor:
-        frames, size = self.config.frames, self.config.size
-        return segment_frames(video, start, end, name=name, frames=frames, image_size=size)
+        uri, *times = segment
+        return segment_frames(self.config, tf.io.read_file(uri), *times, name=uri)
 
     @property
     def _clip(self) -> tf.TensorSpec:
@@ -116,7 +111,7 @@ class VideoTrainer(OneLabel):
         """``video_bytes``, ``start``, ``end`` → ``labels``, ``scores`` (best first), ``error``."""
 
         def frames(video: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
-            return self._frames(video, start, end, "in video_bytes")
+            return segment_frames(self.config, video, start, end, name="in video_bytes")
 
         clips, is_good = attempted(frames, request, self._clip)
         error = tf.where(is_good, "", "the video is no animated GIF, or it is damaged")
@@ -178,13 +173,7 @@ def _first_bytes(name: str) -> bytes:
 
 
 def segment_frames(
-    video: tf.Tensor,
-    start: tf.Tensor,
-    end: tf.Tensor,
-    *,
-    name: str | tf.Tensor,
-    frames: int,
-    image_size: tuple[int, int],
+    config: TrainingConfig, video: tf.Tensor, start: tf.Tensor, end: tf.Tensor, *, name: Any
 ) -> tf.Tensor:
     """Decode an animated GIF, and return evenly spaced frames of a segment, resized.
 
@@ -203,9 +192,9 @@ def segment_frames(
         video = tf.identity(video)
     decoded = tf.io.decode_gif(video)
     ends = shown_until(video, tf.shape(decoded)[0])
-    chosen = tf.gather(decoded, frames_between(ends, start, end, frames))
-    images = between(resize_images(chosen, image_size), 0.0, 1.0)
-    return tf.ensure_shape(images, [frames, *image_size, 3])
+    chosen = tf.gather(decoded, frames_between(ends, start, end, config.frames))
+    images = between(resize_images(chosen, config.size), 0.0, 1.0)
+    return tf.ensure_shape(images, [config.frames, *config.size, 3])
 
 
 def shown_until(video: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
