@@ -35,15 +35,7 @@ from recordgen.errors import DataError, RunnerError, StorageError, TooManyReject
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import Source
 from recordgen.storage.local import Spool
-from tests.clusters import (
-    dataflow,
-    emulated,
-    environment,
-    free_port,
-    job_server,
-    object_store,
-    worker_pool,
-)
+from tests import clusters
 from tests.conftest import ROOT, examples_of, tree_bytes, wait_for_first_shard, write_noise
 from tests.settings import conversion
 
@@ -101,7 +93,7 @@ def on_dask(cluster, parts=4):
 
 def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path):
     """Workers elsewhere write what this process writes."""
-    with job_server() as (endpoint, _), worker_pool() as workers:
+    with clusters.job_server() as (endpoint, _), clusters.worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
         recordgen.convert(source, tmp_path / "out", beam_args=flags, **_OPTIONS)
@@ -150,7 +142,7 @@ def test_dataflow(source, expected, tmp_path):
 
     Its bucket is emulated, and a service of ours receives the job instead of Google's.
     """
-    with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
+    with clusters.object_store("bucket") as store, clusters.dataflow(store, tmp_path) as endpoint:
         bucket = GCSFileSystem(token="anon", endpoint_url=store)
         for path in Path(source).parent.iterdir():
             bucket.pipe(f"bucket/data/{path.name}", path.read_bytes())
@@ -163,7 +155,7 @@ def test_dataflow(source, expected, tmp_path):
                 *("--temp_location=gs://bucket/tmp", f"--dataflow_endpoint={endpoint}"),
                 "--sdk_container_image=example.com/recordgen:1",
             ],
-            env=environment(**emulated(store)),
+            env=clusters.environment(**clusters.emulated(store)),
             capture_output=True,
             text=True,
             timeout=120,
@@ -298,7 +290,7 @@ def test_missing_or_wrong_flags_are_an_error_before_anything_is_done(flags, word
 def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypatch):
     """No scheduler or job server answers there."""
     monkeypatch.setattr("recordgen.beam.CONNECT_SECONDS", 1)
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{clusters.free_port()}"
     for flags in (
         ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],
         ["--runner=PortableRunner", "--job_endpoint", address],

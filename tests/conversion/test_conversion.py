@@ -16,7 +16,6 @@ import recordgen
 import recordgen.pandas
 from recordgen import errors
 from recordgen.core.dataset.counts import ImageStats
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.exports.export import CONVERTED
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes, while_writing
@@ -74,7 +73,7 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, out):
                 "image/class/text": label.encode(),
                 "image/class/label": ("cat", "dog").index(label),
             }
-    assert read_dataset(str(out)) == result.dataset
+    assert recordgen.read_dataset(str(out)) == result.dataset
     splits = {"Split-eval", "Split-test", "Split-train"}
     beside = {"dataset.json", "examples.parquet", "labels.txt", "lint.jsonl", "records.npy"}
     exported = {"rejects.jsonl", "croissant.json", "report.html", "schema.pbtxt"}
@@ -405,7 +404,7 @@ def test_what_images_have_in_common(tmp_path, make_csv):
         (tmp_path / name).write_bytes(encoded(noise(width, height), kind))
     rows = ["TRAIN,a.jpg,x", "TRAIN,b.png,x", "VALIDATION,c.jpg,x"]
     result = recordgen.convert(make_csv(rows), tmp_path / "out")
-    again = read_dataset(str(tmp_path / "out"))
+    again = recordgen.read_dataset(str(tmp_path / "out"))
     for dataset in (result.dataset, again):
         assert dataset.splits["train"].images == ImageStats(
             {"jpeg": 1, "png": 1}, height=(12, 20), width=(8, 16)

@@ -12,7 +12,6 @@ import pytest
 
 import recordgen
 from recordgen.cli import build_parser
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT
 
@@ -172,7 +171,7 @@ def test_it_converts_as_any_user_on_a_read_only_system(
         mounts={tmp_path: "/data"},
         user=user,
     )
-    assert read_dataset(str(tmp_path / "out")).examples == 8
+    assert recordgen.read_dataset(str(tmp_path / "out")).examples == 8
     owner = {None: 1000, NOBODY: 54321, "0:0": 0}[user]
     assert (tmp_path / "out/dataset.json").stat().st_uid == owner or os.getuid() != 0
 
@@ -191,7 +190,7 @@ def test_the_image_for_conversions(engine, tmp_path, make_images, make_csv):
     tmp_path.chmod(0o777)
     command = ["convert", "labels.csv", "out", "--quiet"]
     output(small, "--workdir=/data", "--network=none", command=command, mounts={tmp_path: "/data"})
-    assert read_dataset(str(tmp_path / "out")).examples == 8
+    assert recordgen.read_dataset(str(tmp_path / "out")).examples == 8
 
 
 # --- the target for Dataflow ---------------------------------------------------------------------

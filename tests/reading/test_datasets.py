@@ -8,19 +8,9 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen import features, input_fn, load, write
-from recordgen.core.dataset.manifest import read_dataset
+from recordgen import eval_dataset, features, input_fn, load, steps_per_epoch, train_dataset, write
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.reading import (
-    Tuning,
-    decode_images,
-    eval_dataset,
-    find_shards,
-    parsing_spec,
-    reading_plan,
-    steps_per_epoch,
-    train_dataset,
-)
+from recordgen.reading import Tuning, decode_images, find_shards, parsing_spec, reading_plan
 from tests.conftest import convert_lines, noise, run_python
 from tests.reading.conftest import case_name, ids
 
@@ -138,7 +128,7 @@ def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
     parsed = tf.io.parse_single_example(record, parsing_spec())
     assert set(parsed) == set(features.IMAGE_CLASSIFICATION)
     number = int(parsed[features.IMAGE_CLASS_LABEL])
-    dataset = read_dataset(any_output)
+    dataset = recordgen.read_dataset(any_output)
     assert parsed[features.IMAGE_CLASS_TEXT].numpy().decode() == dataset.labels[number]
     assert parsed[features.IMAGE_SOURCE_ID].numpy().decode().endswith(f"{number}.png")
     size = (parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH])

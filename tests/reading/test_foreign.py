@@ -6,16 +6,8 @@ from functools import partial
 
 import pytest
 
-from recordgen import (
-    errors,
-    eval_dataset,
-    load,
-    read,
-    source,
-    steps_per_epoch,
-    train_dataset,
-    write,
-)
+import recordgen
+from recordgen import errors, eval_dataset, load, steps_per_epoch, train_dataset, write
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
 from tests.conftest import convert_lines, encoded, error_of, noise
@@ -208,7 +200,7 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     shutil.copy(path, tmp_path / "Split-eval/a")
     loaded = load(tmp_path, **options)["validation"]
     assert [int(label) for _, labels in loaded for label in labels] == found
-    pairs = partial(source(path).pairs, columns=columns, task=options.get("task", "auto"))
+    pairs = partial(recordgen.source(path).pairs, columns=columns, task=options.get("task", "auto"))
     if "vocabulary" in options:  # nothing numbers the texts
         with pytest.raises(errors.UsageError, match="kind"):
             pairs()
@@ -250,7 +242,7 @@ def test_written_images_are_read(tmp_path):
 def test_read_without_a_specification_lists_the_features(path):
     """The error without feature_spec lists the features."""
     with pytest.raises(errors.UsageError, match=r"feature_spec.*/class"):
-        read(path)
+        recordgen.read(path)
 
 
 def unnamed(path, records):

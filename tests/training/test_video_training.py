@@ -15,12 +15,7 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.tasks.video_classification.training import (
-    VideoTrainer,
-    frames_between,
-    segment_frames,
-    shown_until,
-)
+from recordgen.tasks.video_classification import training
 from recordgen.training import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests import trainer
@@ -42,7 +37,7 @@ def gif(grays, hundredths):
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
     """Delays of any length add up."""
     grays = [20 * number for number in range(len(hundredths))]
-    ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
+    ends = training.shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
 
 
@@ -61,7 +56,7 @@ def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
     assert tf.io.decode_gif(video).shape[0] == 3
-    found = shown_until(tf.constant(video), tf.constant(3))
+    found = training.shown_until(tf.constant(video), tf.constant(3))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -83,13 +78,13 @@ def test_frames_lie_evenly_over_the_segment(start, end, expected):
     """A segment beyond the video shows its nearest frame."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
-    assert frames_between(ends, start, end, 4).numpy().tolist() == expected
+    assert training.frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
 def test_only_frames_of_the_segment_are_seen():
     """In their order, resized."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
-    seen = segment_frames(
+    seen = training.segment_frames(
         video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
     )
     assert seen.shape == (4, 6, 3, 3)
@@ -102,7 +97,7 @@ def test_frames_shrink_as_images_do():
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
-    [seen] = segment_frames(video, start, end, name="a", frames=1, image_size=(7, 7))
+    [seen] = training.segment_frames(video, start, end, name="a", frames=1, image_size=(7, 7))
     assert np.abs(seen - 0.5).max() < 0.1
 
 
@@ -117,7 +112,7 @@ def test_the_sample_is_always_the_same(tmp_path):
     video = (tmp_path / "videos/010.gif").read_bytes()
     decoded = tf.io.decode_gif(video)
     np.testing.assert_array_equal(decoded[..., 0], np.stack(expected.frames))
-    ends = shown_until(tf.constant(video), tf.shape(decoded)[0])
+    ends = training.shown_until(tf.constant(video), tf.shape(decoded)[0])
     np.testing.assert_allclose(ends, np.cumsum(expected.times) / 100, rtol=1e-5)
 
 
@@ -128,7 +123,7 @@ def saved(tmp_path_factory):
     output, model = str(folder / "out"), str(folder / "model")
     convert(write_clips(str(folder), 32), output, task="video_classification")
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2)
-    found = VideoTrainer(output, "train", read_dataset(output), config)
+    found = training.VideoTrainer(output, "train", read_dataset(output), config)
     save_for_serving(found.models().saved, model, found)
     return model
 
