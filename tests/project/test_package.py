@@ -26,6 +26,8 @@ LIGHT = [
     ("recordgen.core.shards", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
+    ("recordgen.kubeflow.convert", ("tensorflow", "tfx", "kfp")),
+    ("recordgen.kubeflow.models", ("tensorflow", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training.run", ("apache_beam", "tfx", "kfp")),
 ]

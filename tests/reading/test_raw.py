@@ -14,7 +14,6 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.exports.inspection import inspect
 from recordgen.exports.report.render import render_report
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading import Tuning
 from recordgen.tasks.images.training import stored_images
 from tests.conftest import encoded, exif_of, noise, rewrite_records
@@ -101,10 +100,6 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
 
 def opened(record):
     return Image.open(io.BytesIO(record["image/encoded"][0]))
-
-
-def evaluated(output):
-    return evaluation_of("no model", output, recordgen.read_dataset(output), "train")
 
 
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.errors import DataError, UsageError
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables.training import to_numbers
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -98,7 +97,7 @@ def classifier(frame, tmp_path_factory):
 def test_all_columns_together_classify_better_than_any(classifier):
     """The score is that of the served labels."""
     output, model, logged = classifier
-    found = evaluation_of(model, output, recordgen.read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "accuracy"
     last = re.search(r"val_accuracy ([\d.]+)", logged[-1])
     assert last
@@ -160,7 +159,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trainer.train(output, tmp_path, **FAST, epochs=12)
-    found = evaluation_of(model, output, recordgen.read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "r2"
     assert 0.7 < found.score < 1
     served = CppModel(model)

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
-from recordgen.training import TrainingConfig
+from recordgen.tasks.object_detection.training import cells_loss
 from recordgen.training.measures import CROWD
 from tests import trainer
 from tests.formats.test_coco import box, coco
@@ -25,8 +24,8 @@ def dataset(tmp_path_factory):
 
 def detector_of(output, augmentation=0.0):
     size = (BOXES_SIDE, BOXES_SIDE)
-    config = TrainingConfig(image_size=size, batch_size=8, augmentation=augmentation)
-    return ObjectDetector(output, "train", read_dataset(output), config)
+    given = {"image_size": size, "batch_size": 8, "augmentation": augmentation}
+    return trainer.trainer_of(output, **given)
 
 
 def test_truth_has_all_boxes_of_the_import_file(dataset):

@@ -6,12 +6,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen.core.dataset.manifest import read_dataset
-from recordgen.tasks.images.training import OneImageLabel
-from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests.conftest import convert_lines, encoded
 from tests.cpp_loader import CppModel
+from tests.trainer import trainer_of
 
 # With one label per pixel value, the answers are the pixels.
 SIDE = 2
@@ -44,8 +42,7 @@ def dataset(images, tmp_path_factory):
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
     """Training, serving and evaluating decode images alike."""
-    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
-    trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
+    trainer = trainer_of(dataset, image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     inputs = keras.Input((SIDE, SIDE, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))
     save_for_serving(model, str(tmp_path / "model"), trainer)

@@ -14,10 +14,8 @@ from sklearn import ensemble, linear_model
 
 import recordgen
 from recordgen.core.records.example import serialize_example
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables import training
 from recordgen.tasks.tables.trees import answer_of, better_model
-from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -51,7 +49,7 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0, "patience": 0}
     model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
-    found = evaluation_of(model, output, recordgen.read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "accuracy"
     logged = float(re.search(r"val_accuracy ([0-9.]+)", last)[1])
     assert found.score == pytest.approx(logged, abs=1e-4)
@@ -113,7 +111,7 @@ def test_words_of_a_few_rows_are_not_learnt_by_heart(tmp_path):
         lines.append(f"{fold},{x:.3f},shop{random.integers(60)},{x + noise:.3f}")
     output = trainer.convert_table(tmp_path, lines, target="y")
     model = trainer.train(output, tmp_path, patience=0, seed=2)
-    assert evaluation_of(model, output, recordgen.read_dataset(output), "eval").score > 0.34
+    assert trainer.evaluated(model, output).score > 0.34
 
 
 @pytest.mark.parametrize(("scale", "precision"), [(1, "mixed_float16"), (1e-23, "float32")])
@@ -125,7 +123,7 @@ def test_numbers_are_learnt_in_few_bits(scale, precision, tmp_path):
         lines.append(f"{fold},{number}.png,{random.normal(100, 70) * scale:.6g}")
     output = trainer.convert_table(tmp_path, lines, target="y")
     model = trainer.train(output, tmp_path, patience=0, epochs=20, precision=precision)
-    assert np.isfinite(evaluation_of(model, output, recordgen.read_dataset(output), "eval").score)
+    assert np.isfinite(trainer.evaluated(model, output).score)
 
 
 # texts, kind
@@ -169,10 +167,7 @@ def test_few_rows_are_read_more_often(given, epochs, tmp_path):
     """2,000 steps in at most 60 epochs, or 300 in 200; the setting has the last word."""
     rows = [f"TRAIN,{number},c{number % 2}" for number in range(240)]
     output = trainer.convert_table(tmp_path, ["fold,n,cls", *rows], target="cls")
-    made = training.TableTrainer(
-        output, "train", recordgen.read_dataset(output), TrainingConfig(**given)
-    )
-    assert made.settled().config.epochs == epochs
+    assert trainer.trainer_of(output, **given).settled().config.epochs == epochs
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
@@ -224,7 +219,7 @@ def test_trees_read_the_rows_once(cells, count, tmp_path, monkeypatch):
     """Also if the model is built again, in 32 bits; never if one row has too many cells."""
     rows = [f"TRAIN,{number},{number % 3},{number}.5" for number in range(20)]
     output = trainer.convert_table(tmp_path, ["fold,n,m,y", *rows], target="y")
-    made = training.TableTrainer(output, "train", recordgen.read_dataset(output), TrainingConfig())
+    made = trainer.trainer_of(output)
     monkeypatch.setattr(training, "_CELLS", cells)
     with mock.patch.object(training, "train_dataset", wraps=training.train_dataset) as reading:
         assert made.models().saved.count_params() == made.models().saved.count_params()

@@ -15,7 +15,6 @@ from pipelines.samples import sample_of
 from recordgen import convert, features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks import TASKS
 from recordgen.tasks.texts.tags import tag_names
 from recordgen.training import TrainingConfig
@@ -138,7 +137,7 @@ def test_a_model_learns_and_its_score_is_that_of_its_own_answers(trained):
     assert len(losses) == trained.case.settings["epochs"]
     assert losses[-1] < 0.75 * losses[0]
     dataset = read_dataset(trained.output)
-    found = evaluation_of(trained.model, trained.output, dataset, "eval")
+    found = trainer.evaluated(trained.model, trained.output)
     assert found.score >= trained.case.least
     assert found.unknown == {}
     _, _, scores, truth = trained.answers()
@@ -179,16 +178,15 @@ RENAMED = [task for task, case in CASES.items() if case.renamed[0]]
 def test_labels_are_compared_by_name(task, trained_of, tmp_path):
     """A renamed label, which also changes the numbers of others, is unknown; others keep scores."""
     trained, (old, new) = trained_of(task), CASES[task].renamed
-    known = evaluation_of(trained.model, trained.output, read_dataset(trained.output), "eval")
+    known = trainer.evaluated(trained.model, trained.output)
     folder = tmp_path / "renamed"
     made = shutil.ignore_patterns("out", "model", "logs")
     shutil.copytree(trained.source.parent, folder, ignore=made)
     for name in (trained.source.name, *trained.case.options.values()):
         (folder / name).write_text((folder / name).read_text().replace(old, new))
     output = converted(folder / trained.source.name, tmp_path / "out", task)
-    other = read_dataset(output)
-    found = evaluation_of(trained.model, output, other, "eval")
-    [label] = set(other.labels) - set(read_dataset(trained.output).labels)
+    found = trainer.evaluated(trained.model, output)
+    [label] = set(read_dataset(output).labels) - set(read_dataset(trained.output).labels)
     [(unknown, count)] = found.unknown.items()
     assert (unknown, count > 0) == (label, True)
     gone = f"{found.measure}/{old.strip(',' + chr(34))}"
@@ -208,7 +206,7 @@ def test_examples_without_labels_have_no_score(task, row, trained_of, tmp_path):
     write_noise(tmp_path, "0", 8, 8)
     output = str(convert_lines(tmp_path, [row], task=task))
     with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluation_of(trained.model, output, read_dataset(output), "eval")
+        trainer.evaluated(trained.model, output)
 
 
 REQUESTS = {

@@ -12,12 +12,9 @@ from PIL import Image
 
 from pipelines.samples.clips import clip, write_clips
 from recordgen import convert
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.tasks.video_classification import training
-from recordgen.training import TrainingConfig
-from recordgen.training.saving import save_for_serving
 from tests import trainer
 from tests.conftest import convert_lines, encoded, tree_bytes
 
@@ -122,9 +119,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clips")
     output, model = str(folder / "out"), str(folder / "model")
     convert(write_clips(str(folder), 32), output, task="video_classification")
-    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2)
-    found = training.VideoTrainer(output, "train", read_dataset(output), config)
-    save_for_serving(found.models().saved, model, found)
+    trainer.save_untrained(output, model, image_size=(SIDE, SIDE), batch_size=2)
     return model
 
 
