@@ -244,24 +244,17 @@ def kill_once_writing(output, pid):
     return thread
 
 
-@pytest.fixture(scope="module")
-def undisturbed(slow_source, tmp_path_factory):
-    """Return the files of an undisturbed conversion."""
-    output = tmp_path_factory.mktemp("undisturbed") / "out"
-    recordgen.convert(slow_source, output, shard_mb=1)
-    return tree_bytes(output)
-
-
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, out, cluster):
+def test_a_dead_dask_worker_leaves_no_trace(slow_source, tmp_path, out, cluster):
     """Its work is done again, with the same bytes."""
+    recordgen.convert(slow_source, tmp_path / "undisturbed", shard_mb=1)
     nanny = cluster.workers[0]
     victim = nanny.pid
     killing = kill_once_writing(out, lambda: victim)
     recordgen.convert(slow_source, out, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny started another one
-    assert tree_bytes(out) == undisturbed  # no .tmp, no staging folder
+    assert tree_bytes(out) == tree_bytes(tmp_path / "undisturbed")  # no .tmp, no staging folder
 
 
 # --- missing and wrong flags -------------------------------------------------------------------
@@ -277,6 +270,8 @@ LACKING = [
     ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "--template_location"),
     ([*_CLOUD, "--setup_file=./setup.py", "--num_worker=2"], "--num_worker"),
     (["--runner=DaskRunner", "--dask_npartition=2"], "--dask_npartition"),
+    (["--direct_num_worker=2"], "--direct_num_worker=2"),
+    (["--runner=NoSuchRunner"], "NoSuchRunner"),
 ]
 
 

@@ -90,15 +90,22 @@ WRONG = [
     (["inspect", "{output}-dataset.json"], 1, "out-dataset.json: no dataset.json here"),
     (["export", "tfdv", "{output}", "--overwrite"], 2, "--overwrite"),
     (["export", "lineage", "{output}", "--output=a"], 2, "--output"),
+    (["diff", "{output}"], 2, "NEW"),
+    (["diff", "{output}", "{output}", "--fail-on=leak"], 2, "'leak'"),
+    (["diff", "{output}", "{output}", "--fail-on="], 2, "--fail-on"),
+    (["diff", "{output}", "{output}"], 1, "no dataset.json here"),
+    (["diff", "{output}", ""], 2, "new "),
+    (["diff", "{output}", "{output}", "--", "--runner=X"], 2, "Beam flags after --"),
 ]
 
 
 @pytest.mark.parametrize(("args", "code", "words"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, recordgen):
-    """There is no traceback and no output."""
+def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, recordgen, caplog):
+    """There is one error, no traceback and no output."""
     done = recordgen(*(arg.format(source=source, output=tmp_path / "out") for arg in args))
     assert done.returncode == code
     assert words in done.stderr
+    assert [it.levelname for it in caplog.records].count("ERROR") == 1
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert not (tmp_path / "out" / "dataset.json").exists()

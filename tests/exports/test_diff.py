@@ -385,20 +385,3 @@ def test_numbers_of_labels_are_a_change(tmp_path, run):
     assert code == 1
     assert "Changed    0" in out
     assert "2 renumbered (cat: 0 → 1, dog: 1 → 0)" in out
-
-
-WRONG = [
-    (["{old}"], 2),
-    (["{old}", "{new}", "--fail-on", "leak"], 2),
-    (["{old}", "{new}", "--fail-on="], 2),
-    (["{old}", "{old}/none"], 1),
-    (["{old}", ""], 2),
-    (["{old}", "{new}", "--", "--runner=X"], 2),
-]
-
-
-@pytest.mark.parametrize(("args", "code"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_wrong_calls(args, code, images, run, caplog):
-    """A wrong call gives an exit code and one message."""
-    got, out, _ = run(*(arg.format(old=images[0], new=images[1]) for arg in args))
-    assert (got, out, len(caplog.messages)) == (code, "", 1)

@@ -135,15 +135,6 @@ def test_the_parsing_spec_has_every_feature_of_the_task(any_output):
     assert size == (4 + number % 5, 2 * (4 + number % 5))
 
 
-def test_a_batch_larger_than_the_data_names_the_largest_size(output):
-    """Dropping the rest must not drop everything."""
-    with pytest.raises(UsageError, match="160"):
-        train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
-    with pytest.raises(UsageError, match="160"):
-        steps_per_epoch(output, 161, tuning=Tuning(drop_remainder=True))
-    assert steps_per_epoch(output, 161) == 1
-
-
 def test_input_fn_shuffles_training_and_keeps_the_order_of_evaluation(output):
     """The split decides, by any of its names."""
     assert input_fn(output, batch_size=32, image_size=SIZE).options().deterministic is False
@@ -259,6 +250,11 @@ WRONG_ARGUMENTS = [
     (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
     (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "resize"),
     (lambda out: decode_images(PIXEL, (0, 8)), "image_size"),
+    (lambda out: train_dataset(out, weights="balanced", label_mode="multi_hot"), "weights"),
+    (lambda out: train_dataset(out, columns=["image/hight"]), "'image/hight'"),
+    # dropping the rest must not drop everything
+    (lambda out: train_dataset(out, batch_size=41, tuning=Tuning(drop_remainder=True)), "40"),
+    (lambda out: steps_per_epoch(out, 41, tuning=Tuning(drop_remainder=True)), "40"),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, read_dataset, steps_per_epoch, train_dataset
-from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
 from tests.reading.conftest import CLASSES, example, ids, pet, write_records
 
@@ -190,21 +190,6 @@ def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
         "year": tf.TensorSpec((None,), tf.int64),
     }
     assert [y for _, _, extras in dataset for y in extras["year"].numpy()] == [*range(2000, 2006)]
-
-
-# options, error, message; other tests have the errors of plans and options
-WRONG_OPTIONS = [
-    (dict(vocabulary=["ant"]), DataError, r"'cat'.*vocabulary"),
-    (dict(weights="balanced", label_mode="multi_hot"), UsageError, "weights"),
-    (dict(columns=["image/hight"]), UsageError, "'image/hight'"),
-]
-
-
-@pytest.mark.parametrize(("options", "error", "message"), WRONG_OPTIONS)
-def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, error, message):
-    """An option that does not fit the data is an error before anything is read."""
-    with pytest.raises(error, match=message):
-        train_dataset(pets, **{**SIZE, **options})
 
 
 def test_classes_of_foreign_records_are_not_known(tmp_path):
