@@ -112,9 +112,8 @@ def test_the_same_bytes_with_every_numpy():
     """NumPy's own head of a file has changed; the digest in dataset.json must not."""
     content = head(2) + np.array([1, 2**32 - 1], "<u4").tobytes()
     text = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
-    assert content == (
-        b"\x93NUMPY\x01\x00\x76\x00" + f"{text:117}\n".encode() + b"\1\0\0\0\xff\xff\xff\xff"
-    )
+    numbers = b"\1\0\0\0\xff\xff\xff\xff"
+    assert content == b"\x93NUMPY\x01\x00\x76\x00" + f"{text:117}\n".encode() + numbers
     assert decoded(content).tolist() == [1, 2**32 - 1]
 
 

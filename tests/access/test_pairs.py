@@ -171,9 +171,8 @@ def test_examples_from_python_are_texts_if_task_says_so(names, tmp_path):
     pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification", columns=columns)
     assert sorted((text, int(label)) for text, label in pairs) == [("Gut.", 1), ("Schlecht.", 0)]
     recordgen.write([{"text": "Gut.", "label": "good"}], tmp_path / "unnumbered")
-    assert [*recordgen.source(tmp_path / "unnumbered").pairs(task="text_classification")] == [
-        "Gut."
-    ]
+    source = recordgen.source(tmp_path / "unnumbered")
+    assert [*source.pairs(task="text_classification")] == ["Gut."]
 
 
 def test_another_task_than_the_dataset_has_is_an_error(sample):

@@ -301,9 +301,8 @@ def test_threads_read_more_shards_than_open_files(tmp_path):
     order = [n * 7 % 600 for n in range(6000)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda at: int(source[at]["number"]), order))
-        batches = list(
-            pool.map(lambda at: numbers(source[order[at : at + 30]]), range(0, 6000, 30))
-        )
+        thirties = (order[at : at + 30] for at in range(0, 6000, 30))
+        batches = list(pool.map(lambda some: numbers(source[some]), thirties))
     assert found == list(chain.from_iterable(batches)) == [expected[at] for at in order]
     assert len(os.listdir("/proc/self/fd")) < before + files.OPEN_FILES + 8
 

@@ -186,6 +186,5 @@ def test_a_shell_completes_commands_and_options(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(["conv"])
     assert "convert" in capsys.readouterr().out
-    assert (
-        b"PYTHON_ARGCOMPLETE_OK" in Path(find_spec("recordgen.__main__").origin).read_bytes()[:1024]
-    )
+    module = Path(find_spec("recordgen.__main__").origin)
+    assert b"PYTHON_ARGCOMPLETE_OK" in module.read_bytes()[:1024]

@@ -109,9 +109,8 @@ def test_the_latest_version_of_the_latest_or_named_span_is_read(
     keys = ("span", "version", "examples")
     assert [latest.properties[key] for key in keys] == [2, 2, 4]
 
-    first = tfx.proto.RangeConfig(
-        static_range=tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
-    )
+    span = tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
+    first = tfx.proto.RangeConfig(static_range=span)
     older = AutoMLExampleGen(base, input_config=config, range_config=first, fail_on="none")
     artifact = examples_of(run_tfx(tmp_path / "work", older))
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]

@@ -69,9 +69,8 @@ def test_an_option_that_went_is_ignored_at_its_default(tmp_path, monkeypatch):
 
 def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     """Vertex AI passes numbers as JSON."""
-    given = properties(
-        tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, threads=3.0
-    )
+    numbers = {"span": 3.0, "version": 2.0, "seed": 5.0, "threads": 3.0}
+    given = properties(tmp_path, input_config(one="*.csv"), **numbers)
     decoded = ExampleGenParameters.from_exec_properties(given)
     assert (decoded.span, decoded.version) == (3, 2)
     assert repr(decoded.options.seed) == "5"

@@ -249,9 +249,8 @@ def test_it_is_the_join_that_pandas_makes(old, new, tmp_path_factory):
     before, after = (pd.DataFrame(side).fillna("") for side in sides)
     rows = before.merge(after, on="uri", how="outer", suffixes=("", "_new"), indicator=True)
     both = rows[rows["_merge"] == "both"]
-    differs = {
-        name: both[name] != both[f"{name}_new"] for name in ("annotation", "payload", "split")
-    }
+    columns = ("annotation", "payload", "split")
+    differs = {name: both[name] != both[f"{name}_new"] for name in columns}
     assert {row.uri for row in found.added} == {*rows.uri[rows["_merge"] == "right_only"]}
     assert {row.uri for row in found.removed} == {*rows.uri[rows["_merge"] == "left_only"]}
     assert {kind: count for kind, count in found.kinds.items() if count} == {

@@ -87,10 +87,8 @@ def test_a_failure_is_told(events, tmp_path):
     """FAIL has the error's message; an interrupt is ABORT; a DataFrame is no input."""
     with pytest.raises(KeyboardInterrupt), run_events("job", ["DataFrame"], "out"):
         raise KeyboardInterrupt
-    assert [(event["eventType"], event["inputs"]) for event in events()] == [
-        ("START", []),
-        ("ABORT", []),
-    ]
+    told = [(event["eventType"], event["inputs"]) for event in events()]
+    assert told == [("START", []), ("ABORT", [])]
     with pytest.raises(NothingToConvertError):
         convert_lines(tmp_path, ["gone.png,cat"], max_reject_fraction=1.0)
     start, fail = events()[2:]

@@ -395,9 +395,8 @@ def test_documents_are_json(tmp_path):
     box = "cat,0.1,0.1,,,0.5,0.5,,"
     lines[0] = f"{','.join(lines[0].split(',')[:2])},{box}"
     export("coco", converted(tmp_path, lines, task="object_detection"), tmp_path / "to")
-    documents = {
-        path.stem: json.loads(path.read_text()) for path in (tmp_path / "to/annotations").iterdir()
-    }
+    paths = (tmp_path / "to/annotations").iterdir()
+    documents = {path.stem: json.loads(path.read_text()) for path in paths}
     counts = [len(documents[f"instances_{word}"]["annotations"]) for word in ("train", "val")]
     assert counts == [1, 0]
     assert len(documents["instances_val"]["images"]) == 3

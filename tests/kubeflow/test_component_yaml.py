@@ -28,13 +28,8 @@ ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
 
 # Inputs of the step that are not options of the conversion.
-STEP_INPUTS = {
-    "source": None,
-    "beam_args": [],
-    "transfer": "auto",
-    "dataset_version": "",
-    "previous": None,
-}
+STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto", "previous": None}
+STEP_INPUTS["dataset_version"] = ""
 
 NUMBERS = """rows examples train_examples eval_examples test_examples rejects lint_errors
     lint_warnings label_count"""
@@ -63,9 +58,8 @@ def artifact_step(files):
 def rows(make_images):
     """Lines of an import file of ten images: eight for train, one each for eval and test."""
     names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
-    return [
-        f"{name},{path},{path.stem[-1]}" for name, path in zip(names, make_images(10), strict=True)
-    ]
+    rows = zip(names, make_images(10), strict=True)
+    return [f"{name},{path},{path.stem[-1]}" for name, path in rows]
 
 
 # --- as kfp reads it --------------------------------------------------------------------------

@@ -19,9 +19,8 @@ pytestmark = pytest.mark.container
 @pytest.fixture
 def local_root(engine, tmp_path, monkeypatch):
     """Let calls of components run in containers; return the folder that containers see."""
-    pytest.importorskip(
-        "kfp", minversion="2.17", reason="this kfp cannot run steps with optional artifacts"
-    )
+    reason = "this kfp cannot run steps with optional artifacts"
+    pytest.importorskip("kfp", minversion="2.17", reason=reason)
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
     # Each container waits until kfp has its log.
     entrypoint = ["sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh"]
@@ -60,9 +59,8 @@ def test_through_a_launchers_folder(engine, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert read_dataset(str(folder / "root/dataset")).examples == 100
-    assert (folder / "root/report").read_bytes() == (
-        folder / "root/dataset/report.html"
-    ).read_bytes()
+    page = (folder / "root/dataset/report.html").read_bytes()
+    assert (folder / "root/report").read_bytes() == page
     written = json.loads((tmp_path / "kfp/outputs/executor_output.json").read_text())
     [dataset] = written["artifacts"]["dataset"]["artifacts"]
     assert dataset["uri"] == "minio://bucket/root/dataset"
@@ -73,10 +71,8 @@ def test_the_pipeline_runs_in_containers(engine, local_root):
     """Conversion, statistics, training and evaluation hand on their artifacts."""
     source = write_digits(str(local_root / "data"), 400)
     training = {"image_size": [16, 16], "epochs": 12, "learning_rate": 0.003}
-    step = {
-        name: load_step(name, engine.image)
-        for name in ("convert", "statistics", "train", "evaluate")
-    }
+    names = ("convert", "statistics", "train", "evaluate")
+    step = {name: load_step(name, engine.image) for name in names}
 
     def pipeline(source):
         dataset = step["convert"](source=source).outputs["dataset"]

@@ -93,9 +93,8 @@ def test_inputs_keep_their_types():
 def test_only_what_is_asked_for_is_handed_back(tmp_path):
     """Components of older versions get no unknown outputs."""
     file = tmp_path / "a/executor_output.json"
-    step = execution.StepInput(
-        {}, {}, {"o": execution.Artifact("1", "u")}, frozenset({"a"}), str(file)
-    )
+    known = {"o": execution.Artifact("1", "u")}
+    step = execution.StepInput({}, {}, known, frozenset({"a"}), str(file))
     execution.StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
     assert json.loads(file.read_text()) == {
         "parameterValues": {"a": 1},
@@ -178,9 +177,8 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     with caplog.at_level("INFO", "recordgen"):
         output = models.train(step_input(component, tmp_path / "task", inputs, **settings))
     metadata = output.metadata["model"]
-    both = join_datasets(
-        [(path, recordgen.read_dataset(path)) for path in (inputs["dataset"], digits)]
-    )
+    paths = (inputs["dataset"], digits)
+    both = join_datasets([(path, recordgen.read_dataset(path)) for path in paths])
     assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
     assert trained.uris["model"] in caplog.text
 

@@ -118,9 +118,8 @@ def test_an_evaluation_without_a_common_label_fails(sliced):
     config = eval_config("image_classification", 0.5)
     if sliced:
         config.slicing_specs.add(feature_keys=["class/text"])
-    [computation] = LabelAccuracy().computations(
-        eval_config=config, model_names=[""], output_names=[""]
-    )
+    names = {"model_names": [""], "output_names": [""]}
+    [computation] = LabelAccuracy().computations(eval_config=config, **names)
     [preprocessor] = computation.preprocessors
     parts = []
     for label in (b"dog", b"eel", b"eel"):

@@ -134,9 +134,8 @@ def test_dataflow_does_the_work(tmp_path):
     call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
     call["outputs"]["outputFile"] = str(tmp_path / "executor_output.json")
     container = spec["deploymentSpec"]["executors"][f"{EXAMPLE_GEN}_executor"]["container"]
-    words = [
-        vertex_runner.resolve(word, call) for word in (*container["command"], *container["args"])
-    ]
+    words = [*container["command"], *container["args"]]
+    words = [vertex_runner.resolve(word, call) for word in words]
 
     data = Path(write_digits(str(tmp_path / "data"), 20)).parent
     with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:

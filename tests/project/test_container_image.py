@@ -75,9 +75,8 @@ def test_certificates_and_settings_of_the_build_stay_behind(engine):
     """Also those that the building machine adds."""
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
     look = "for place in /etc/pip.conf /run/secrets; do [ ! -e $place ] || exit 1; done"
-    read = (
-        "cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat /usr/share/ca-certificates/mozilla/*"
-    )
+    debian = "/usr/share/ca-certificates/mozilla/*"
+    read = f"cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat {debian}"
     both = output(engine, command=["sh", "-c", f"{look}; {read}"]).encode()
     inside, debian = both.split(b"===\n")
     certificate = re.compile(b"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)
@@ -232,9 +231,8 @@ def test_the_dataflow_target_boots_beam(engine, tmp_path):
         assert built.returncode == 0, built.stderr
         booted = engine.call("run", "--rm", f"{name}-dataflow", "--id=1")
         assert booted.stdout == "booted as 0, 1: --id=1\n", booted.stderr
-        pip = engine.call(
-            "run", "--rm", "--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam"
-        )
-        assert "Name: apache-beam" in pip.stdout  # the command by which Beam finds itself
+        pip = ("--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam")
+        shown = engine.call("run", "--rm", *pip)  # the command by which Beam finds itself
+        assert "Name: apache-beam" in shown.stdout
     finally:
         engine.call("image", "rm", "--force", f"{name}-dataflow", base)

@@ -471,9 +471,8 @@ def test_steps_compile_and_the_client_submits_them(run, kubeflow_runs):
     for name, (step, *limits) in resources.items():
         specification = next(iter(yaml.safe_load_all((kubeflow / name).read_text())))
         assert specification["schemaVersion"] == "2.1.0"
-        found = specification["deploymentSpec"]["executors"][f"exec-{step}"]["container"][
-            "resources"
-        ]
+        executor = specification["deploymentSpec"]["executors"][f"exec-{step}"]
+        found = executor["container"]["resources"]
         assert [found["cpuLimit"], found["memoryLimit"]] == limits
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]

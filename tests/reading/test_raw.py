@@ -140,9 +140,8 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
         out = str(source / "shaped")
         recordgen.convert(source / "boxes.csv", out, image_size=SIZE, resize=resize, encode="raw")
     images, boxes = batch(out, scale="uint8")
-    fresh, fresh_boxes = batch(
-        outputs["boxes png"], scale="uint8", resize=resize, boxes={"min_visible": 0}
-    )
+    how = {"scale": "uint8", "resize": resize, "boxes": {"min_visible": 0}}
+    fresh, fresh_boxes = batch(outputs["boxes png"], **how)
     assert np.abs(images.astype(int) - fresh).mean() < 3
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 

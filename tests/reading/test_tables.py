@@ -177,9 +177,8 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     old = {"only": lambda row: tf.math.is_nan(row["age"])}
     with pytest.raises(UsageError, match=r"'key'.*columns"):
         recordgen.eval_dataset(output, split="train", columns=["id"], **old)
-    [found] = recordgen.eval_dataset(
-        output, split="train", columns={"id": None, "key": 0, "part": 0}, **old
-    )
+    chosen = {"id": None, "key": 0, "part": 0}
+    [found] = recordgen.eval_dataset(output, split="train", columns=chosen, **old)
     assert found["id"].numpy().tolist() == [16777219]
 
 
@@ -198,9 +197,8 @@ def test_read_gives_nan_too(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
-    [found] = batches(
-        recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
-    )
+    data = recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
+    [found] = batches(data)
     assert found["y"].tolist() == [b"no"]
 
 

@@ -85,9 +85,8 @@ def test_all_dimensions_of_full_batches_are_known(pets, mode, cache, drop):
     """Shapes are known as far as batches are full."""
     weights = None if mode == "multi_hot" else "balanced"
     options = dict(weights=weights, cache=cache, tuning=Tuning(drop_remainder=drop), **WITH_IDS)
-    images, labels, *of_weights, extras = train_dataset(
-        pets, label_mode=mode, **options
-    ).element_spec
+    dataset = train_dataset(pets, label_mode=mode, **options)
+    images, labels, *of_weights, extras = dataset.element_spec
     batch = 4 if drop else None
     of_one = tf.TensorSpec((batch,), tf.int64)
     assert images == tf.TensorSpec((batch, 4, 6, 3), tf.float32)

@@ -75,13 +75,7 @@ def converted(frame, root, schema):
     return output
 
 
-FAST = {
-    "image_size": [8, 8],
-    "batch_size": 12,
-    "learning_rate": 0.01,
-    "dropout": 0.0,
-    "patience": 0,
-}
+FAST = {"image_size": [8, 8], "batch_size": 12, "learning_rate": 0.01, "dropout": 0, "patience": 0}
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,6 @@ def test_crowds_do_not_teach_and_are_passed_on_to_evaluation(tmp_path):
     _, cells = next(iter(detector.train_data()))
     assert {*(cells.numpy()[..., 0] == 1).sum(axis=(1, 2)).tolist()} == {1}
     truth = detector.truth(tf.constant(trainer.records_of(output, "train")))
-    labels = sorted(
-        tuple(sorted(row[row != -1].tolist())) for row in truth["label"].numpy()[..., 4]
-    )
+    rows = truth["label"].numpy()[..., 4]
+    labels = sorted(tuple(sorted(row[row != -1].tolist())) for row in rows)
     assert labels == [(CROWD - 1, 1), (1,)]

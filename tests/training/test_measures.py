@@ -40,10 +40,8 @@ def test_the_area_is_that_of_scikit_learn_and_keras(base_rate, seed):
     weights = random.integers(0, 4, 300).astype(np.float32)
     counts = counted_labels(truth[:99], scores[:99], weights[:99])
     counts.merge(counted_labels(truth[99:], scores[99:], weights[99:]))
-    exact = [
-        roc_auc_score(truth[:, label], scores[:, label], sample_weight=weights)
-        for label in range(3)
-    ]
+    columns = zip(truth.T, scores.T, strict=True)
+    exact = [roc_auc_score(*each, sample_weight=weights) for each in columns]
     assert list(counts.by_label().values()) == pytest.approx(exact, abs=2e-3)
     assert counts.score() == pytest.approx(np.mean(exact), abs=2e-3)
     metric = keras.metrics.AUC(multi_label=True, thresholds=list(measures.THRESHOLDS))
@@ -72,9 +70,8 @@ def true(*boxes):
 
 
 def found(*boxes):
-    return np.array([(*box, label, score) for box, label, score in boxes], np.float32).reshape(
-        -1, 6
-    )
+    rows = [(*box, label, score) for box, label, score in boxes]
+    return np.array(rows, np.float32).reshape(-1, 6)
 
 
 def counted_boxes(*images):
@@ -215,9 +212,8 @@ def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
 
 def test_overlaps_of_matched_boxes_add_up():
     """Merged counts have the sum of both."""
-    matches = counted_boxes(
-        (true((HERE, 0), (THERE, 0)), found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8)))
-    )
+    answers = found((NEARLY_HERE, 0, 0.9), (THERE, 0, 0.8))
+    matches = counted_boxes((true((HERE, 0), (THERE, 0)), answers))
     other = counted_boxes((true((THERE, 1)), found((THERE, 1, 0.1))))
     assert matches.overlap == pytest.approx(1.75)
     matches.merge(other)

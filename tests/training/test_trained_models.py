@@ -162,9 +162,8 @@ def test_truth_is_what_training_reads(task, trained_of):
     batches = [labels.numpy() for _, labels in found.eval_data(trained.output, "eval")]
     if task == "text_entities":  # a batch is as long as its longest text
         width = truth["label"].shape[1]
-        batches = [
-            tf.keras.utils.pad_sequences(b, width, value=-1, padding="post") for b in batches
-        ]
+        padded = partial(tf.keras.utils.pad_sequences, maxlen=width, value=-1, padding="post")
+        batches = list(map(padded, batches))
     is_labelled = truth["weight"] > 0
     np.testing.assert_array_equal(truth["label"][is_labelled], np.concatenate(batches))
     if TASKS[task].labelling not in ("parts", "own parts"):

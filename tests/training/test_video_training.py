@@ -128,9 +128,8 @@ def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
     signatures = tf.saved_model.load(saved).signatures
     serve = signatures["serving_default"]
     videos = [b"\0\0\0\x18ftypmp42", gif([0, 200], [10, 10]), b""]
-    answer = serve(
-        video_bytes=tf.constant(videos), start=tf.zeros([3]), end=tf.constant([1.0, 1.0, 1.0])
-    )
+    times = {"start": tf.zeros([3]), "end": tf.ones([3])}
+    answer = serve(video_bytes=tf.constant(videos), **times)
     assert [text == b"" for text in answer["error"].numpy()] == [False, True, False]
     assert np.isnan(answer["scores"]).all(axis=1).tolist() == [True, False, True]
     path = tmp_path / "1.mp4"

@@ -158,9 +158,8 @@ def dataset_of(counts, *, unlabelled=0, **more):
         )
         for name, split in counts.items()
     }
-    return described(
-        **{"labels": names, "options": ConvertOptions().recorded(), **more}, splits=splits
-    )
+    known = {"labels": names, "options": ConvertOptions().recorded()}
+    return described(**{**known, **more}, splits=splits)
 
 
 SOME_REJECTS = {"max_reject_fraction": 1.0}
