@@ -25,10 +25,9 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
 
     model = str(root / "model")
     folders = [output] if isinstance(output, str | os.PathLike) else output
-    files = {
-        f"{split}_files": [f"{folder}/Split-{split}/*" for folder in folders]
-        for split in ("train", "eval")
-    }
+    files = {}
+    for split in ("train", "eval"):
+        files[f"{split}_files"] = [f"{folder}/Split-{split}/*" for folder in folders]
     given = {"train_steps": None, "eval_steps": None, "custom_config": config, **files}
     run_fn(SimpleNamespace(serving_model_dir=model, model_run_dir=str(root / "logs"), **given))
     return model
@@ -72,10 +71,8 @@ def tfma_input(truth: float, scores: Sequence[float]) -> Any:
     import numpy as np
     from tensorflow_model_analysis import metrics
 
-    prediction, weight = np.array(scores, np.float32), np.array([1.0])
-    return metrics.StandardMetricInputs(
-        label=np.array([truth]), prediction=prediction, example_weight=weight
-    )
+    known = {"label": np.array([truth]), "prediction": np.array(scores, np.float32)}
+    return metrics.StandardMetricInputs(**known, example_weight=np.array([1.0]))
 
 
 def write_texts(path: Path, *labels: str, count: int) -> None:

@@ -35,9 +35,8 @@ def numbers(examples, name="number"):
 
 def stored(output):
     """Return the numbers in the order of the shards."""
-    paths = (
-        str(output / shard.file) for shard in recordgen.read_dataset(output).splits["train"].shards
-    )
+    shards = recordgen.read_dataset(output).splits["train"].shards
+    paths = (str(output / shard.file) for shard in shards)
     return [parse_example(r)["number"][0] for path in paths for r in RECORDS.read(path)]
 
 

@@ -81,11 +81,8 @@ def cluster():
 
 def on_dask(cluster, parts=4):
     """Return the flags for a Dask cluster."""
-    return [
-        "--runner=DaskRunner",
-        f"--dask_client_address={cluster.scheduler_address}",
-        f"--dask_npartitions={parts}",
-    ]
+    address = f"--dask_client_address={cluster.scheduler_address}"
+    return ["--runner=DaskRunner", address, f"--dask_npartitions={parts}"]
 
 
 # --- the same bytes ----------------------------------------------------------------------------
@@ -161,10 +158,8 @@ def test_dataflow(source, expected, tmp_path):
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        found = {
-            path.removeprefix("bucket/out/"): bucket.cat_file(path)
-            for path in bucket.find("bucket/out")
-        }
+        paths = bucket.find("bucket/out")
+        found = {path.removeprefix("bucket/out/"): bucket.cat_file(path) for path in paths}
         [staged] = [path for path in bucket.find("bucket/tmp") if path.endswith("workflow.tar.gz")]
         package = tmp_path / "workflow.tar.gz"
         package.write_bytes(bucket.cat_file(staged))
@@ -342,10 +337,8 @@ def test_defaults_are_added_where_none_are_given(given, added):
 def test_a_row_travels_in_at_most_110_bytes():
     """Images never travel: docs/runners.md compares these bytes with theirs."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
-    placed = [
-        PlacedRow(*placing(0)(uri), "gs://my-bucket/labels.csv", n, None, uri, "rose")
-        for n, uri in enumerate(uris)
-    ]
+    labels = "gs://my-bucket/labels.csv"
+    placed = [PlacedRow(*placing(0)(u), labels, n, None, u, "rose") for n, u in enumerate(uris)]
     assert len(pickle.dumps(RowBlock(columns_of(PlacedRow, placed)))) / len(uris) < 110
 
 

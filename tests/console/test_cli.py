@@ -35,10 +35,8 @@ def recordgen(capfd, caplog):
 @pytest.fixture
 def source(make_images, make_csv):
     """Six good rows, two of each split, labels cat and dog."""
-    return make_csv(
-        f"{('TRAIN', 'VALIDATION', 'TEST')[n % 3]},{path},{('cat', 'dog')[n % 2]}"
-        for n, path in enumerate(make_images(6))
-    )
+    splits, rows = ("TRAIN", "VALIDATION", "TEST"), enumerate(make_images(6))
+    return make_csv(f"{splits[n % 3]},{path},{('cat', 'dog')[n % 2]}" for n, path in rows)
 
 
 def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
@@ -178,9 +176,8 @@ def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
 
 def test_a_shell_completes_commands_and_options(tmp_path, monkeypatch, capsys):
     """argcomplete finds its mark in the module, and gets the parser with all commands."""
-    (tmp_path / "argcomplete.py").write_text(
-        "def autocomplete(parser):\n    print(parser.format_help())\n    raise SystemExit\n"
-    )
+    code = "def autocomplete(parser):\n    print(parser.format_help())\n    raise SystemExit\n"
+    (tmp_path / "argcomplete.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("_ARGCOMPLETE", "1")
     with pytest.raises(SystemExit):

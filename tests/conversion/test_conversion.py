@@ -44,11 +44,8 @@ def named(path):
 
 def test_records_hold_what_the_rows_say(make_images, make_csv, out):
     """Each row becomes one record of its split, with its own bytes, label and name."""
-    images = make_images(9)
-    rows = [
-        (("TRAIN", "VALIDATION", "TEST")[number % 3], path, ("cat", "dog")[number % 2])
-        for number, path in enumerate(images)
-    ]
+    splits, images = ("TRAIN", "VALIDATION", "TEST"), make_images(9)
+    rows = [(splits[n % 3], path, ("cat", "dog")[n % 2]) for n, path in enumerate(images)]
     source = make_csv(f"{ml_use},{path},{label}" for ml_use, path, label in rows)
     result = recordgen.convert(source, str(out))
 
@@ -205,9 +202,8 @@ def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path, out):
     source = make_csv(line for line, _ in rows)
     result = recordgen.convert(source, str(out), max_reject_fraction=1)
     rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
-    assert [(item["line"], item["code"]) for item in rejects] == [
-        (number, code) for number, (_, code) in enumerate(rows, start=1) if code
-    ]
+    expected = [(number, code) for number, (_, code) in enumerate(rows, start=1) if code]
+    assert [(item["line"], item["code"]) for item in rejects] == expected
     assert all(item["source"] == source and item["message"] for item in rejects)
     counts = result.dataset.rows
     assert (counts.read, counts.examples, counts.duplicates, counts.rejects) == (15, 1, 1, 13)
@@ -402,9 +398,8 @@ def test_what_images_have_in_common(tmp_path, make_csv):
     result = recordgen.convert(make_csv(rows), tmp_path / "out")
     again = recordgen.read_dataset(str(tmp_path / "out"))
     for dataset in (result.dataset, again):
-        assert dataset.splits["train"].images == ImageStats(
-            {"jpeg": 1, "png": 1}, height=(12, 20), width=(8, 16)
-        )
+        sides = {"height": (12, 20), "width": (8, 16)}
+        assert dataset.splits["train"].images == ImageStats({"jpeg": 1, "png": 1}, **sides)
         assert dataset.splits["eval"].images == ImageStats({"jpeg": 1}, (10, 10), (30, 30))
     (tmp_path / "d.jpg").write_bytes(b"no image")
     rows.append("TRAIN,d.jpg,x")

@@ -31,14 +31,11 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     path = write_import(root / "data/import.csv", rows)
     with path.open("a") as file:
         file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
-    example_gen = AutoMLExampleGen(
-        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3, encode="raw"
-    )
+    given = {"max_reject_fraction": 0.1, "dataset_version": "spring", "seed": 3, "encode": "raw"}
+    example_gen = AutoMLExampleGen(str(root / "data"), **given)
     examples = example_gen.outputs["examples"]
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=examples,
-        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
-    )
+    options = tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST))
+    statistics_gen = tfx.components.StatisticsGen(examples=examples, stats_options=options)
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics)
     schema = schema_gen.outputs["schema"]

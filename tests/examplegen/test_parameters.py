@@ -99,9 +99,8 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
         given["output_config"] = proto_utils.proto_to_json(outputs) or "{}"
     decoded = ExampleGenParameters.from_exec_properties(given)
     paths = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    assert decoded.files == tuple(
-        ImportFile(path, split) for path, split in zip(paths, expected, strict=False)
-    )
+    files = zip(paths, expected, strict=False)
+    assert decoded.files == tuple(ImportFile(path, split) for path, split in files)
 
 
 @pytest.mark.parametrize(("outputs", "from_name"), [(None, "auto"), (dict(train=1, eval=1), "no")])
@@ -122,9 +121,8 @@ def test_without_driver_spans_are_resolved(tmp_path):
     for name in ("span-1/a.csv", "span-12/a.csv", "span-3/a.csv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    decoded = ExampleGenParameters.from_exec_properties(
-        properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
-    )
+    given = properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
+    decoded = ExampleGenParameters.from_exec_properties(given)
     assert (decoded.span, decoded.version) == (12, None)
     assert decoded.files == (ImportFile(str(tmp_path / "span-12/a.csv")),)
     assert decoded.fingerprint.startswith("split:one,num_files:1,")

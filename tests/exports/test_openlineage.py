@@ -107,9 +107,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
         trainer.train(out, tmp_path / "bad", model="ResNet50")
     [_, written, *trained] = events()
     assert [event["eventType"] for event in trained] == ["START", "COMPLETE", "START", "FAIL"]
-    assert [event["run"]["runId"] for event in trained[::2]] == [
-        event["run"]["runId"] for event in trained[1::2]
-    ]
+    runs = [event["run"]["runId"] for event in trained]
+    assert runs[::2] == runs[1::2]
     place = {name: written["outputs"][0][name] for name in ("namespace", "name")}
     for event in trained:
         assert event["job"]["name"] == "recordgen.train.reviews"

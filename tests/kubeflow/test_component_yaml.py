@@ -29,7 +29,7 @@ COMPONENT = ROOT / "component.yaml"
 
 # Inputs of the step that are not options of the conversion.
 STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto", "previous": None}
-STEP_INPUTS["dataset_version"] = ""
+STEP_INPUTS |= {"dataset_version": ""}
 
 NUMBERS = """rows examples train_examples eval_examples test_examples rejects lint_errors
     lint_warnings label_count"""

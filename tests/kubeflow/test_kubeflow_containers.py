@@ -47,9 +47,8 @@ def test_through_a_launchers_folder(engine, tmp_path):
     folder = tmp_path / "minio/bucket"
     write_digits(str(folder / "made/data"), 100)
     step = load_step("convert_artifact", engine.image)
-    invocation = executor_input(
-        step, "minio://bucket/root", tmp_path / "kfp", {"source": "minio://bucket/made/data"}, {}
-    )
+    inputs = {"source": "minio://bucket/made/data"}
+    invocation = executor_input(step, "minio://bucket/root", tmp_path / "kfp", inputs, {})
     *command, _ = command_of(step)
     (tmp_path / "kfp/outputs").mkdir(parents=True)
     done = engine.run(

@@ -96,10 +96,8 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path):
     known = {"o": execution.Artifact("1", "u")}
     step = execution.StepInput({}, {}, known, frozenset({"a"}), str(file))
     execution.StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
-    assert json.loads(file.read_text()) == {
-        "parameterValues": {"a": 1},
-        "artifacts": {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}},
-    }
+    artifacts = {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}}
+    assert json.loads(file.read_text()) == {"parameterValues": {"a": 1}, "artifacts": artifacts}
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -167,11 +165,8 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     """Datasets are read as one; settings that were found replace others."""
     source = write_digits(str(tmp_path / "data"), 100)
     recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
-    inputs = {
-        "dataset": str(tmp_path / "more"),
-        "earlier_datasets": [digits],
-        "base_model": trained.uris["model"],
-    }
+    inputs = {"dataset": str(tmp_path / "more"), "earlier_datasets": [digits]}
+    inputs["base_model"] = trained.uris["model"]
     settings = {"image_size": [16, 16], "epochs": 9, "hyperparameters": {"epochs": 1}}
     component = load_step("train", IMAGE)
     with caplog.at_level("INFO", "recordgen"):

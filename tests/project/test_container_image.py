@@ -126,9 +126,8 @@ def test_alone_it_shows_its_help(engine):
 
 def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
     """Whatever PATH has."""
-    (subcommands,) = (
-        action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
-    )
+    actions = build_parser()._actions
+    (subcommands,) = (each.choices for each in actions if isinstance(each.choices, dict))
     for name in subcommands:
         program = tmp_path / name
         program.write_text("#!/bin/sh\necho the other one\n")

@@ -363,9 +363,8 @@ def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
     """The table of the first page has all tasks."""
     folder = run("README.md")
     monkeypatch.chdir(folder)
-    found = re.findall(
-        r"^\|.*\| `recordgen (convert [^`]*)` \|$", text_of("README.md"), re.MULTILINE
-    )
+    row = r"^\|.*\| `recordgen (convert [^`]*)` \|$"
+    found = re.findall(row, text_of("README.md"), re.MULTILINE)
     tasks = set()
     for words in map(shlex.split, found):
         assert cli.main(words) == 0, capsys.readouterr().err

@@ -58,9 +58,8 @@ def test_train_sees_every_record_once_per_epoch(any_output):
 
 def test_endless_epochs_have_full_batches(output):
     """A batch may hold the end of an epoch and the start of the next; no batch overtakes it."""
-    dataset = train_dataset(
-        output, batch_size=64, image_size=SIZE, epochs="endless", tuning=Tuning(deterministic=False)
-    )
+    how = dict(image_size=SIZE, epochs="endless", tuning=Tuning(deterministic=False))
+    dataset = train_dataset(output, batch_size=64, **how)
     assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
     assert dataset.element_spec[0].shape[0] == 64
     labels = labels_of(dataset, 5)
@@ -287,10 +286,8 @@ def test_load_gives_written_examples_as_dicts(tmp_path):
     out = str(tmp_path / "out")
     for split in ("train", "eval"):
         write([{"x": number} for number in range(3)], out, split=split, shards=1)
-    found = {
-        split: [batch["x"].numpy().tolist() for batch in data]
-        for split, data in load(out, batch_size=2).items()
-    }
+    data = load(out, batch_size=2).items()
+    found = {split: [batch["x"].numpy().tolist() for batch in each] for split, each in data}
     assert found["eval"] == [[0, 1], [2]]
     assert sorted(itertools.chain(*found["train"])) == [0, 1, 2]
 
@@ -299,9 +296,8 @@ def test_load_gives_written_examples_as_dicts(tmp_path):
 def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
     """Whole levels differ by rounding alone."""
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
-    floats, whole = (
-        next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "uint8")
-    )
+    data = (train_dataset(pets, scale=scale, **options) for scale in ("auto", "uint8"))
+    floats, whole = (next(iter(each))[0] for each in data)
     assert (floats.dtype, whole.dtype) == (tf.float32, tf.uint8)
     assert floats.numpy().max() <= 1 + 1e-6
     np.testing.assert_allclose(floats * 255, tf.cast(whole, tf.float32), atol=0.51)

@@ -205,9 +205,8 @@ def test_the_largest_boxes_are_kept_in_their_order(plain):
     assert dataset.element_spec[1]["count"] == tf.TensorSpec((4,), tf.int64)
     wanted = {}
     for n, found in expected().items():
-        by_size = sorted(
-            found, key=lambda c, of=found: -(of[c][2] - of[c][0]) * (of[c][3] - of[c][1])
-        )
+        areas = {it: (right - left) * (low - top) for it, (left, top, right, low) in found.items()}
+        by_size = sorted(found, key=areas.get, reverse=True)
         wanted[n] = {channel: found[channel] for channel in sorted(by_size[:2])}
     found = read(dataset)
     same(found, wanted)
@@ -255,13 +254,10 @@ def test_only_boxes_of_the_requested_classes_are_read(
         os.remove(tmp_path / "x" / "dataset.json")
     found = read(eval_dataset(source, task="object_detection", **options, **IDS))
     new = dict(zip(classes, numbers, strict=True))
-    same(
-        found,
-        {
-            n: {new[channel]: box for channel, box in boxes.items()}
-            for n, boxes in expected(classes=classes).items()
-        },
-    )
+    wanted = {}
+    for n, boxes in expected(classes=classes).items():
+        wanted[n] = {new[channel]: box for channel, box in boxes.items()}
+    same(found, wanted)
 
 
 def test_a_predicate_sees_all_boxes_of_a_record(plain):

@@ -121,9 +121,7 @@ def test_a_sequence_length_fixes_every_shape(out):
 
 def test_workers_share_the_texts(out):
     """The shares of workers are disjoint and complete."""
-    parts = [
-        all_texts(recordgen.eval_dataset(out, split="train", batch_size=4, shard=(index, 3)))
-        for index in range(3)
-    ]
+    how = [dict(split="train", batch_size=4, shard=(index, 3)) for index in range(3)]
+    parts = [all_texts(recordgen.eval_dataset(out, **each)) for each in how]
     assert sorted(map(len, parts))[0] > 0
     assert len(set().union(*parts)) == sum(map(len, parts)) == 103

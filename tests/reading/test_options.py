@@ -219,9 +219,8 @@ def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
     header = "import recordgen; from recordgen.reading import Tuning"
     program.write_text("\n".join([header, *CALLS]))
     root = Path(__file__).parents[2]
-    found, errors, _ = mypy.api.run(
-        [f"--config-file={root}/pyproject.toml", "--no-error-summary", str(program)]
-    )
+    flags = [f"--config-file={root}/pyproject.toml", "--no-error-summary"]
+    found, errors, _ = mypy.api.run([*flags, str(program)])
     assert not errors
     lines = [line for line in found.splitlines() if ": error: " in line]
     wrong = [(number, said) for number, said in enumerate(CALLS.values(), start=2) if said]

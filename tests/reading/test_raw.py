@@ -1,6 +1,5 @@
 """Raw pixels: every function reads them as it reads the same images in PNGs."""
 
-import io
 import shutil
 from pathlib import Path
 
@@ -96,10 +95,6 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
         batch(outputs[name], **options), batch(outputs[png], **options), strict=True
     ):
         assert np.array_equal(found, expected)
-
-
-def opened(record):
-    return Image.open(io.BytesIO(record["image/encoded"][0]))
 
 
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):

@@ -168,9 +168,8 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     assert np.isnan(ages.pop(16777219))
     assert ages == {16777217: -1.0, 3: 30.0}
     # With a default, whole numbers stay whole, and are exact.
-    [found] = recordgen.eval_dataset(
-        output, split="train", batch_size=3, columns={"age": -5, "key": 0, "part": 0}
-    )
+    chosen = {"age": -5, "key": 0, "part": 0}
+    [found] = recordgen.eval_dataset(output, split="train", batch_size=3, columns=chosen)
     assert sorted(found["age"].numpy().tolist()) == [-5, -1, 30]
     assert sorted(found["part"].numpy().tolist()) == [0, 0, 9007199254740993]
     assert found["key"].dtype == tf.int64

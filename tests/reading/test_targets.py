@@ -184,10 +184,8 @@ def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
     records = [pet(n, box=[0.5, 0.25 * n], year=2000 + n) for n in range(6)]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, columns=["box", "year"], **SIZE)
-    assert dataset.element_spec[2] == {
-        "box": tf.TensorSpec((None, 2), tf.float32),
-        "year": tf.TensorSpec((None,), tf.int64),
-    }
+    box, year = tf.TensorSpec((None, 2), tf.float32), tf.TensorSpec((None,), tf.int64)
+    assert dataset.element_spec[2] == {"box": box, "year": year}
     assert [y for _, _, extras in dataset for y in extras["year"].numpy()] == [*range(2000, 2006)]
 
 

@@ -72,9 +72,8 @@ def test_boxes_in_datasets(tmp_path):
 
 def test_class_folders_in_datasets(photos, copies):
     """Hugging Face's datasets reads exported class folders split by split."""
-    found = datasets.load_dataset(
-        "imagefolder", data_dir=str(copies / "folder"), cache_dir=str(copies / "cache")
-    )
+    places = {"data_dir": str(copies / "folder"), "cache_dir": str(copies / "cache")}
+    found = datasets.load_dataset("imagefolder", **places)
     words = {"eval": "validation"}
     expected = {words.get(name, name): len(split) for name, split in splits_of(photos).items()}
     assert {name: len(split) for name, split in found.items()} == expected

@@ -19,16 +19,8 @@ from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 ROWS = 240
-SCHEMA = {
-    "use": "split",
-    "left": "image",
-    "a/b": "int",
-    "right": "image",
-    "place": "floats[2]",
-    "marks": "floats",
-    "note": "text",
-    "verdict": "label",
-}
+SCHEMA = {"use": "split", "left": "image", "a/b": "int", "right": "image", "place": "floats[2]"}
+SCHEMA |= {"marks": "floats", "note": "text", "verdict": "label"}
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +102,8 @@ def test_all_columns_together_classify_better_than_any(classifier):
 def instance(record, longest):
     """Return a record's inputs as a row of JSON; NaN pads lists and is a missing number."""
     stored = tf.train.Example.FromString(record).features.feature
-    images = {
-        name: {"b64": base64.b64encode(stored[f"{name}/encoded"].bytes_list.value[0]).decode()}
-        for name in ("left", "right")
-    }
+    files = {name: stored[f"{name}/encoded"].bytes_list.value[0] for name in ("left", "right")}
+    images = {name: {"b64": base64.b64encode(data).decode()} for name, data in files.items()}
     marks = list(stored["marks"].float_list.value)
     return {
         **images,

@@ -87,11 +87,8 @@ def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
     found = evaluate(StepInput({}, artifacts, {}, frozenset(), ""))
     assert found.parameters["score"] == pytest.approx(3 / 5)
     metrics = found.metadata["metrics"]
-    assert {name: metrics[name] for name in metrics if "unknown" in name} == {
-        "unknown_labels": 2,
-        "unknown_labels:dog": COUNT,
-        "unknown_labels:eel": COUNT,
-    }
+    unknown = {"unknown_labels": 2, "unknown_labels:dog": COUNT, "unknown_labels:eel": COUNT}
+    assert {name: metrics[name] for name in metrics if "unknown" in name} == unknown
 
 
 def test_datasets_without_a_common_label_are_refused(model, tmp_path):

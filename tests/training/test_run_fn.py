@@ -30,10 +30,9 @@ def trained(examples, tmp_path_factory):
 def test_an_unlabelled_record_has_weight_0(trained):
     """The truth has number, weight and unknown labels of each record."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
-    records = [
-        b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
-        for text in (b"red", None, b"blue", b"pink")
-    ]
+    texts = (b"red", None, b"blue", b"pink")
+    values = [{features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text} for text in texts]
+    records = [b"".join(serialize_example(each)) for each in values]
     found = truth(examples=tf.constant(records))
     assert {name: value.numpy().tolist() for name, value in found.items()} == {
         "label": [2, 0, 0, -1],

@@ -88,12 +88,8 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     assert "column 'id'" in log
     assert 5 < len(re.findall("epoch [0-9]+/40: ", log)) < 40
     inputs = json.loads(Path(model, INPUTS_FILE).read_text())["columns"]
-    assert inputs == {
-        "later": "number",
-        "id": training.ROW_NAME,
-        "day": training.DATE,
-        "cls": "the target, a class",
-    }
+    kinds = {"later": "number", "id": training.ROW_NAME, "day": training.DATE}
+    assert inputs == {**kinds, "cls": "the target, a class"}
     asked = [("A-1", "2024-02-02"), ("new", "2024-02-02"), ("A-1", "2024-04-20"), ("A-1", "")]
     rows = [{"id": name, "day": day, "later": 1} for name, day in asked]
     scores = serving.answer(model, "columns", json.dumps(rows))["scores"]

@@ -242,9 +242,8 @@ def test_a_request_gets_the_answer_of_its_record(trained):
         there = found[..., 5] > 0
         np.testing.assert_allclose(answer["boxes"][there], found[there][:, :4], atol=1e-5)
         names = np.array([name.encode() for name in COLOURS])
-        np.testing.assert_array_equal(
-            answer["labels"][there], names[found[there][:, 4].astype(int)]
-        )
+        labels = names[found[there][:, 4].astype(int)]
+        np.testing.assert_array_equal(answer["labels"][there], labels)
     elif "tags" in answer:
         names = np.array([tag.encode() for tag in tag_names(dataset.labels)])
         is_token = answer["tokens"] != b""

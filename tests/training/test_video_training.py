@@ -81,9 +81,8 @@ def test_frames_lie_evenly_over_the_segment(start, end, expected):
 def test_only_frames_of_the_segment_are_seen():
     """In their order, resized."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
-    seen = training.segment_frames(
-        video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
-    )
+    start, end, how = tf.constant(0.5), tf.constant(2.5), {"frames": 4, "image_size": (6, 3)}
+    seen = training.segment_frames(video, start, end, name="a", **how)
     assert seen.shape == (4, 6, 3, 3)
     for image, gray in zip(seen, (0, 0.4, 0.8, 0.8), strict=True):
         np.testing.assert_allclose(image, gray, atol=0.01)

@@ -163,15 +163,9 @@ def test_a_warm_start_names_each_column_that_does_not_fit(a_table, inputs, named
     write_model_labels(str(tmp_path), ["hi", "lo"])
     write_inputs(str(tmp_path), inputs)
     files = [f"{a_table}/Split-train/*"]
+    places = {"base_model": str(tmp_path), "serving_model_dir": str(tmp_path / "model")}
     with pytest.raises(UsageError, match=f"^base_model {tmp_path} .*: {named}"):
-        run_fn(
-            SimpleNamespace(
-                train_files=files,
-                custom_config={},
-                base_model=str(tmp_path),
-                serving_model_dir=str(tmp_path / "model"),
-            )
-        )
+        run_fn(SimpleNamespace(train_files=files, custom_config={}, **places))
 
 
 def test_a_warm_start_without_words_is_refused(a_table):
