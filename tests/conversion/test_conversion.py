@@ -31,10 +31,8 @@ def read_split(output, split):
         "image/class/label": tf.io.FixedLenFeature([], tf.int64, -1),
     }
     shards = sorted(map(str, (output / f"Split-{split}").iterdir()))
-    return [
-        {key: value.numpy() for key, value in tf.io.parse_single_example(item, spec).items()}
-        for item in tf.data.TFRecordDataset(shards)
-    ]
+    records = tf.data.TFRecordDataset(shards)
+    return list(records.map(lambda it: tf.io.parse_single_example(it, spec)).as_numpy_iterator())
 
 
 def named(path):

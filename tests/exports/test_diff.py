@@ -229,15 +229,9 @@ def test_rows_of_other_tasks(name, tmp_path):
     assert found.leak_counts["train_to_evaluation"] == leaks
 
 
-ROWS = st.dictionaries(
-    st.sampled_from("abcdefgh"),
-    st.tuples(
-        st.sampled_from(("train", "eval", "test")),
-        st.sampled_from(("cat", "dog", None)),
-        st.sampled_from("xyz"),
-    ),
-    min_size=1,
-)
+SPLITS = st.sampled_from(("train", "eval", "test"))
+ROW = st.tuples(SPLITS, st.sampled_from(("cat", "dog", None)), st.sampled_from("xyz"))
+ROWS = st.dictionaries(st.sampled_from("abcdefgh"), ROW, min_size=1)
 
 
 @settings(deadline=None, max_examples=25)

@@ -198,12 +198,9 @@ def test_what_a_copy_keeps_comes_back(name, part, datasets):
     if part in EXPORTS[name].keeps:
         new = again(name, chosen)
         assert facts_of(new, part) == pytest.approx(expected, abs=PIXELS)
-        labels, keypoints = (
-            [getattr(recordgen.read_dataset(str(it)), key) for it in (old, new)]
-            for key in ("labels", "keypoints")
-        )
-        assert labels[0] == labels[1]
-        assert keypoints[0] == keypoints[1] or "keypoints" not in EXPORTS[name].keeps
+        before, after = (recordgen.read_dataset(str(it)) for it in (old, new))
+        assert before.labels == after.labels
+        assert before.keypoints == after.keypoints or "keypoints" not in EXPORTS[name].keeps
     elif not lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps).get(part):
         with pytest.raises(UsageError):
             again(name, chosen)

@@ -135,12 +135,8 @@ def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
     path = f"/programs:{inspected(engine)['Config']['Env'][0].partition('=')[2]}"
     [entrypoint] = inspected(engine)["Config"]["Entrypoint"]
     loop = f'for name; do {entrypoint} "$name" --help | head -n 1; done'
-    shown = output(
-        engine,
-        command=["sh", "-c", loop, "sh", *subcommands],
-        mounts={tmp_path: "/programs"},
-        env={"PATH": path},
-    )
+    how = {"mounts": {tmp_path: "/programs"}, "env": {"PATH": path}}
+    shown = output(engine, command=["sh", "-c", loop, "sh", *subcommands], **how)
     for name, line in zip(subcommands, shown.splitlines(), strict=True):
         assert line.startswith(f"usage: recordgen {name}"), name
 

@@ -126,13 +126,8 @@ def test_boxes_without_area_overlap_nothing():
 CORNERS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))
 LABELS = st.integers(0, 2)
 # Distinct scores, because the order of equal scores is not specified.
-IMAGES = st.lists(
-    st.tuples(
-        st.lists(st.tuples(CORNERS, LABELS), max_size=5),
-        st.lists(st.tuples(CORNERS, LABELS), max_size=6),
-    ),
-    max_size=6,
-)
+BOX = st.tuples(CORNERS, LABELS)
+IMAGES = st.lists(st.tuples(st.lists(BOX, max_size=5), st.lists(BOX, max_size=6)), max_size=6)
 
 
 def arrays(images, random):
