@@ -51,13 +51,8 @@ def test_a_model_leads_to_its_import_files(model, output, stdout_of, json_of):
     dataset = read_dataset(str(output))
     lines = stdout_of("export", "lineage", model).splitlines()
     assert lines[0] == f"model {model}"
-    expected = [
-        "  with epochs=3",
-        "  from",
-        f"    dataset {output}",
-        f"      digest {dataset.digest}",
-    ]
-    assert lines[2:6] == expected
+    place, digest = f"    dataset {output}", f"      digest {dataset.digest}"
+    assert lines[2:6] == ["  with epochs=3", "  from", place, digest]
     assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
     found = json_of("export", "lineage", model)

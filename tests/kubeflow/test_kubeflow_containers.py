@@ -51,11 +51,9 @@ def test_through_a_launchers_folder(engine, tmp_path):
     invocation = executor_input(step, "minio://bucket/root", tmp_path / "kfp", inputs, {})
     *command, _ = command_of(step)
     (tmp_path / "kfp/outputs").mkdir(parents=True)
-    done = engine.run(
-        command=[*command, json.dumps(invocation)],
-        mounts={tmp_path / "minio": "/minio", tmp_path / "kfp": tmp_path / "kfp"},
-        user=f"{os.getuid()}:{os.getgid()}",
-    )
+    mounts = {tmp_path / "minio": "/minio", tmp_path / "kfp": tmp_path / "kfp"}
+    how = {"mounts": mounts, "user": f"{os.getuid()}:{os.getgid()}"}
+    done = engine.run(command=[*command, json.dumps(invocation)], **how)
     assert done.returncode == 0, done.stderr
     assert read_dataset(str(folder / "root/dataset")).examples == 100
     page = (folder / "root/dataset/report.html").read_bytes()

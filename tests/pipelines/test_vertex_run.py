@@ -147,10 +147,8 @@ def test_dataflow_does_the_work(tmp_path):
         written = json.loads(bucket.cat_file(f"{run.folder}/{EXAMPLE_GEN}/examples/dataset.json"))
     output = json.loads((tmp_path / "executor_output.json").read_text())
     [found] = output["artifacts"]["examples"]["artifacts"]
-    assert (found["uri"], found["metadata"]["examples"]) == (
-        f"{run.folder}/{EXAMPLE_GEN}/examples",
-        20,
-    )
+    assert found["uri"] == f"{run.folder}/{EXAMPLE_GEN}/examples"
+    assert found["metadata"]["examples"] == 20
     assert found["metadata"]["dataset_digest"] == written["digest"]
     pools = json.loads((tmp_path / "0.json").read_text())["environment"]["workerPools"]
     images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools}

@@ -158,13 +158,9 @@ def test_it_converts_as_any_user_on_a_read_only_system(
     """The files belong to this user."""
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)
-    output(
-        engine,
-        *("--read-only", "--tmpfs=/tmp", "--workdir=/data"),
-        command=["convert", "labels.csv", "out", "--quiet"],
-        mounts={tmp_path: "/data"},
-        user=user,
-    )
+    command = ["convert", "labels.csv", "out", "--quiet"]
+    how = {"command": command, "mounts": {tmp_path: "/data"}, "user": user}
+    output(engine, "--read-only", "--tmpfs=/tmp", "--workdir=/data", **how)
     assert recordgen.read_dataset(str(tmp_path / "out")).examples == 8
     owner = {None: 1000, NOBODY: 54321, "0:0": 0}[user]
     assert (tmp_path / "out/dataset.json").stat().st_uid == owner or os.getuid() != 0

@@ -103,13 +103,9 @@ for items in DataLoader(images, 4, sampler=[*range(len(images))] * 4, collate_fn
 
 def run(*command, **variables):
     """Run Python to a good end, without a traceback; return its output."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "components"), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "components"), **variables}
+    how = {"env": env, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run([sys.executable, *command], **how)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     return done.stdout
 

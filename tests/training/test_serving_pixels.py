@@ -21,13 +21,11 @@ def images():
     """Noise in each size and format that is decoded differently: file content by label."""
     random = np.random.default_rng(0)
     sizes = [(2, 2), (3, 3), (5, 4), (7, 9), (1, 8), (31, 40)]
-    return {
-        f"{number:02}.png": encoded(
-            Image.fromarray(random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)),
-            ("PNG", "JPEG")[number % 2],
-        )
-        for number in range(COUNT)
-    }
+    found = {}
+    for number in range(COUNT):
+        pixels = random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)
+        found[f"{number:02}.png"] = encoded(Image.fromarray(pixels), ("PNG", "JPEG")[number % 2])
+    return found
 
 
 @pytest.fixture(scope="module")
