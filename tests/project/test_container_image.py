@@ -75,8 +75,8 @@ def test_certificates_and_settings_of_the_build_stay_behind(engine):
     """Also those that the building machine adds."""
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
     look = "for place in /etc/pip.conf /run/secrets; do [ ! -e $place ] || exit 1; done"
-    debian = "/usr/share/ca-certificates/mozilla/*"
-    read = f"cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat {debian}"
+    mozilla = "/usr/share/ca-certificates/mozilla/*"
+    read = f"cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat {mozilla}"
     both = output(engine, command=["sh", "-c", f"{look}; {read}"]).encode()
     inside, debian = both.split(b"===\n")
     certificate = re.compile(b"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)

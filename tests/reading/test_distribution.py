@@ -60,8 +60,8 @@ def test_shares_are_disjoint_complete_and_equal(many_pets, options):
 def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count, suffix):
     """Files without counts are divided as well as counted ones."""
     sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
-    files = ((tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes))
-    paths = [write_records(*each) for each in files]
+    written = ((tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes))
+    paths = [write_records(*each) for each in written]
     workers = shares_of(paths, count, shuffle=True)
     found = list(itertools.chain(*workers))
     assert sorted(found) == sorted(f"pet {n}" for n in range(3 * files**2))
