@@ -506,11 +506,8 @@ def examples_of(tree: Mapping[str, bytes]) -> list[dict[str, object]]:
 def tree_bytes(root: str | Path) -> dict[str, bytes]:
     """Return every file below ``root`` with its content."""
     base = Path(root)
-    return {
-        str(path.relative_to(base)): path.read_bytes()
-        for path in sorted(base.rglob("*"))
-        if path.is_file()
-    }
+    files = (path for path in sorted(base.rglob("*")) if path.is_file())
+    return {str(path.relative_to(base)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="session")

@@ -169,15 +169,11 @@ def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
     for name, shard_mb in ((images, 0.0002), (texts, 0.001), (table, 0.001), ("declared", 0.0002)):
         small = {**NEEDED.get(name, {"task": name}), "shard_mb": shard_mb}
         for point in ("after five shards", "while moving"):
-            found[f"{name} killed {point}, resumed"] = (
-                name,
-                partial(convert_resumed, point=point, **small),
-            )
+            resumed = partial(convert_resumed, point=point, **small)
+            found[f"{name} killed {point}, resumed"] = (name, resumed)
         if name not in NAMELESS:
-            found[f"{name} killed while appending, resumed"] = (
-                name,
-                partial(convert_twice, point="while moving", **small),
-            )
+            resumed = partial(convert_twice, point="while moving", **small)
+            found[f"{name} killed while appending, resumed"] = (name, resumed)
     return found
 
 

@@ -149,11 +149,8 @@ class Proxy:
                 return None
             key = (request.method, request.path_qs)
             attempts[key] += 1
-            return (
-                faults[zlib.crc32(repr(key).encode()) % len(faults)]
-                if attempts[key] <= times
-                else None
-            )
+            chosen = faults[zlib.crc32(repr(key).encode()) % len(faults)]
+            return chosen if attempts[key] <= times else None
 
         self.fault = fault
 

@@ -41,13 +41,8 @@ def test_every_field_but_what_doors_decide_is_an_option():
     assert OPTIONS["columns"].help.endswith(f"roles: {', '.join(ROLES)}")
 
 
-TAKE_OPTIONS = [
-    recordgen.convert,
-    recordgen.check,
-    recordgen.plan,
-    TensorFlowAccessor.to_tfrecord,
-    TensorFlowAccessor.to_tfr,
-]
+OF_FRAMES = [TensorFlowAccessor.to_tfrecord, TensorFlowAccessor.to_tfr]
+TAKE_OPTIONS = [recordgen.convert, recordgen.check, recordgen.plan, *OF_FRAMES]
 
 
 @pytest.mark.parametrize("function", TAKE_OPTIONS)

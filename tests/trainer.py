@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import recordgen
+
 
 def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: Any) -> str:
     """Train on the splits ``train`` and ``eval`` of a dataset; return the saved model's folder.
@@ -23,13 +25,37 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
 
     model = str(root / "model")
     folders = [output] if isinstance(output, str | os.PathLike) else output
-    files = {
-        f"{split}_files": [f"{folder}/Split-{split}/*" for folder in folders]
-        for split in ("train", "eval")
-    }
+    files = {}
+    for split in ("train", "eval"):
+        files[f"{split}_files"] = [f"{folder}/Split-{split}/*" for folder in folders]
     given = {"train_steps": None, "eval_steps": None, "custom_config": config, **files}
     run_fn(SimpleNamespace(serving_model_dir=model, model_run_dir=str(root / "logs"), **given))
     return model
+
+
+def evaluated(model: str, output: str, split: str = "eval") -> Any:
+    """Return the evaluation of a model by a split of a dataset."""
+    from recordgen.kubeflow.models import evaluation_of  # loads TensorFlow
+
+    return evaluation_of(model, output, recordgen.read_dataset(output), split)
+
+
+def trainer_of(output: str, earlier: Any = None, **settings: Any) -> Any:
+    """Return the trainer of a dataset's task on split ``train``, with settings of the training."""
+    from recordgen.tasks import TASKS
+    from recordgen.training import TrainingConfig  # loads TensorFlow
+
+    dataset = recordgen.read_dataset(output)
+    made = TASKS[dataset.task].declared("trainer")
+    return made(output, "train", dataset, TrainingConfig(**settings), earlier)
+
+
+def save_untrained(output: str, model: str, **settings: Any) -> None:
+    """Save a model for a dataset that has learnt nothing."""
+    from recordgen.training.saving import save_for_serving  # loads TensorFlow
+
+    trainer = trainer_of(output, **settings)
+    save_for_serving(trainer.models().saved, model, trainer)
 
 
 def convert_table(folder: Path, lines: Sequence[str], *, target: str) -> str:
@@ -45,10 +71,8 @@ def tfma_input(truth: float, scores: Sequence[float]) -> Any:
     import numpy as np
     from tensorflow_model_analysis import metrics
 
-    prediction, weight = np.array(scores, np.float32), np.array([1.0])
-    return metrics.StandardMetricInputs(
-        label=np.array([truth]), prediction=prediction, example_weight=weight
-    )
+    known = {"label": np.array([truth]), "prediction": np.array(scores, np.float32)}
+    return metrics.StandardMetricInputs(**known, example_weight=np.array([1.0]))
 
 
 def write_texts(path: Path, *labels: str, count: int) -> None:

@@ -69,6 +69,15 @@ class TaskRun:
     log: str = ""
 
 
+@dataclass(frozen=True)
+class Run:
+    """What the tasks of a run share: the given parameters, the finished tasks, and the folder."""
+
+    given: Mapping[str, Any]
+    done: dict[str, TaskRun]
+    folder: str
+
+
 @dataclass
 class Service:
     """Vertex AI Pipelines with its cache; ``start`` starts containers."""
@@ -91,28 +100,19 @@ class Service:
         declared = spec["root"].get("inputDefinitions", {}).get("parameters", {})
         assert set(given) == set(declared), f"given {set(given)}, declared {set(declared)}"
         name = spec["pipelineInfo"]["name"]
-        folder = f"{runtime['gcsOutputDirectory']}/{PROJECT}/{name}-{self._runs}"
-        done: dict[str, TaskRun] = {}
+        run = Run(given, {}, f"{runtime['gcsOutputDirectory']}/{PROJECT}/{name}-{self._runs}")
         for task_name, task in in_order(spec["root"]["dag"]["tasks"]):
-            done[task_name] = self._run_task(spec, task_name, task, given, done, folder)
+            run.done[task_name] = self._run_task(spec, task_name, task, run)
             if task_name == until:
                 break
-        return done
+        return run.done
 
-    def _run_task(
-        self,
-        spec: Json,
-        name: str,
-        task: Json,
-        given: Mapping[str, Any],
-        done: Mapping[str, TaskRun],
-        folder: str,
-    ) -> TaskRun:
+    def _run_task(self, spec: Json, name: str, task: Json, run: Run) -> TaskRun:
         refuse_unknown(name, task)
         component = spec["components"][task["componentRef"]["name"]]
         executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
         container = executor["container"]
-        call = executor_input(name, task, component, given, done, f"{folder}/{name}")
+        call = executor_input(name, task, component, run)
         output_file = Path(call["outputs"]["outputFile"])
         log = ""
 
@@ -126,14 +126,13 @@ class Service:
             return replace(self._cache[key], cached=True, log=log)
         log += self._start(name, container["image"], container, call)
         output = json.loads(output_file.read_text())
-        run = TaskRun(
+        self._cache[key] = TaskRun(
             parameters=call["inputs"]["parameterValues"],
             artifacts=merged(call["outputs"]["artifacts"], output),
             outputs=output.get("parameterValues", {}),
             log=log,
         )
-        self._cache[key] = run
-        return run
+        return self._cache[key]
 
     def _start(self, task: str, image: str, container: Json, call: Json) -> str:
         words = [*container["command"], *container.get("args", [])]
@@ -167,33 +166,23 @@ def needed(task: Json) -> set[str]:
     return producers | set(task.get("dependentTasks", []))
 
 
-def executor_input(
-    name: str,
-    task: Json,
-    component: Json,
-    given: Mapping[str, Any],
-    done: Mapping[str, TaskRun],
-    folder: str,
-) -> Json:
+def executor_input(name: str, task: Json, component: Json, run: Run) -> Json:
     """Return the ExecutorInput of a task, as JSON.
 
     Args:
         name: the task's name.
         task: its PipelineTaskSpec.
         component: its ComponentSpec.
-        given: the pipeline's parameters.
-        done: the tasks that ran before.
-        folder: the folder for its outputs.
+        run: the run that it belongs to.
     """
-    inputs = task.get("inputs", {})
+    inputs, folder = task.get("inputs", {}), f"{run.folder}/{name}"
     declared = component.get("inputDefinitions", {})
     parameters = {
-        key: parameter_value(source, given, done)
-        for key, source in inputs.get("parameters", {}).items()
+        key: parameter_value(source, run) for key, source in inputs.get("parameters", {}).items()
     }
     assert set(parameters) == set(declared.get("parameters", {})), name
     artifacts = {
-        key: {"artifacts": [artifact_of(source, done)]}
+        key: {"artifacts": [artifact_of(source, run)]}
         for key, source in inputs.get("artifacts", {}).items()
     }
     assert set(artifacts) == set(declared.get("artifacts", {})), name
@@ -208,20 +197,20 @@ def executor_input(
     }
 
 
-def parameter_value(source: Json, given: Mapping[str, Any], done: Mapping[str, TaskRun]) -> Any:
+def parameter_value(source: Json, run: Run) -> Any:
     """Return the value of a task's input parameter."""
     if "componentInputParameter" in source:
-        return given[source["componentInputParameter"]]
+        return run.given[source["componentInputParameter"]]
     if "taskOutputParameter" in source:
         output = source["taskOutputParameter"]
-        return done[output["producerTask"]].outputs[output["outputParameterKey"]]
+        return run.done[output["producerTask"]].outputs[output["outputParameterKey"]]
     return source["runtimeValue"]["constant"]
 
 
-def artifact_of(source: Json, done: Mapping[str, TaskRun]) -> Json:
+def artifact_of(source: Json, run: Run) -> Json:
     """Return a task's input artifact."""
     output = source["taskOutputArtifact"]
-    return done[output["producerTask"]].artifacts[output["outputArtifactKey"]]
+    return run.done[output["producerTask"]].artifacts[output["outputArtifactKey"]]
 
 
 def after_driver(call: Json, output: Json) -> Json:

@@ -263,9 +263,8 @@ def test_transforms_and_maps_change_items_also_in_another_process(photos):
     """A transform changes the image, a mapped function the whole item; labels are unchanged."""
     source = recordgen.source(photos)
     plain = source.images(8)
-    changed = pickle.loads(pickle.dumps(source.images(8, transform=halved, dtype=np.uint8))).map(
-        len
-    )
+    sent = pickle.dumps(source.images(8, transform=halved, dtype=np.uint8))
+    changed = pickle.loads(sent).map(len)
     assert [changed[at] for at in range(3)] == [2] * 3
     np.testing.assert_array_equal(source.images(8, transform=halved)[5][0], plain[5][0] // 2)
     for index in (5, [5]):  # an error of a function is its own

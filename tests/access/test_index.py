@@ -15,9 +15,8 @@ from recordgen.core.records import RECORDS
 from tests.conftest import changed_manifest
 from tests.deaths import DEATHS, convert_and_die
 
-TEXTS = "".join(
-    f"{'TRAIN' if n % 3 else 'TEST'},{'text ' * (n + 1)},{'ab'[n % 2]}\n" for n in range(60)
-)
+SPLITS = ("TEST", "TRAIN", "TRAIN")
+TEXTS = "".join(f"{SPLITS[n % 3]},{'text ' * (n + 1)},{'ab'[n % 2]}\n" for n in range(60))
 OPTIONS = {"task": "text_classification", "shard_mb": 0.002}
 
 
@@ -101,20 +100,16 @@ def test_lengths_of_all_records(make, tmp_path):
     found = np.load(out / "records.npy")
     assert found.tolist() == expected
     assert found.dtype == np.dtype("<u4")
-    assert dataset.index == {
-        "file": "records.npy",
-        "records": dataset.examples,
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    digest = hashlib.sha256(content).hexdigest()
+    assert dataset.index == {"file": "records.npy", "records": dataset.examples, "sha256": digest}
 
 
 def test_the_same_bytes_with_every_numpy():
     """NumPy's own head of a file has changed; the digest in dataset.json must not."""
     content = head(2) + np.array([1, 2**32 - 1], "<u4").tobytes()
     text = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
-    assert content == (
-        b"\x93NUMPY\x01\x00\x76\x00" + f"{text:117}\n".encode() + b"\1\0\0\0\xff\xff\xff\xff"
-    )
+    numbers = b"\1\0\0\0\xff\xff\xff\xff"
+    assert content == b"\x93NUMPY\x01\x00\x76\x00" + f"{text:117}\n".encode() + numbers
     assert decoded(content).tolist() == [1, 2**32 - 1]
 
 

@@ -4,7 +4,6 @@ import pickle
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -12,7 +11,9 @@ import recordgen
 from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from recordgen.registry import OWN
-from tests.conftest import COMPONENTS, convert_lines, encoded, noise, run_python
+from tests.conftest import COMPONENTS, convert_lines, run_python
+from tests.reading.test_columns import SCHEMA
+from tests.reading.test_columns import frame as frame  # a fixture
 
 MANY = 10_000
 
@@ -107,29 +108,6 @@ def test_tables(tmp_path, columns, dtype):
     compare(found, loaded(tmp_path / "out"))
 
 
-SCHEMA = {
-    **{"use": "split", "front": "image", "back": "image", "age": "int", "place": "floats[2]"},
-    **{"marks": "floats", "note": "text", "rest": "ignored", "breed": "label", "price": "float"},
-}
-
-
-def rows(folder):
-    """Return six rows of two images each; one has no age, and one no label."""
-    found = []
-    for number in range(6):
-        sides = []
-        for side in ("front", "back"):
-            path = folder / f"{side}{number}.png"
-            path.write_bytes(encoded(noise(seed=number), "PNG"))
-            sides.append(str(path))
-        marks = [float(mark) for mark in range(number % 3)]
-        breed = ["cat", "dog", ""][number % 3]
-        age = None if number == 4 else number
-        values = [age, [number, 1.0], marks, f"no {number}", "x", breed, number / 2]
-        found.append(["TRAIN", *sides, *values])
-    return pd.DataFrame(found, columns=list(SCHEMA))
-
-
 # what differs from SCHEMA
 SCHEMAS = [
     {},
@@ -141,17 +119,18 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize("change", SCHEMAS)
-def test_declared_columns(tmp_path, change):
+def test_declared_columns(frame, tmp_path, change):
     """All images are decoded, vectors padded with 0; the label or number is the target."""
-    recordgen.convert(rows(tmp_path), tmp_path / "out", schema={**SCHEMA, **change})
+    with_a_gap = frame.assign(age=frame["age"].where(frame["age"] != 4))
+    recordgen.convert(with_a_gap, tmp_path / "out", schema={**SCHEMA, **change})
     pairs = paired(tmp_path / "out", image_size=8, method="area")
     found = pairs.collate([item for item in pairs if has_label(item)])
     compare(found, loaded(tmp_path / "out", image_size=8, scale="0..255:uint8"), levels=1)
 
 
-def test_masks_are_not_decoded(tmp_path):
+def test_masks_are_not_decoded(frame, tmp_path):
     """Pixels of images are refused where one is a mask; its bytes stay readable."""
-    frame = rows(tmp_path).rename(columns={"back": "road_mask"})
+    frame = frame.rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
     source = recordgen.source(tmp_path / "out")
@@ -192,9 +171,8 @@ def test_examples_from_python_are_texts_if_task_says_so(names, tmp_path):
     pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification", columns=columns)
     assert sorted((text, int(label)) for text, label in pairs) == [("Gut.", 1), ("Schlecht.", 0)]
     recordgen.write([{"text": "Gut.", "label": "good"}], tmp_path / "unnumbered")
-    assert [*recordgen.source(tmp_path / "unnumbered").pairs(task="text_classification")] == [
-        "Gut."
-    ]
+    source = recordgen.source(tmp_path / "unnumbered")
+    assert [*source.pairs(task="text_classification")] == ["Gut."]
 
 
 def test_another_task_than_the_dataset_has_is_an_error(sample):

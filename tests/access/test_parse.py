@@ -84,18 +84,13 @@ def feature(name, value):
 
 
 OTHER_LAYOUTS = [
-    b"",
     field(0x0A, feature(b"a", field(0x1A, b"\x08\x05\x08\x06"))),  # numbers that are not packed
     field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x05") + field(0x0A, b"\x06")))),
-    field(0x0A, feature(b"a", b"")),
-    field(0x0A, field(0x0A, field(0x0A, b"a"))),  # a name without a value
     field(0x0A, feature(b"a", field(0x0A, b"")) + feature(b"a", field(0x1A, b"\x0a\x01\x07"))),
     field(0x0A, feature(b"a", field(0x0A, b""))) + field(0x0A, feature(b"b", b"")),
-    field(0x0A, feature(b"\xff", b"")),  # no text
     field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\x80" * 10 + b"\x01")))),
     field(0x0A, feature(b"a", field(0x1A, field(0x0A, b"\xff" * 9 + b"\x7f")))),
     field(0x0A, field(0x0A, field(0x12, field(0x0A, b"")) + field(0x0A, b"a"))),  # value first
-    field(0x12, b"unknown"),
 ]
 
 

@@ -35,15 +35,7 @@ from recordgen.errors import DataError, RunnerError, StorageError, TooManyReject
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import Source
 from recordgen.storage.local import Spool
-from tests.clusters import (
-    dataflow,
-    emulated,
-    environment,
-    free_port,
-    job_server,
-    object_store,
-    worker_pool,
-)
+from tests import clusters
 from tests.conftest import ROOT, examples_of, tree_bytes, wait_for_first_shard, write_noise
 from tests.settings import conversion
 
@@ -89,11 +81,8 @@ def cluster():
 
 def on_dask(cluster, parts=4):
     """Return the flags for a Dask cluster."""
-    return [
-        "--runner=DaskRunner",
-        f"--dask_client_address={cluster.scheduler_address}",
-        f"--dask_npartitions={parts}",
-    ]
+    address = f"--dask_client_address={cluster.scheduler_address}"
+    return ["--runner=DaskRunner", address, f"--dask_npartitions={parts}"]
 
 
 # --- the same bytes ----------------------------------------------------------------------------
@@ -101,7 +90,7 @@ def on_dask(cluster, parts=4):
 
 def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path):
     """Workers elsewhere write what this process writes."""
-    with job_server() as (endpoint, _), worker_pool() as workers:
+    with clusters.job_server() as (endpoint, _), clusters.worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
         recordgen.convert(source, tmp_path / "out", beam_args=flags, **_OPTIONS)
@@ -150,7 +139,7 @@ def test_dataflow(source, expected, tmp_path):
 
     Its bucket is emulated, and a service of ours receives the job instead of Google's.
     """
-    with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
+    with clusters.object_store("bucket") as store, clusters.dataflow(store, tmp_path) as endpoint:
         bucket = GCSFileSystem(token="anon", endpoint_url=store)
         for path in Path(source).parent.iterdir():
             bucket.pipe(f"bucket/data/{path.name}", path.read_bytes())
@@ -163,16 +152,14 @@ def test_dataflow(source, expected, tmp_path):
                 *("--temp_location=gs://bucket/tmp", f"--dataflow_endpoint={endpoint}"),
                 "--sdk_container_image=example.com/recordgen:1",
             ],
-            env=environment(**emulated(store)),
+            env=clusters.environment(**clusters.emulated(store)),
             capture_output=True,
             text=True,
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        found = {
-            path.removeprefix("bucket/out/"): bucket.cat_file(path)
-            for path in bucket.find("bucket/out")
-        }
+        paths = bucket.find("bucket/out")
+        found = {path.removeprefix("bucket/out/"): bucket.cat_file(path) for path in paths}
         [staged] = [path for path in bucket.find("bucket/tmp") if path.endswith("workflow.tar.gz")]
         package = tmp_path / "workflow.tar.gz"
         package.write_bytes(bucket.cat_file(staged))
@@ -252,24 +239,17 @@ def kill_once_writing(output, pid):
     return thread
 
 
-@pytest.fixture(scope="module")
-def undisturbed(slow_source, tmp_path_factory):
-    """Return the files of an undisturbed conversion."""
-    output = tmp_path_factory.mktemp("undisturbed") / "out"
-    recordgen.convert(slow_source, output, shard_mb=1)
-    return tree_bytes(output)
-
-
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, out, cluster):
+def test_a_dead_dask_worker_leaves_no_trace(slow_source, tmp_path, out, cluster):
     """Its work is done again, with the same bytes."""
+    recordgen.convert(slow_source, tmp_path / "undisturbed", shard_mb=1)
     nanny = cluster.workers[0]
     victim = nanny.pid
     killing = kill_once_writing(out, lambda: victim)
     recordgen.convert(slow_source, out, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny started another one
-    assert tree_bytes(out) == undisturbed  # no .tmp, no staging folder
+    assert tree_bytes(out) == tree_bytes(tmp_path / "undisturbed")  # no .tmp, no staging folder
 
 
 # --- missing and wrong flags -------------------------------------------------------------------
@@ -285,6 +265,8 @@ LACKING = [
     ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "--template_location"),
     ([*_CLOUD, "--setup_file=./setup.py", "--num_worker=2"], "--num_worker"),
     (["--runner=DaskRunner", "--dask_npartition=2"], "--dask_npartition"),
+    (["--direct_num_worker=2"], "--direct_num_worker=2"),
+    (["--runner=NoSuchRunner"], "NoSuchRunner"),
 ]
 
 
@@ -298,7 +280,7 @@ def test_missing_or_wrong_flags_are_an_error_before_anything_is_done(flags, word
 def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypatch):
     """No scheduler or job server answers there."""
     monkeypatch.setattr("recordgen.beam.CONNECT_SECONDS", 1)
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{clusters.free_port()}"
     for flags in (
         ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],
         ["--runner=PortableRunner", "--job_endpoint", address],
@@ -355,10 +337,8 @@ def test_defaults_are_added_where_none_are_given(given, added):
 def test_a_row_travels_in_at_most_110_bytes():
     """Images never travel: docs/runners.md compares these bytes with theirs."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
-    placed = [
-        PlacedRow(*placing(0)(uri), "gs://my-bucket/labels.csv", n, None, uri, "rose")
-        for n, uri in enumerate(uris)
-    ]
+    labels = "gs://my-bucket/labels.csv"
+    placed = [PlacedRow(*placing(0)(u), labels, n, None, u, "rose") for n, u in enumerate(uris)]
     assert len(pickle.dumps(RowBlock(columns_of(PlacedRow, placed)))) / len(uris) < 110
 
 

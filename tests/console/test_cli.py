@@ -35,10 +35,8 @@ def recordgen(capfd, caplog):
 @pytest.fixture
 def source(make_images, make_csv):
     """Six good rows, two of each split, labels cat and dog."""
-    return make_csv(
-        f"{('TRAIN', 'VALIDATION', 'TEST')[n % 3]},{path},{('cat', 'dog')[n % 2]}"
-        for n, path in enumerate(make_images(6))
-    )
+    splits, rows = ("TRAIN", "VALIDATION", "TEST"), enumerate(make_images(6))
+    return make_csv(f"{splits[n % 3]},{path},{('cat', 'dog')[n % 2]}" for n, path in rows)
 
 
 def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
@@ -90,15 +88,22 @@ WRONG = [
     (["inspect", "{output}-dataset.json"], 1, "out-dataset.json: no dataset.json here"),
     (["export", "tfdv", "{output}", "--overwrite"], 2, "--overwrite"),
     (["export", "lineage", "{output}", "--output=a"], 2, "--output"),
+    (["diff", "{output}"], 2, "NEW"),
+    (["diff", "{output}", "{output}", "--fail-on=leak"], 2, "'leak'"),
+    (["diff", "{output}", "{output}", "--fail-on="], 2, "--fail-on"),
+    (["diff", "{output}", "{output}"], 1, "no dataset.json here"),
+    (["diff", "{output}", ""], 2, "new "),
+    (["diff", "{output}", "{output}", "--", "--runner=X"], 2, "Beam flags after --"),
 ]
 
 
 @pytest.mark.parametrize(("args", "code", "words"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, recordgen):
-    """There is no traceback and no output."""
+def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, recordgen, caplog):
+    """There is one error, no traceback and no output."""
     done = recordgen(*(arg.format(source=source, output=tmp_path / "out") for arg in args))
     assert done.returncode == code
     assert words in done.stderr
+    assert [it.levelname for it in caplog.records].count("ERROR") == 1
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert not (tmp_path / "out" / "dataset.json").exists()
@@ -171,14 +176,12 @@ def test_quiet_and_home(source, tmp_path, recordgen, monkeypatch):
 
 def test_a_shell_completes_commands_and_options(tmp_path, monkeypatch, capsys):
     """argcomplete finds its mark in the module, and gets the parser with all commands."""
-    (tmp_path / "argcomplete.py").write_text(
-        "def autocomplete(parser):\n    print(parser.format_help())\n    raise SystemExit\n"
-    )
+    code = "def autocomplete(parser):\n    print(parser.format_help())\n    raise SystemExit\n"
+    (tmp_path / "argcomplete.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("_ARGCOMPLETE", "1")
     with pytest.raises(SystemExit):
         main(["conv"])
     assert "convert" in capsys.readouterr().out
-    assert (
-        b"PYTHON_ARGCOMPLETE_OK" in Path(find_spec("recordgen.__main__").origin).read_bytes()[:1024]
-    )
+    module = Path(find_spec("recordgen.__main__").origin)
+    assert b"PYTHON_ARGCOMPLETE_OK" in module.read_bytes()[:1024]

@@ -48,12 +48,8 @@ def test_threads_and_arrow_share_one_heap():
 def test_nothing_goes_on_when_the_command_is_ended(by):
     """Killed, its process is killed; other signals reach it."""
     code = WAITS.format("time.sleep(100)")
-    command = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=python_environment(),
-    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": python_environment()}
+    command = subprocess.Popen([sys.executable, "-c", code], **how)
     assert command.stdout is not None
     assert int(command.stdout.readline()) != command.pid
     command.send_signal(by)

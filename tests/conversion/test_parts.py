@@ -15,7 +15,6 @@ from recordgen import cli, errors, parts
 from recordgen.conversion.api import conversion_of
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.parts import options_of, saved, source_of
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import find_planned
 from recordgen.core.runs.lease import PlannedParts, worker_lease
@@ -170,7 +169,7 @@ def test_a_commit_that_dies_is_made_again(name, written, whole):
     is_complete = COMMIT_DIES[name].is_finished
     assert (written / "dataset.json").exists() == is_complete
     result = parts.commit(written)
-    assert (result.dataset, result.unchanged) == (read_dataset(str(written)), is_complete)
+    assert (result.dataset, result.unchanged) == (recordgen.read_dataset(str(written)), is_complete)
     files = tree_bytes(written)
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
 

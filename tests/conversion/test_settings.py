@@ -13,9 +13,8 @@ from tests.golden import NEEDED, ROOT, SAMPLES
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_workers_get_what_the_launcher_has_without_options(sample):
     """Tasks, readers and stores can be pickled; rows are the same on the other side."""
-    source, options = open_source(
-        str(ROOT / "examples" / SAMPLES[sample]), make_options(NEEDED.get(sample, {}))
-    )
+    path, options = ROOT / "examples" / SAMPLES[sample], make_options(NEEDED.get(sample, {}))
+    source, options = open_source(str(path), options)
     made = conversion_of(options)
     data = pickle.dumps(made)
     assert b"ConvertOptions" not in data

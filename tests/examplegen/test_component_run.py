@@ -31,14 +31,11 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     path = write_import(root / "data/import.csv", rows)
     with path.open("a") as file:
         file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
-    example_gen = AutoMLExampleGen(
-        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3, encode="raw"
-    )
+    given = {"max_reject_fraction": 0.1, "dataset_version": "spring", "seed": 3, "encode": "raw"}
+    example_gen = AutoMLExampleGen(str(root / "data"), **given)
     examples = example_gen.outputs["examples"]
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=examples,
-        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
-    )
+    options = tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST))
+    statistics_gen = tfx.components.StatisticsGen(examples=examples, stats_options=options)
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics)
     schema = schema_gen.outputs["schema"]
@@ -109,9 +106,8 @@ def test_the_latest_version_of_the_latest_or_named_span_is_read(
     keys = ("span", "version", "examples")
     assert [latest.properties[key] for key in keys] == [2, 2, 4]
 
-    first = tfx.proto.RangeConfig(
-        static_range=tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
-    )
+    span = tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
+    first = tfx.proto.RangeConfig(static_range=span)
     older = AutoMLExampleGen(base, input_config=config, range_config=first, fail_on="none")
     artifact = examples_of(run_tfx(tmp_path / "work", older))
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]

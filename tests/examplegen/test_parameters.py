@@ -69,9 +69,8 @@ def test_an_option_that_went_is_ignored_at_its_default(tmp_path, monkeypatch):
 
 def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     """Vertex AI passes numbers as JSON."""
-    given = properties(
-        tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, threads=3.0
-    )
+    numbers = {"span": 3.0, "version": 2.0, "seed": 5.0, "threads": 3.0}
+    given = properties(tmp_path, input_config(one="*.csv"), **numbers)
     decoded = ExampleGenParameters.from_exec_properties(given)
     assert (decoded.span, decoded.version) == (3, 2)
     assert repr(decoded.options.seed) == "5"
@@ -100,9 +99,8 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
         given["output_config"] = proto_utils.proto_to_json(outputs) or "{}"
     decoded = ExampleGenParameters.from_exec_properties(given)
     paths = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    assert decoded.files == tuple(
-        ImportFile(path, split) for path, split in zip(paths, expected, strict=False)
-    )
+    files = zip(paths, expected, strict=False)
+    assert decoded.files == tuple(ImportFile(path, split) for path, split in files)
 
 
 @pytest.mark.parametrize(("outputs", "from_name"), [(None, "auto"), (dict(train=1, eval=1), "no")])
@@ -123,9 +121,8 @@ def test_without_driver_spans_are_resolved(tmp_path):
     for name in ("span-1/a.csv", "span-12/a.csv", "span-3/a.csv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    decoded = ExampleGenParameters.from_exec_properties(
-        properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
-    )
+    given = properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
+    decoded = ExampleGenParameters.from_exec_properties(given)
     assert (decoded.span, decoded.version) == (12, None)
     assert decoded.files == (ImportFile(str(tmp_path / "span-12/a.csv")),)
     assert decoded.fingerprint.startswith("split:one,num_files:1,")

@@ -112,13 +112,10 @@ def test_each_feature_is_a_field_of_its_type(sample):
 
 def test_pixels_are_no_image_file(sample):
     """Raw pixels are not described as image files; their layout is described."""
-    described = [
-        field
-        for field in load(sample("raw")).metadata.record_sets[3].fields
-        if field.name == "image/encoded"
-    ]
-    assert [str(field.data_types[0]).rpartition("/")[2] for field in described] == ["Text"]
-    assert "uint8 [height, width, 3]" in described[0].description
+    fields = load(sample("raw")).metadata.record_sets[3].fields
+    [described] = [field for field in fields if field.name == "image/encoded"]
+    assert str(described.data_types[0]).rpartition("/")[2] == "Text"
+    assert "uint8 [height, width, 3]" in described.description
     dataset = read_dataset(str(sample("raw")))
     mixed = replace(dataset, options={**dataset.options, "encode": "mixed"})
     assert "image/format is raw" in Croissant().text(Output("none", mixed))

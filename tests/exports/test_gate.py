@@ -6,6 +6,7 @@ import os
 import shutil
 from contextlib import suppress
 from itertools import cycle, islice
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,6 @@ from recordgen.exports.inspection import inspect
 from recordgen.registry import EXPORTS
 from recordgen.rejects import Reject
 from tests.conftest import (
-    COMPONENTS,
     changed_manifest,
     encoded,
     noise,
@@ -32,7 +32,7 @@ from tests.conftest import (
 )
 from tests.exports.copies import COPIES, boxes, converted, export, labelled
 
-PACKAGE = COMPONENTS / "recordgen"
+PACKAGE = Path(recordgen.__file__).parent
 
 # --- names ---------------------------------------------------------------------------------------
 

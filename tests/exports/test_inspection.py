@@ -83,9 +83,7 @@ def test_all_labels_of_an_image_are_shown(convert, tmp_path, stdout_of, json_of,
 def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
     """Lines on the picture as it is stored; a picture without boxes is not encoded again."""
     records = inspect(str(convert(BOXES)), to=str(tmp_path / "seen"))
-    files = {
-        record.features["image/source_id"]: Path(record.image_file or "") for record in records
-    }
+    files = {it.features["image/source_id"]: Path(it.image_file or "") for it in records}
     assert {path.suffix for path in files.values()} == {".png"}
     assert files[b"1.png"].read_bytes() == (tmp_path / "1.png").read_bytes()
     cat, dog = label_colour(0), label_colour(1)

@@ -51,12 +51,8 @@ def test_a_model_leads_to_its_import_files(model, output, stdout_of, json_of):
     dataset = read_dataset(str(output))
     lines = stdout_of("export", "lineage", model).splitlines()
     assert lines[0] == f"model {model}"
-    assert lines[2:6] == [
-        "  with epochs=3",
-        "  from",
-        f"    dataset {output}",
-        f"      digest {dataset.digest}",
-    ]
+    place, digest = f"    dataset {output}", f"      digest {dataset.digest}"
+    assert lines[2:6] == ["  with epochs=3", "  from", place, digest]
     assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
     found = json_of("export", "lineage", model)
@@ -93,9 +89,8 @@ def test_a_pushed_model_keeps_it(model, tmp_path):
     """Lineage is found in a server's newest version, and in TFX's artifact."""
     for version in ("99", "100"):
         copy_model(str(model), str(tmp_path / "serving" / version))
-    (tmp_path / "serving/100" / lineage.LINEAGE_FILE).write_text(
-        (model / lineage.LINEAGE_FILE).read_text().replace('"epochs": 3', '"epochs": 4')
-    )
+    text = (model / lineage.LINEAGE_FILE).read_text().replace('"epochs": 3', '"epochs": 4')
+    (tmp_path / "serving/100" / lineage.LINEAGE_FILE).write_text(text)
     found = find_lineage(tmp_path / "serving")
     assert found.place == str(tmp_path / "serving/100")
     assert found.model is not None

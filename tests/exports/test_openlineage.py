@@ -87,10 +87,8 @@ def test_a_failure_is_told(events, tmp_path):
     """FAIL has the error's message; an interrupt is ABORT; a DataFrame is no input."""
     with pytest.raises(KeyboardInterrupt), run_events("job", ["DataFrame"], "out"):
         raise KeyboardInterrupt
-    assert [(event["eventType"], event["inputs"]) for event in events()] == [
-        ("START", []),
-        ("ABORT", []),
-    ]
+    told = [(event["eventType"], event["inputs"]) for event in events()]
+    assert told == [("START", []), ("ABORT", [])]
     with pytest.raises(NothingToConvertError):
         convert_lines(tmp_path, ["gone.png,cat"], max_reject_fraction=1.0)
     start, fail = events()[2:]
@@ -109,9 +107,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
         trainer.train(out, tmp_path / "bad", model="ResNet50")
     [_, written, *trained] = events()
     assert [event["eventType"] for event in trained] == ["START", "COMPLETE", "START", "FAIL"]
-    assert [event["run"]["runId"] for event in trained[::2]] == [
-        event["run"]["runId"] for event in trained[1::2]
-    ]
+    runs = [event["run"]["runId"] for event in trained]
+    assert runs[::2] == runs[1::2]
     place = {name: written["outputs"][0][name] for name in ("namespace", "name")}
     for event in trained:
         assert event["job"]["name"] == "recordgen.train.reviews"

@@ -198,12 +198,9 @@ def test_what_a_copy_keeps_comes_back(name, part, datasets):
     if part in EXPORTS[name].keeps:
         new = again(name, chosen)
         assert facts_of(new, part) == pytest.approx(expected, abs=PIXELS)
-        labels, keypoints = (
-            [getattr(recordgen.read_dataset(str(it)), key) for it in (old, new)]
-            for key in ("labels", "keypoints")
-        )
-        assert labels[0] == labels[1]
-        assert keypoints[0] == keypoints[1] or "keypoints" not in EXPORTS[name].keeps
+        before, after = (recordgen.read_dataset(str(it)) for it in (old, new))
+        assert before.labels == after.labels
+        assert before.keypoints == after.keypoints or "keypoints" not in EXPORTS[name].keeps
     elif not lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps).get(part):
         with pytest.raises(UsageError):
             again(name, chosen)
@@ -395,9 +392,8 @@ def test_documents_are_json(tmp_path):
     box = "cat,0.1,0.1,,,0.5,0.5,,"
     lines[0] = f"{','.join(lines[0].split(',')[:2])},{box}"
     export("coco", converted(tmp_path, lines, task="object_detection"), tmp_path / "to")
-    documents = {
-        path.stem: json.loads(path.read_text()) for path in (tmp_path / "to/annotations").iterdir()
-    }
+    paths = (tmp_path / "to/annotations").iterdir()
+    documents = {path.stem: json.loads(path.read_text()) for path in paths}
     counts = [len(documents[f"instances_{word}"]["annotations"]) for word in ("train", "val")]
     assert counts == [1, 0]
     assert len(documents["instances_val"]["images"]) == 3

@@ -118,9 +118,8 @@ def test_a_mask_is_a_labelled_image(sample):
 
 def test_arrays(tmp_path):
     """Arrays that are stored as bytes are tensors of bytes."""
-    recordgen.write(
-        [{"a": np.zeros((2, 3), "uint8"), "b": np.zeros(4, "float32")}], tmp_path / "out"
-    )
+    arrays = {"a": np.zeros((2, 3), "uint8"), "b": np.zeros(4, "float32")}
+    recordgen.write([arrays], tmp_path / "out")
     export("tfds", tmp_path / "out")
     features, _ = described(tmp_path / "out")
     kind = f"{MODULE}.tensor_feature.Tensor"

@@ -76,5 +76,5 @@ def test_types_come_first(tmp_path):
         boxed = [bool(json.loads(it["json"])["objects"]) for it in found]
         assert boxed == sorted(boxed, reverse=True)
     assert (
-        sum(len(samples(tmp_path / "to", it.name)) for it in (tmp_path / "to").glob("*.tar")) == 12
+        sum(len(samples(path.parent, path.name)) for path in (tmp_path / "to").glob("*.tar")) == 12
     )

@@ -16,26 +16,20 @@ from pipelines.component import STEPS, load_step
 from recordgen.conversion.api import make_options
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, LintError, SourceError, UsageError
-from recordgen.kubeflow.__main__ import STEPS as MODULES
 from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.convert import check, run, to_options
 from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
 from tests import steps
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise
 from tests.preloaded import WITH_BEAM
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
 
 # Inputs of the step that are not options of the conversion.
-STEP_INPUTS = {
-    "source": None,
-    "beam_args": [],
-    "transfer": "auto",
-    "dataset_version": "",
-    "previous": None,
-}
+STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto", "previous": None}
+STEP_INPUTS |= {"dataset_version": ""}
 
 NUMBERS = """rows examples train_examples eval_examples test_examples rejects lint_errors
     lint_warnings label_count"""
@@ -64,9 +58,8 @@ def artifact_step(files):
 def rows(make_images):
     """Lines of an import file of ten images: eight for train, one each for eval and test."""
     names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
-    return [
-        f"{name},{path},{path.stem[-1]}" for name, path in zip(names, make_images(10), strict=True)
-    ]
+    rows = zip(names, make_images(10), strict=True)
+    return [f"{name},{path},{path.stem[-1]}" for name, path in rows]
 
 
 # --- as kfp reads it --------------------------------------------------------------------------
@@ -297,12 +290,3 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
     values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
     with pytest.raises(LintError, match=r"fail_on.*FEW_EXAMPLES"):
         check(steps.step_input(load_step("check"), tmp_path / "task", **values))
-
-
-def test_steps_load_no_kfp():
-    """A step starts without kfp, TensorFlow and TFX."""
-    modules = {path.partition(":")[0] for path in MODULES.values()} | {"__main__"}
-    code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
-    code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
-    done = run_python("-W", "ignore", "-c", code)
-    assert done.stdout == "set()\n", done.stderr

@@ -19,9 +19,8 @@ pytestmark = pytest.mark.container
 @pytest.fixture
 def local_root(engine, tmp_path, monkeypatch):
     """Let calls of components run in containers; return the folder that containers see."""
-    pytest.importorskip(
-        "kfp", minversion="2.17", reason="this kfp cannot run steps with optional artifacts"
-    )
+    reason = "this kfp cannot run steps with optional artifacts"
+    pytest.importorskip("kfp", minversion="2.17", reason=reason)
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
     # Each container waits until kfp has its log.
     entrypoint = ["sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh"]
@@ -48,21 +47,17 @@ def test_through_a_launchers_folder(engine, tmp_path):
     folder = tmp_path / "minio/bucket"
     write_digits(str(folder / "made/data"), 100)
     step = load_step("convert_artifact", engine.image)
-    invocation = executor_input(
-        step, "minio://bucket/root", tmp_path / "kfp", {"source": "minio://bucket/made/data"}, {}
-    )
+    inputs = {"source": "minio://bucket/made/data"}
+    invocation = executor_input(step, "minio://bucket/root", tmp_path / "kfp", inputs, {})
     *command, _ = command_of(step)
     (tmp_path / "kfp/outputs").mkdir(parents=True)
-    done = engine.run(
-        command=[*command, json.dumps(invocation)],
-        mounts={tmp_path / "minio": "/minio", tmp_path / "kfp": tmp_path / "kfp"},
-        user=f"{os.getuid()}:{os.getgid()}",
-    )
+    mounts = {tmp_path / "minio": "/minio", tmp_path / "kfp": tmp_path / "kfp"}
+    how = {"mounts": mounts, "user": f"{os.getuid()}:{os.getgid()}"}
+    done = engine.run(command=[*command, json.dumps(invocation)], **how)
     assert done.returncode == 0, done.stderr
     assert read_dataset(str(folder / "root/dataset")).examples == 100
-    assert (folder / "root/report").read_bytes() == (
-        folder / "root/dataset/report.html"
-    ).read_bytes()
+    page = (folder / "root/dataset/report.html").read_bytes()
+    assert (folder / "root/report").read_bytes() == page
     written = json.loads((tmp_path / "kfp/outputs/executor_output.json").read_text())
     [dataset] = written["artifacts"]["dataset"]["artifacts"]
     assert dataset["uri"] == "minio://bucket/root/dataset"
@@ -73,10 +68,8 @@ def test_the_pipeline_runs_in_containers(engine, local_root):
     """Conversion, statistics, training and evaluation hand on their artifacts."""
     source = write_digits(str(local_root / "data"), 400)
     training = {"image_size": [16, 16], "epochs": 12, "learning_rate": 0.003}
-    step = {
-        name: load_step(name, engine.image)
-        for name in ("convert", "statistics", "train", "evaluate")
-    }
+    names = ("convert", "statistics", "train", "evaluate")
+    step = {name: load_step(name, engine.image) for name in names}
 
     def pipeline(source):
         dataset = step["convert"](source=source).outputs["dataset"]

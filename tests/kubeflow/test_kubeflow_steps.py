@@ -13,7 +13,6 @@ import recordgen
 from pipelines.component import load_step
 from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, execution, models
 from recordgen.options import without_unset
@@ -94,14 +93,11 @@ def test_inputs_keep_their_types():
 def test_only_what_is_asked_for_is_handed_back(tmp_path):
     """Components of older versions get no unknown outputs."""
     file = tmp_path / "a/executor_output.json"
-    step = execution.StepInput(
-        {}, {}, {"o": execution.Artifact("1", "u")}, frozenset({"a"}), str(file)
-    )
+    known = {"o": execution.Artifact("1", "u")}
+    step = execution.StepInput({}, {}, known, frozenset({"a"}), str(file))
     execution.StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
-    assert json.loads(file.read_text()) == {
-        "parameterValues": {"a": 1},
-        "artifacts": {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}},
-    }
+    artifacts = {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}}
+    assert json.loads(file.read_text()) == {"parameterValues": {"a": 1}, "artifacts": artifacts}
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -115,8 +111,8 @@ def test_train_saves_a_model(trained, digits):
     assert list(Path(trained.uris["logs"]).rglob("events.out.tfevents*"))
     metadata = trained.metadata("model")
     assert (metadata["image_size"], metadata["epochs"]) == ([16, 16], 12)
-    assert metadata["dataset_digest"] == read_dataset(digits).digest
-    assert metadata["labels_digest"] == read_dataset(digits).labels_digest
+    assert metadata["dataset_digest"] == recordgen.read_dataset(digits).digest
+    assert metadata["labels_digest"] == recordgen.read_dataset(digits).labels_digest
     assert None not in metadata.values()
     assert sum("epoch" in line["message"] for line in trained.lines) == 12
 
@@ -128,7 +124,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     alone = {"serving_dir": f"{tmp_path}/nothing", "min_change": 0.5}  # there is no baseline
     output = models.evaluate(step_input(component, tmp_path, inputs, **alone))
-    eval_split = read_dataset(digits).splits["eval"]
+    eval_split = recordgen.read_dataset(digits).splits["eval"]
     assert output.parameters["examples"] == eval_split.examples
     assert 0.8 <= output.parameters["score"] <= 1
     metrics = dict(output.metadata["metrics"])
@@ -169,17 +165,15 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     """Datasets are read as one; settings that were found replace others."""
     source = write_digits(str(tmp_path / "data"), 100)
     recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
-    inputs = {
-        "dataset": str(tmp_path / "more"),
-        "earlier_datasets": [digits],
-        "base_model": trained.uris["model"],
-    }
+    inputs = {"dataset": str(tmp_path / "more"), "earlier_datasets": [digits]}
+    inputs["base_model"] = trained.uris["model"]
     settings = {"image_size": [16, 16], "epochs": 9, "hyperparameters": {"epochs": 1}}
     component = load_step("train", IMAGE)
     with caplog.at_level("INFO", "recordgen"):
         output = models.train(step_input(component, tmp_path / "task", inputs, **settings))
     metadata = output.metadata["model"]
-    both = join_datasets([(path, read_dataset(path)) for path in (inputs["dataset"], digits)])
+    paths = (inputs["dataset"], digits)
+    both = join_datasets([(path, recordgen.read_dataset(path)) for path in paths])
     assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
     assert trained.uris["model"] in caplog.text
 
@@ -278,7 +272,7 @@ def test_statistics_describe_each_split(digits, described):
 
     assert described.done.returncode == 0, described.done.stderr
     assert described.parameters == {"anomaly_count": 0}
-    for name, split in read_dataset(digits).splits.items():
+    for name, split in recordgen.read_dataset(digits).splits.items():
         path = Path(described.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
         [found] = tfdv.load_stats_binary(str(path)).datasets
         assert found.num_examples == split.examples
@@ -302,7 +296,7 @@ def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
     component = load_step("statistics", IMAGE)
     inputs = {"dataset": digits, "curated_schema": str(tmp_path / "curated")}
     step = step_input(component, tmp_path, inputs, fail_on_anomalies=True)
-    splits = list(read_dataset(digits).splits)  # also train
+    splits = list(recordgen.read_dataset(digits).splits)  # also train
     with pytest.raises(DataError, match=f"{len(splits)} violations"):
         models.statistics(step)
     assert tfdv.load_schema_text(str(tmp_path / "schema/schema.pbtxt")) == schema
@@ -323,6 +317,6 @@ def test_statistics_without_tfx(digits, tmp_path):
 
 def test_labels_in_metadata_are_bounded(digits):
     """Metadata stores limit the size of an artifact."""
-    many = replace(read_dataset(digits), labels=tuple(map(str, range(5000))))
+    many = replace(recordgen.read_dataset(digits), labels=tuple(map(str, range(5000))))
     found = convert.description_of(many)
     assert (found["label_count"], len(found["labels"])) == (5000, 1000)

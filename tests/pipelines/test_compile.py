@@ -24,11 +24,8 @@ def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
     assert dependency_utils.make_beam_dependency_flags(flags) == flags
 
 
-MEASURES = {
-    "image_classification": "accuracy",
-    "image_multi_label": "auc",
-    "object_detection": "map",
-}
+MEASURES = {"image_classification": "accuracy", "image_multi_label": "auc"}
+MEASURES |= {"object_detection": "map"}
 
 
 @pytest.mark.parametrize("task", OWN)

@@ -50,13 +50,11 @@ def demo_of(command, fast_command, tmp_path_factory):
     @cache
     def run(task):
         workdir = tmp_path_factory.mktemp(task)
-        images = ("--images", DEMOS[task][0])
+        given = ("--workdir", workdir, "--images", DEMOS[task][0])
         shorter = () if DEMOS[task][-1] else ("--epochs", 1)
         if task == "image_classification":
-            return workdir, command("demo", "--workdir", workdir, *images)
-        return workdir, fast_command(
-            "demo", "--task", task, "--workdir", workdir, *images, *shorter
-        )
+            return workdir, command("demo", *given)
+        return workdir, fast_command("demo", "--task", task, *given, *shorter)
 
     return run
 
@@ -143,9 +141,8 @@ def test_the_model_artifact_says_what_it_learned_from(demo):
     assert model.properties["eval_loss"] == pytest.approx(float(last), abs=1e-4)
     assert model.properties["image_size"] == "[16, 16]"
     lineage = find_lineage(workdir / "serving").model
-    assert lineage.facts["eval_accuracy"] == pytest.approx(
-        model.properties["eval_accuracy"], abs=1e-5
-    )
+    accuracy = pytest.approx(model.properties["eval_accuracy"], abs=1e-5)
+    assert lineage.facts["eval_accuracy"] == accuracy
 
 
 @pytest.mark.once

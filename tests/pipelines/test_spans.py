@@ -118,9 +118,8 @@ def test_an_evaluation_without_a_common_label_fails(sliced):
     config = eval_config("image_classification", 0.5)
     if sliced:
         config.slicing_specs.add(feature_keys=["class/text"])
-    [computation] = LabelAccuracy().computations(
-        eval_config=config, model_names=[""], output_names=[""]
-    )
+    names = {"model_names": [""], "output_names": [""]}
+    [computation] = LabelAccuracy().computations(eval_config=config, **names)
     [preprocessor] = computation.preprocessors
     parts = []
     for label in (b"dog", b"eel", b"eel"):
@@ -138,9 +137,5 @@ def test_an_evaluation_without_a_common_label_fails(sliced):
             computation.combiner.extract_output(merged)
         return
     found = computation.combiner.extract_output(merged)
-    assert {key.name: value for key, value in found.items()} == {
-        "accuracy": 0,
-        "unknown_labels": 2,
-        "unknown_labels:dog": 1,
-        "unknown_labels:eel": 2,
-    }
+    unknown = {"unknown_labels": 2, "unknown_labels:dog": 1, "unknown_labels:eel": 2}
+    assert {key.name: value for key, value in found.items()} == {"accuracy": 0, **unknown}

@@ -127,16 +127,13 @@ def test_dataflow_does_the_work(tmp_path):
     job = json.loads(path.read_text())
     spec, given = job["pipelineSpec"], job["runtimeConfig"]["parameterValues"]
     task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
-    uri = "gs://bucket/root/1"
-    call = vertex_runner.executor_input(
-        EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri
-    )
+    run = vertex_runner.Run(given, {}, "gs://bucket/root")
+    call = vertex_runner.executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], run)
     call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
     call["outputs"]["outputFile"] = str(tmp_path / "executor_output.json")
     container = spec["deploymentSpec"]["executors"][f"{EXAMPLE_GEN}_executor"]["container"]
-    words = [
-        vertex_runner.resolve(word, call) for word in (*container["command"], *container["args"])
-    ]
+    words = [*container["command"], *container["args"]]
+    words = [vertex_runner.resolve(word, call) for word in words]
 
     data = Path(write_digits(str(tmp_path / "data"), 20)).parent
     with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
@@ -147,10 +144,11 @@ def test_dataflow_does_the_work(tmp_path):
         start = vertex_runner.natively(environment(**emulated(store)))
         done = start(vertex_runner.Attempt(EXAMPLE_GEN, container["image"], (*words, *more)))
         assert done.returncode == 0, done.stderr
-        written = json.loads(bucket.cat_file("bucket/root/1/examples/dataset.json"))
+        written = json.loads(bucket.cat_file(f"{run.folder}/{EXAMPLE_GEN}/examples/dataset.json"))
     output = json.loads((tmp_path / "executor_output.json").read_text())
     [found] = output["artifacts"]["examples"]["artifacts"]
-    assert (found["uri"], found["metadata"]["examples"]) == (f"{uri}/examples", 20)
+    assert found["uri"] == f"{run.folder}/{EXAMPLE_GEN}/examples"
+    assert found["metadata"]["examples"] == 20
     assert found["metadata"]["dataset_digest"] == written["digest"]
     pools = json.loads((tmp_path / "0.json").read_text())["environment"]["workerPools"]
     images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools}

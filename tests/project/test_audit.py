@@ -51,11 +51,8 @@ def test_a_version_in_the_range_of_a_rule_is_named(audit):
 
 
 SOUND = {"name": "six", "version": "1.17.0", "vulns": []}
-BAD = {
-    "name": "idna",
-    "version": "3.6",
-    "vulns": [{"id": "PYSEC-2024-60", "fix_versions": ["3.7"], "aliases": []}],
-}
+VULNERABILITY = {"id": "PYSEC-2024-60", "fix_versions": ["3.7"], "aliases": []}
+BAD = {"name": "idna", "version": "3.6", "vulns": [VULNERABILITY]}
 SKIPPED = {"name": "own", "skip_reason": "own (1.0)"}
 
 

@@ -35,9 +35,8 @@ def test_contenders_convert(name, photos, tmp_path):
 def test_convert_measures_contenders(photos):
     """The contenders that ``--only`` names have rates and peaks."""
     names = ["limit", "recordgen_none"]
-    done = benchmark(
-        "convert", "--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names
-    )
+    given = ("--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names)
+    done = benchmark("convert", *given)
     found = json.loads(done.stdout)
     assert list(found) == ["examples_per_s", "peak_mb", "rounds"]
     for figures in found.values():

@@ -12,7 +12,6 @@ import pytest
 
 import recordgen
 from recordgen.cli import build_parser
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT
 
@@ -76,9 +75,8 @@ def test_certificates_and_settings_of_the_build_stay_behind(engine):
     """Also those that the building machine adds."""
     machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
     look = "for place in /etc/pip.conf /run/secrets; do [ ! -e $place ] || exit 1; done"
-    read = (
-        "cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat /usr/share/ca-certificates/mozilla/*"
-    )
+    mozilla = "/usr/share/ca-certificates/mozilla/*"
+    read = f"cat /etc/ssl/certs/ca-certificates.crt; echo ===; cat {mozilla}"
     both = output(engine, command=["sh", "-c", f"{look}; {read}"]).encode()
     inside, debian = both.split(b"===\n")
     certificate = re.compile(b"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)
@@ -128,9 +126,8 @@ def test_alone_it_shows_its_help(engine):
 
 def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
     """Whatever PATH has."""
-    (subcommands,) = (
-        action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
-    )
+    actions = build_parser()._actions
+    (subcommands,) = (each.choices for each in actions if isinstance(each.choices, dict))
     for name in subcommands:
         program = tmp_path / name
         program.write_text("#!/bin/sh\necho the other one\n")
@@ -138,12 +135,8 @@ def test_every_subcommand_wins_over_a_program_of_its_name(engine, tmp_path):
     path = f"/programs:{inspected(engine)['Config']['Env'][0].partition('=')[2]}"
     [entrypoint] = inspected(engine)["Config"]["Entrypoint"]
     loop = f'for name; do {entrypoint} "$name" --help | head -n 1; done'
-    shown = output(
-        engine,
-        command=["sh", "-c", loop, "sh", *subcommands],
-        mounts={tmp_path: "/programs"},
-        env={"PATH": path},
-    )
+    how = {"mounts": {tmp_path: "/programs"}, "env": {"PATH": path}}
+    shown = output(engine, command=["sh", "-c", loop, "sh", *subcommands], **how)
     for name, line in zip(subcommands, shown.splitlines(), strict=True):
         assert line.startswith(f"usage: recordgen {name}"), name
 
@@ -165,14 +158,10 @@ def test_it_converts_as_any_user_on_a_read_only_system(
     """The files belong to this user."""
     make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
     tmp_path.chmod(0o777)
-    output(
-        engine,
-        *("--read-only", "--tmpfs=/tmp", "--workdir=/data"),
-        command=["convert", "labels.csv", "out", "--quiet"],
-        mounts={tmp_path: "/data"},
-        user=user,
-    )
-    assert read_dataset(str(tmp_path / "out")).examples == 8
+    command = ["convert", "labels.csv", "out", "--quiet"]
+    how = {"command": command, "mounts": {tmp_path: "/data"}, "user": user}
+    output(engine, "--read-only", "--tmpfs=/tmp", "--workdir=/data", **how)
+    assert recordgen.read_dataset(str(tmp_path / "out")).examples == 8
     owner = {None: 1000, NOBODY: 54321, "0:0": 0}[user]
     assert (tmp_path / "out/dataset.json").stat().st_uid == owner or os.getuid() != 0
 
@@ -191,7 +180,7 @@ def test_the_image_for_conversions(engine, tmp_path, make_images, make_csv):
     tmp_path.chmod(0o777)
     command = ["convert", "labels.csv", "out", "--quiet"]
     output(small, "--workdir=/data", "--network=none", command=command, mounts={tmp_path: "/data"})
-    assert read_dataset(str(tmp_path / "out")).examples == 8
+    assert recordgen.read_dataset(str(tmp_path / "out")).examples == 8
 
 
 # --- the target for Dataflow ---------------------------------------------------------------------
@@ -233,9 +222,8 @@ def test_the_dataflow_target_boots_beam(engine, tmp_path):
         assert built.returncode == 0, built.stderr
         booted = engine.call("run", "--rm", f"{name}-dataflow", "--id=1")
         assert booted.stdout == "booted as 0, 1: --id=1\n", booted.stderr
-        pip = engine.call(
-            "run", "--rm", "--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam"
-        )
-        assert "Name: apache-beam" in pip.stdout  # the command by which Beam finds itself
+        pip = ("--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam")
+        shown = engine.call("run", "--rm", *pip)  # the command by which Beam finds itself
+        assert "Name: apache-beam" in shown.stdout
     finally:
         engine.call("image", "rm", "--force", f"{name}-dataflow", base)

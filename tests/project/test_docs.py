@@ -363,9 +363,8 @@ def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
     """The table of the first page has all tasks."""
     folder = run("README.md")
     monkeypatch.chdir(folder)
-    found = re.findall(
-        r"^\|.*\| `recordgen (convert [^`]*)` \|$", text_of("README.md"), re.MULTILINE
-    )
+    row = r"^\|.*\| `recordgen (convert [^`]*)` \|$"
+    found = re.findall(row, text_of("README.md"), re.MULTILINE)
     tasks = set()
     for words in map(shlex.split, found):
         assert cli.main(words) == 0, capsys.readouterr().err
@@ -471,9 +470,8 @@ def test_steps_compile_and_the_client_submits_them(run, kubeflow_runs):
     for name, (step, *limits) in resources.items():
         specification = next(iter(yaml.safe_load_all((kubeflow / name).read_text())))
         assert specification["schemaVersion"] == "2.1.0"
-        found = specification["deploymentSpec"]["executors"][f"exec-{step}"]["container"][
-            "resources"
-        ]
+        executor = specification["deploymentSpec"]["executors"][f"exec-{step}"]
+        found = executor["container"]["resources"]
         assert [found["cpuLimit"], found["memoryLimit"]] == limits
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]

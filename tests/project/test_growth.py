@@ -216,9 +216,8 @@ def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(t
     found = []
     for size in (150, 300):
         names = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
-        document = coco(
-            {"id": 1, "file_name": "a.png"}, boxes=[box(1, 1, 0, 0, 4, 4)], categories=names
-        )
+        image = {"id": 1, "file_name": "a.png"}
+        document = coco(image, boxes=[box(1, 1, 0, 0, 4, 4)], categories=names)
         write_files(tmp_path / f"{size}", {"a.json": document})
         found.append(operations_of(partial(Coco().detect, Listing.of(f"{tmp_path}/{size}/"))))
     assert found[1] < MOST * found[0]

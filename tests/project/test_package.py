@@ -26,6 +26,8 @@ LIGHT = [
     ("recordgen.core.shards", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
+    ("recordgen.kubeflow.convert", ("tensorflow", "tfx", "kfp")),
+    ("recordgen.kubeflow.models", ("tensorflow", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training.run", ("apache_beam", "tfx", "kfp")),
 ]
@@ -89,15 +91,12 @@ def test_the_base_needs_no_extra(make_images, tmp_path):
         *("diff out out", "export croissant out"),
     )
     remote = ("convert gs://bucket/a.csv b", "convert s3://bucket/a.csv b")
-    done = run_python(
-        *("-W", "ignore", "-c", BASE_ALONE), input="\n".join((*commands, *remote)), cwd=tmp_path
-    )
+    lines = "\n".join((*commands, *remote))
+    done = run_python("-W", "ignore", "-c", BASE_ALONE, input=lines, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line for line in lines if " -> " in line] == [
-        *(f"{command} -> 0" for command in commands),
-        *(f"{command} -> 1" for command in remote),
-    ]
+    codes = [*(f"{it} -> 0" for it in commands), *(f"{it} -> 1" for it in remote)]
+    assert [line for line in lines if " -> " in line] == codes
     needs = f"needs tensorflow, which is not installed: {install('tensorflow')}"
     assert lines[-3:] == [
         f"recordgen.train_dataset {needs}",
@@ -143,11 +142,8 @@ def test_help_loads_next_to_nothing():
     loaded = run_python("-W", "ignore", "-c", code).stdout.splitlines()[-1].split()
     others = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
     assert others == {"recordgen"}
-    assert not {
-        "recordgen.conversion.api",
-        "recordgen.core.runs.staging",
-        "recordgen.storage.remote",
-    } & set(loaded)
+    later = ("conversion.api", "core.runs.staging", "storage.remote")
+    assert not {f"recordgen.{name}" for name in later} & set(loaded)
 
 
 def test_commands_import_no_pandas(make_images, tmp_path):

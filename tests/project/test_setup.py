@@ -354,17 +354,12 @@ def test_locks_hold_every_dependency(leg):
     text = (ROOT / "locks" / f"{leg}.txt").read_text()
     locked = set(re.findall(r"^([a-z0-9-]+)==", text, flags=re.MULTILINE))
     elsewhere = "tfx" if leg == "no-tfx" else "onnx"
-    required = [
-        requirement
-        for requirement in importlib.metadata.requires("recordgen")
-        if not re.search(rf'extra == "{elsewhere}"', requirement)
-    ]
+    known = importlib.metadata.requires("recordgen")
+    required = [each for each in known if f'extra == "{elsewhere}"' not in each]
     project = (ROOT / "pyproject.toml").read_text()
     required += re.findall(r'"([^"]+)",', re.search(r"^dev = \[$(.*?)^]$", project, re.M | re.S)[1])
-    declared = {
-        re.match(r"[\w.-]+", requirement).group().lower().replace("_", "-")
-        for requirement in required
-    }
+    names = (re.match(r"[\w.-]+", requirement).group() for requirement in required)
+    declared = {name.lower().replace("_", "-") for name in names}
     assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
 
 

@@ -19,9 +19,8 @@ def test_a_run_leaves_what_it_tested(tmp_path, monkeypatch):
 
 def test_a_machine_without_a_python_for_trainers(tmp_path):
     """The message names the versions, and how to say where one is."""
-    machine = FakeMachine(
-        tmp_path, "bash cat cmp dirname env", ("scripts/trainers", "scripts/trainers.txt")
-    )
+    copied = ("scripts/trainers", "scripts/trainers.txt")
+    machine = FakeMachine(tmp_path, "bash cat cmp dirname env", copied)
     done = machine.run("trainers", "--set-up")
     assert done.returncode != 0
     assert all(word in done.stderr for word in ("3.11", "3.12", "3.13", "PYTHON="))

@@ -119,11 +119,8 @@ def pet(number, **more):
 
 def ids(dataset, batches=None):
     """Return the source ids (the last part of each batch), in their order."""
-    return [
-        item.decode()
-        for *_, extras in itertools.islice(dataset, batches)
-        for item in extras["image/source_id"].numpy()
-    ]
+    names = (extras["image/source_id"] for *_, extras in itertools.islice(dataset, batches))
+    return [item.decode() for some in names for item in some.numpy()]
 
 
 @pytest.fixture(scope="session")

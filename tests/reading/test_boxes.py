@@ -72,7 +72,6 @@ def test_formats_are_those_of_keras(box_format, found):
     if box_format == "rel_center_xywh":  # Keras swaps height and width here
         given, box_format = given * [width, height, width, height], "center_xywh"
     expected = found[:, [1, 0, 3, 2]] * [width, height, width, height]
-    back = keras.utils.bounding_boxes.convert_format(
-        given, source=box_format, target="xyxy", height=height, width=width
-    )
+    how = {"source": box_format, "target": "xyxy", "height": height, "width": width}
+    back = keras.utils.bounding_boxes.convert_format(given, **how)
     np.testing.assert_allclose(keras.ops.convert_to_numpy(back), expected, atol=1e-3)

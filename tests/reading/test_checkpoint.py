@@ -21,10 +21,8 @@ def load_train(source, **options):
 
 def values(iterator, batches):
     """Return the next batches as arrays."""
-    return [
-        [part.numpy() for part in tf.nest.flatten(batch)]
-        for batch in itertools.islice(iterator, batches)
-    ]
+    some = itertools.islice(iterator, batches)
+    return [[part.numpy() for part in tf.nest.flatten(batch)] for batch in some]
 
 
 # read, options

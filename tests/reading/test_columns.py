@@ -11,18 +11,9 @@ from recordgen.reading import named_errors
 from recordgen.tables import columns
 from tests.conftest import encoded, noise
 
-SCHEMA = {
-    "use": "split",
-    "front": "image",
-    "back": "image",
-    "age": "int",
-    "price": "float",
-    "place": "floats[2]",
-    "marks": "floats",
-    "note": "text",
-    "rest": "ignored",
-    "breed": "label",
-}
+SCHEMA = {"use": "split", "front": "image", "back": "image", "age": "int", "price": "float"}
+SCHEMA |= {"place": "floats[2]", "marks": "floats", "note": "text"}
+SCHEMA |= {"rest": "ignored", "breed": "label"}
 
 
 @pytest.fixture(scope="module")

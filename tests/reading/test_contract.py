@@ -6,29 +6,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, load
+from recordgen import eval_dataset, load, read_dataset
 from recordgen.tasks import TASKS
-from tests.golden import ROOT, SAMPLES
+from tests.exports.conftest import sample as sample  # a fixture
 
-METERS = {"split": "split", "day": "image", "night": "image", "note": "text", "verdict": "label"}
-
-# task: options of converting its sample, and of load; tasks that need none are not listed
-OPTIONS = {
-    "image_classification": ({}, {"image_size": 8}),
-    "image_multi_label": ({}, {"image_size": 8}),
-    "object_detection": ({}, {"image_size": 8}),
-    "tabular": ({"columns": "target=cultivar"}, {}),
-    "declared": ({"schema": {**METERS, "usual": "int"}}, {"image_size": 8}),
-}
-FILES = {**SAMPLES, "declared": "declared/meters.csv"}
+# Tasks whose images have several sizes, unless they are read with one.
+SIZED = ("image_classification", "image_multi_label", "object_detection", "declared")
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_load_gives_every_task_finite_batches_class_names_and_splits(task, out):
+def test_load_gives_every_task_finite_batches_class_names_and_splits(task, sample):
     """The example of each task loads as documented."""
-    options, how = OPTIONS.get(task, ({}, {}))
-    converted = convert(ROOT / "examples" / FILES[task], out, **options).dataset
-    found = load(out, batch_size=4, **how)
+    converted = read_dataset(sample(task))
+    found = load(sample(task), batch_size=4, **({"image_size": 8} if task in SIZED else {}))
     assert converted.task == task
     assert found.class_names == list(converted.labels)
     assert list(found) == list(converted.splits)
@@ -44,15 +34,14 @@ def test_load_gives_every_task_finite_batches_class_names_and_splits(task, out):
 
 
 @pytest.mark.parametrize("task", sorted({*TASKS} - {"declared", "tabular"}))
-def test_records_without_a_dataset_json_are_read_with_task(task, tmp_path, out, monkeypatch):
+def test_records_without_a_dataset_json_are_read_with_task(task, tmp_path, sample, monkeypatch):
     """Shards alone give the batches of their output if task and names of classes are given."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    options, how = OPTIONS.get(task, ({}, {}))
-    how = {"image_size": 8} if task == "image_segmentation" else how
-    names = convert(ROOT / "examples" / FILES[task], out, **options).dataset.labels
+    out = sample(task)
+    how = {"image_size": 8} if task in (*SIZED, "image_segmentation") else {}
     shards = shutil.copytree(out / "Split-train", tmp_path / "shards")
     if task.endswith("_multi_label"):  # nothing else numbers classes
-        how = {**how, "vocabulary": names}
+        how = {**how, "vocabulary": read_dataset(out).labels}
     found, expected = (
         [tf.nest.map_structure(lambda part: part.numpy(), batch) for batch in data]
         for data in (

@@ -292,9 +292,8 @@ STATISTICS = [
 def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
     """Faster ways for known sizes give the same pixels."""
     heights, widths = zip(*sizes, strict=True)
-    stats = ImageStats(
-        {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
-    )
+    ranges = (min(heights), max(heights)), (min(widths), max(widths))
+    stats = ImageStats({"jpeg": len(sizes)}, *ranges)
     data = tf.constant([jpeg(*size) for size in sizes])
     seed = tf.constant([7, 8], tf.int64)
     known = tf.constant(sizes, tf.int64)

@@ -72,9 +72,8 @@ def check(dataset):
     assert found.mean() < 0.35
 
 
-OPTIONS = dict(
-    batch_size=8, image_size=SIZE, split="train", boxes={"format": "xyxy", "min_visible": 0}
-)
+BOXES = {"format": "xyxy", "min_visible": 0}
+OPTIONS = dict(batch_size=8, image_size=SIZE, split="train", boxes=BOXES)
 
 
 # the dataset, options
@@ -206,9 +205,8 @@ def test_the_largest_boxes_are_kept_in_their_order(plain):
     assert dataset.element_spec[1]["count"] == tf.TensorSpec((4,), tf.int64)
     wanted = {}
     for n, found in expected().items():
-        by_size = sorted(
-            found, key=lambda c, of=found: -(of[c][2] - of[c][0]) * (of[c][3] - of[c][1])
-        )
+        areas = {it: (right - left) * (low - top) for it, (left, top, right, low) in found.items()}
+        by_size = sorted(found, key=areas.get, reverse=True)
         wanted[n] = {channel: found[channel] for channel in sorted(by_size[:2])}
     found = read(dataset)
     same(found, wanted)
@@ -227,11 +225,8 @@ def test_a_cut_box_is_clipped_or_dropped(tmp_path):
 
     def labels(least):
         [(_, boxes)] = eval_dataset(root, boxes={"format": "xyxy", "min_visible": least}, **options)
-        return dict(
-            zip(
-                boxes["labels"][0].numpy().tolist(), boxes["boxes"][0].numpy().tolist(), strict=True
-            )
-        )
+        found = (boxes[key][0].numpy().tolist() for key in ("labels", "boxes"))
+        return dict(zip(*found, strict=True))
 
     red, green = [0, 5, 5, 15], [18, 5, 20, 15]
     assert labels(0.2) == {0: pytest.approx(red), 1: pytest.approx(green)}
@@ -259,21 +254,19 @@ def test_only_boxes_of_the_requested_classes_are_read(
         os.remove(tmp_path / "x" / "dataset.json")
     found = read(eval_dataset(source, task="object_detection", **options, **IDS))
     new = dict(zip(classes, numbers, strict=True))
-    same(
-        found,
-        {
-            n: {new[channel]: box for channel, box in boxes.items()}
-            for n, boxes in expected(classes=classes).items()
-        },
-    )
+    wanted = {}
+    for n, boxes in expected(classes=classes).items():
+        wanted[n] = {new[channel]: box for channel, box in boxes.items()}
+    same(found, wanted)
 
 
 def test_a_predicate_sees_all_boxes_of_a_record(plain):
     """A predicate gets the lists of all boxes of a record."""
-    dataset = eval_dataset(
-        plain, only=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
-    )
-    same(read(dataset), expected([2, 6, 10]))
+
+    def has_two(record):
+        return tf.size(record["image/object/class/label"]) == 2
+
+    same(read(eval_dataset(plain, only=has_two, **IDS)), expected([2, 6, 10]))
 
 
 def test_load_returns_a_split_without_boxes_and_steps_count_every_image(plain):
@@ -295,9 +288,8 @@ def test_load_takes_splits_without_objects(tmp_path):
 def test_read_returns_features_of_boxes_as_lists(plain):
     """read gives the stored lists of boxes."""
     [batch] = read_examples(plain, batch_size=12)
-    assert sorted(batch["image/object/class/label"].row_lengths().numpy()) == sorted(
-        n % 4 for n in range(12)
-    )
+    lengths = batch["image/object/class/label"].row_lengths().numpy()
+    assert sorted(lengths) == sorted(n % 4 for n in range(12))
 
 
 def as_others(folder, examples):

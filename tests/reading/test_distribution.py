@@ -60,9 +60,8 @@ def test_shares_are_disjoint_complete_and_equal(many_pets, options):
 def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count, suffix):
     """Files without counts are divided as well as counted ones."""
     sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
-    paths = [
-        write_records(tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes)
-    ]
+    written = ((tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes))
+    paths = [write_records(*each) for each in written]
     workers = shares_of(paths, count, shuffle=True)
     found = list(itertools.chain(*workers))
     assert sorted(found) == sorted(f"pet {n}" for n in range(3 * files**2))
@@ -110,9 +109,8 @@ def test_workers_share_the_files_of_the_requested_classes(pets_by_label, count):
     """Shares of chosen classes are complete, disjoint and equal."""
     options = dict(only=["cat", "dog"], **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", only=["cat", "dog"], **WITH_IDS))
-    found = [
-        ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
-    ]
+    shares = [dict(options, shard=(index, count)) for index in range(count)]
+    found = [ids(train_dataset(pets_by_label, **share)) for share in shares]
     assert sorted(itertools.chain(*found)) == sorted(whole)
     sizes = list(map(len, found))
     assert max(sizes) - min(sizes) <= 1

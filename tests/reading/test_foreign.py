@@ -6,16 +6,8 @@ from functools import partial
 
 import pytest
 
-from recordgen import (
-    errors,
-    eval_dataset,
-    load,
-    read,
-    source,
-    steps_per_epoch,
-    train_dataset,
-    write,
-)
+import recordgen
+from recordgen import errors, eval_dataset, load, steps_per_epoch, train_dataset, write
 from recordgen.features import TFRECORDER
 from recordgen.reading import Tuning, named_errors
 from tests.conftest import convert_lines, encoded, error_of, noise
@@ -208,7 +200,7 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     shutil.copy(path, tmp_path / "Split-eval/a")
     loaded = load(tmp_path, **options)["validation"]
     assert [int(label) for _, labels in loaded for label in labels] == found
-    pairs = partial(source(path).pairs, columns=columns, task=options.get("task", "auto"))
+    pairs = partial(recordgen.source(path).pairs, columns=columns, task=options.get("task", "auto"))
     if "vocabulary" in options:  # nothing numbers the texts
         with pytest.raises(errors.UsageError, match="kind"):
             pairs()
@@ -236,10 +228,8 @@ def test_a_pattern_without_a_match_is_named(source, error, message):
 
 def test_written_images_are_read(tmp_path):
     """Examples written from Python are read as other tools' records are."""
-    examples = [
-        {"image/encoded": IMAGE, "image/class/label": n, "image/source_id": f"pet {n}"}
-        for n in range(6)
-    ]
+    shared = {"image/encoded": IMAGE, "image/class/label": 1}
+    examples = [{**shared, "image/source_id": f"pet {n}"} for n in range(6)]
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
@@ -250,7 +240,7 @@ def test_written_images_are_read(tmp_path):
 def test_read_without_a_specification_lists_the_features(path):
     """The error without feature_spec lists the features."""
     with pytest.raises(errors.UsageError, match=r"feature_spec.*/class"):
-        read(path)
+        recordgen.read(path)
 
 
 def unnamed(path, records):

@@ -55,9 +55,8 @@ def test_boxes_around_crowds_are_only_read_with_their_flag(output):
 def test_areas_are_those_of_the_boxes_unless_known(output):
     """A stored area wins over width times height."""
     found = by_box(read(output, ["area", "is_crowd"]), "area")
-    assert found == pytest.approx(
-        {(3, 0, 3): 300, (3, 0, 4): 40, (3, 1, 10): 200, (1, 0, 0): 100}, rel=1e-5
-    )
+    expected = {(3, 0, 3): 300, (3, 0, 4): 40, (3, 1, 10): 200, (1, 0, 0): 100}
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("padding", ["auto", 2, "ragged"])

@@ -165,13 +165,10 @@ def test_keywords_are_the_fields_of_the_options():
     assert {*RecordKeywords.__annotations__, "batch_size"} == of_records
 
 
-READERS = [
-    *("input_fn", "train_dataset", "eval_dataset", "load", "reading_plan", "steps_per_epoch"),
-    "read",
-]
+READERS = ["input_fn", "train_dataset", "eval_dataset", "load", "reading_plan", "steps_per_epoch"]
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", [*READERS, "read"])
 def test_signatures_list_every_option_with_its_default(name):
     """Names, annotations, defaults and docstrings agree with the options."""
     function = getattr(recordgen.reading, name)
@@ -219,13 +216,11 @@ CALLS = {
 def test_a_wrong_keyword_is_an_error_of_the_type_checker(tmp_path):
     """mypy knows the keywords and types of every reading function."""
     program = tmp_path / "program.py"
-    program.write_text(
-        "\n".join(["import recordgen; from recordgen.reading import Tuning", *CALLS])
-    )
+    header = "import recordgen; from recordgen.reading import Tuning"
+    program.write_text("\n".join([header, *CALLS]))
     root = Path(__file__).parents[2]
-    found, errors, _ = mypy.api.run(
-        [f"--config-file={root}/pyproject.toml", "--no-error-summary", str(program)]
-    )
+    flags = [f"--config-file={root}/pyproject.toml", "--no-error-summary"]
+    found, errors, _ = mypy.api.run([*flags, str(program)])
     assert not errors
     lines = [line for line in found.splitlines() if ": error: " in line]
     wrong = [(number, said) for number, said in enumerate(CALLS.values(), start=2) if said]

@@ -103,10 +103,8 @@ def test_large_records_are_read_in_short_blocks(file, size, records, ahead):
 
 def test_every_worker_reads_a_part_of_each_class():
     """Each worker has a part of each file by label."""
-    plans = [
-        plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
-        for index in range(2)
-    ]
+    shards = by_label("a", "b", "c", "d")
+    plans = [plan_reading(shards, ReadOptions(shard=(index, 2))) for index in range(2)]
     assert [len(plan.files) for plan in plans] == [4, 4]
     assert [[piece.start for piece in plan.pieces] for plan in plans] == [[0] * 4, [5] * 4]
     assert [plan.examples for plan in plans] == [20, 20]
@@ -129,9 +127,8 @@ CACHES = [
 @pytest.mark.parametrize("path", ["", "a/file"])
 def test_images_are_cached_if_all_fit_else_records(path, room, options, expected):
     """A cache holds all decoded images, or else all records, or else nothing."""
-    options = dict(
-        image_size=(100, 100), cache=path or "memory", tuning=Tuning(cache_bytes=room), **options
-    )
+    given = dict(image_size=(100, 100), cache=path or "memory", **options)
+    options = given | dict(tuning=Tuning(cache_bytes=room))
     cache = plan_reading(ours(), ReadOptions(**options)).cache
     assert (cache.stage, cache.bytes, cache.path) == (*expected, path)
 

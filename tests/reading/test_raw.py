@@ -1,6 +1,5 @@
 """Raw pixels: every function reads them as it reads the same images in PNGs."""
 
-import io
 import shutil
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.exports.inspection import inspect
 from recordgen.exports.report.render import render_report
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading import Tuning
 from recordgen.tasks.images.training import stored_images
 from tests.conftest import encoded, exif_of, noise, rewrite_records
@@ -99,14 +97,6 @@ def test_raw_pixels_and_boxes_equal_those_of_pngs(outputs, name, png, resize, de
         assert np.array_equal(found, expected)
 
 
-def opened(record):
-    return Image.open(io.BytesIO(record["image/encoded"][0]))
-
-
-def evaluated(output):
-    return evaluation_of("no model", output, recordgen.read_dataset(output), "train")
-
-
 def test_raw_pixels_change_alike_as_a_batch_and_one_by_one(outputs):
     """Augmentation does not depend on how pixels are stored or cached."""
     how = dict(flip=True, crop=0.3, contrast=0.2, saturation=0.3)
@@ -145,9 +135,8 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(outputs, source, resize):
         out = str(source / "shaped")
         recordgen.convert(source / "boxes.csv", out, image_size=SIZE, resize=resize, encode="raw")
     images, boxes = batch(out, scale="uint8")
-    fresh, fresh_boxes = batch(
-        outputs["boxes png"], scale="uint8", resize=resize, boxes={"min_visible": 0}
-    )
+    how = {"scale": "uint8", "resize": resize, "boxes": {"min_visible": 0}}
+    fresh, fresh_boxes = batch(outputs["boxes png"], **how)
     assert np.abs(images.astype(int) - fresh).mean() < 3
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 

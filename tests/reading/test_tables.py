@@ -168,18 +168,16 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     assert np.isnan(ages.pop(16777219))
     assert ages == {16777217: -1.0, 3: 30.0}
     # With a default, whole numbers stay whole, and are exact.
-    [found] = recordgen.eval_dataset(
-        output, split="train", batch_size=3, columns={"age": -5, "key": 0, "part": 0}
-    )
+    chosen = {"age": -5, "key": 0, "part": 0}
+    [found] = recordgen.eval_dataset(output, split="train", batch_size=3, columns=chosen)
     assert sorted(found["age"].numpy().tolist()) == [-5, -1, 30]
     assert sorted(found["part"].numpy().tolist()) == [0, 0, 9007199254740993]
     assert found["key"].dtype == tf.int64
     old = {"only": lambda row: tf.math.is_nan(row["age"])}
     with pytest.raises(UsageError, match=r"'key'.*columns"):
         recordgen.eval_dataset(output, split="train", columns=["id"], **old)
-    [found] = recordgen.eval_dataset(
-        output, split="train", columns={"id": None, "key": 0, "part": 0}, **old
-    )
+    chosen = {"id": None, "key": 0, "part": 0}
+    [found] = recordgen.eval_dataset(output, split="train", columns=chosen, **old)
     assert found["id"].numpy().tolist() == [16777219]
 
 
@@ -198,9 +196,8 @@ def test_read_gives_nan_too(folder):
     output = converted(folder, "classes", columns="target=y,weight=w")
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
-    [found] = batches(
-        recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
-    )
+    data = recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
+    [found] = batches(data)
     assert found["y"].tolist() == [b"no"]
 
 

@@ -43,11 +43,8 @@ DETAILS = [Details(area=2.5), Details(frozenset({"is_crowd"}), 9.0)]
 
 # record, its boxes
 OTHERS = [
-    ({}, []),
     ({"image/class/text": [b"cat"]}, []),
-    (record_of(*CORNERS), [StoredBox("", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of(*CORNERS, label=[7]), [StoredBox("7", 7, 0.1, 0.2, 0.3, 0.4)]),
-    (record_of(*CORNERS, text=[b"cat"]), [StoredBox("cat", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of(*CORNERS, text=[b"\xff"]), [StoredBox("\ufffd", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of([-2.0], [0.5], [1], [1.5]), [StoredBox("", -1, 0.0, 0.5, 1, 1.0)]),
     (

@@ -60,14 +60,11 @@ def test_boxes_in_datasets(tmp_path):
     """A list of structs with named classes; an image without boxes has an empty list."""
     Image.new("RGB", (40, 20), (9, 99, 199)).save(tmp_path / "a.png")
     Image.new("RGB", (40, 20), (99, 9, 199)).save(tmp_path / "b.png")
-    (tmp_path / "boxes.csv").write_text(
-        "TRAIN,a.png,cat,0.25,0.1,,,0.5,0.9,,\nTRAIN,b.png,,,,,,,,,\n"
-    )
+    lines = "TRAIN,a.png,cat,0.25,0.1,,,0.5,0.9,,\nTRAIN,b.png,,,,,,,,,\n"
+    (tmp_path / "boxes.csv").write_text(lines)
     recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
     export("parquet", tmp_path / "out", tmp_path / "to")
-    found = datasets.load_dataset(
-        str(tmp_path / "to"), split="train", cache_dir=str(tmp_path / "c")
-    )
+    found = datasets.load_dataset(f"{tmp_path}/to", split="train", cache_dir=f"{tmp_path}/c")
     objects = {row["source_id"]: row["objects"] for row in found}
     assert objects == {"a.png": [{"bbox": [10, 2, 10, 16], "category": 0}], "b.png": []}
     assert found.features["objects"].feature["category"].names == ["cat"]
@@ -75,9 +72,8 @@ def test_boxes_in_datasets(tmp_path):
 
 def test_class_folders_in_datasets(photos, copies):
     """Hugging Face's datasets reads exported class folders split by split."""
-    found = datasets.load_dataset(
-        "imagefolder", data_dir=str(copies / "folder"), cache_dir=str(copies / "cache")
-    )
+    places = {"data_dir": str(copies / "folder"), "cache_dir": str(copies / "cache")}
+    found = datasets.load_dataset("imagefolder", **places)
     words = {"eval": "validation"}
     expected = {words.get(name, name): len(split) for name, split in splits_of(photos).items()}
     assert {name: len(split) for name, split in found.items()} == expected

@@ -10,18 +10,13 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading.decoding import MOST_PIXELS
-from recordgen.registry import TASKS
 from recordgen.training import save
-from recordgen.training.config import TrainingConfig
-from recordgen.training.saving import save_for_serving
 from tests.conftest import convert_lines, encoded
 from tests.cpp_loader import CppModel
-from tests.trainer import convert_table, tfma_input
+from tests.trainer import convert_table, evaluated, save_untrained, tfma_input
 
 SIDE = 16
 
@@ -71,9 +66,8 @@ def model(request, tmp_path_factory):
     rows = [row.format(at=at, label=["ant", "bee"][at % 2]) for at in range(4)]
     out = str(convert_lines(folder, rows, task=request.param))
     keras.utils.set_random_seed(0)
-    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2, top_k=2)
-    trainer = TASKS[request.param].declared("trainer")(out, "train", read_dataset(out), config)
-    save_for_serving(trainer.models().saved, str(folder / "model"), trainer)
+    size = (SIDE, SIDE)
+    save_untrained(out, str(folder / "model"), image_size=size, batch_size=2, top_k=2)
     return CppModel(folder / "model")
 
 
@@ -144,17 +138,15 @@ def test_a_model_without_answers_has_no_score(examples, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     save(model, "~/model", examples)
     with pytest.raises(DataError, match="NaN"):
-        evaluation_of(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
+        evaluated(str(tmp_path / "model"), examples)
 
 
 def test_a_bad_record_costs_its_own_answer(tmp_path):
     """Of a table: no record, and one that lacks a column which no row of the training lacked."""
     rows = [f"TRAIN,{at}.5,{at}.5,{'red' if at % 2 else ''},c{at % 2}" for at in range(8)]
     out = convert_table(tmp_path, ["fold,a,b,word,cls", *rows], target="cls")
-    config, model = TrainingConfig(batch_size=2), str(tmp_path / "model")
-    trainer = TASKS["tabular"].declared("trainer")(out, "train", read_dataset(out), config)
-    save_for_serving(trainer.models().saved, model, trainer)
-    loaded = CppModel(model)
+    save_untrained(out, str(tmp_path / "model"), batch_size=2)
+    loaded = CppModel(tmp_path / "model")
     values = {"a": 1.5, "b": 0.5, "word": b"red"}
     good = b"".join(serialize_example(values))
     bad = b"".join(serialize_example({"a": b"one", "word": b"red"}))

@@ -30,13 +30,9 @@ def laid(boxes):
         centre_x, centre_y = (2 * column + x) * 4, (2 * row + y) * 4
         half_w = w * min(centre_x, width - centre_x)
         half_h = h * min(centre_y, height - centre_y)
-        yield (
-            (centre_x - half_w) / width,
-            (centre_y - half_h) / height,
-            (centre_x + half_w) / width,
-            (centre_y + half_h) / height,
-            label,
-        )
+        left, right = (centre_x - half_w) / width, (centre_x + half_w) / width
+        upper, lower = (centre_y - half_h) / height, (centre_y + half_h) / height
+        yield left, upper, right, lower, label
 
 
 @settings(max_examples=50)

@@ -13,24 +13,14 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables.training import to_numbers
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 ROWS = 240
-SCHEMA = {
-    "use": "split",
-    "left": "image",
-    "a/b": "int",
-    "right": "image",
-    "place": "floats[2]",
-    "marks": "floats",
-    "note": "text",
-    "verdict": "label",
-}
+SCHEMA = {"use": "split", "left": "image", "a/b": "int", "right": "image", "place": "floats[2]"}
+SCHEMA |= {"marks": "floats", "note": "text", "verdict": "label"}
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +67,7 @@ def converted(frame, root, schema):
     return output
 
 
-FAST = {
-    "image_size": [8, 8],
-    "batch_size": 12,
-    "learning_rate": 0.01,
-    "dropout": 0.0,
-    "patience": 0,
-}
+FAST = {"image_size": [8, 8], "batch_size": 12, "learning_rate": 0.01, "dropout": 0, "patience": 0}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +83,7 @@ def classifier(frame, tmp_path_factory):
 def test_all_columns_together_classify_better_than_any(classifier):
     """The score is that of the served labels."""
     output, model, logged = classifier
-    found = evaluation_of(model, output, read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "accuracy"
     last = re.search(r"val_accuracy ([\d.]+)", logged[-1])
     assert last
@@ -118,10 +102,8 @@ def test_all_columns_together_classify_better_than_any(classifier):
 def instance(record, longest):
     """Return a record's inputs as a row of JSON; NaN pads lists and is a missing number."""
     stored = tf.train.Example.FromString(record).features.feature
-    images = {
-        name: {"b64": base64.b64encode(stored[f"{name}/encoded"].bytes_list.value[0]).decode()}
-        for name in ("left", "right")
-    }
+    files = {name: stored[f"{name}/encoded"].bytes_list.value[0] for name in ("left", "right")}
+    images = {name: {"b64": base64.b64encode(data).decode()} for name, data in files.items()}
     marks = list(stored["marks"].float_list.value)
     return {
         **images,
@@ -161,7 +143,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trainer.train(output, tmp_path, **FAST, epochs=12)
-    found = evaluation_of(model, output, read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "r2"
     assert 0.7 < found.score < 1
     served = CppModel(model)

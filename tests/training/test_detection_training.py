@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
-from recordgen.training import TrainingConfig
+from recordgen.tasks.object_detection.training import cells_loss
 from recordgen.training.measures import CROWD
 from tests import trainer
 from tests.formats.test_coco import box, coco
@@ -25,8 +24,8 @@ def dataset(tmp_path_factory):
 
 def detector_of(output, augmentation=0.0):
     size = (BOXES_SIDE, BOXES_SIDE)
-    config = TrainingConfig(image_size=size, batch_size=8, augmentation=augmentation)
-    return ObjectDetector(output, "train", read_dataset(output), config)
+    given = {"image_size": size, "batch_size": 8, "augmentation": augmentation}
+    return trainer.trainer_of(output, **given)
 
 
 def test_truth_has_all_boxes_of_the_import_file(dataset):
@@ -97,7 +96,6 @@ def test_crowds_do_not_teach_and_are_passed_on_to_evaluation(tmp_path):
     _, cells = next(iter(detector.train_data()))
     assert {*(cells.numpy()[..., 0] == 1).sum(axis=(1, 2)).tolist()} == {1}
     truth = detector.truth(tf.constant(trainer.records_of(output, "train")))
-    labels = sorted(
-        tuple(sorted(row[row != -1].tolist())) for row in truth["label"].numpy()[..., 4]
-    )
+    rows = truth["label"].numpy()[..., 4]
+    labels = sorted(tuple(sorted(row[row != -1].tolist())) for row in rows)
     assert labels == [(CROWD - 1, 1), (1,)]

@@ -15,6 +15,7 @@ from recordgen.training import TrainingConfig
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.model import Models, backbone_of, build_model
 from recordgen.training.replicas import find_replicas
+from tests.trainer import trainer_of
 
 COLOURED = {"crop": 0.0, "flip": False, "brightness": 0.1, "contrast": 0.1, "saturation": 0.1}
 
@@ -139,8 +140,7 @@ READING = [
 @pytest.mark.parametrize(("settings", "expected"), READING)
 def test_colours_and_weights_are_changed_by_reading(examples, settings, expected):
     """Settings of the training become options of reading."""
-    config = TrainingConfig(**settings, augment="none")
-    trainer = OneImageLabel(examples, "train", read_dataset(examples), config)
+    trainer = trainer_of(examples, **settings, augment="none")
     assert trainer.training == {"resize": "stretch", **expected}
 
 

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen.core.dataset.manifest import read_dataset
-from recordgen.tasks import TASKS
 from recordgen.tasks.images.training import keep_when_mirrored, size_of
 from recordgen.training import TrainingConfig
 from recordgen.training.config import DRAWING, PHOTO
-from recordgen.training.learner import TaskTrainer
 from recordgen.training.model import movement
 from tests.conftest import convert_lines
+from tests.trainer import trainer_of
 
 # height and width of the images, those in training of small_cnn and of MobileNetV2
 SIZES = [
@@ -75,23 +73,17 @@ def made(tmp_path_factory, colour_image):
     return make
 
 
-def trainer_of(output, **settings) -> TaskTrainer:
-    dataset = read_dataset(output)
-    made = TASKS[dataset.task].declared("trainer")
-    return made(output, "train", dataset, TrainingConfig(**settings)).settled()
-
-
 @pytest.mark.parametrize(("given", "expected"), [(61, 60), (12, 12)])
 def test_a_batch_is_at_most_the_split(examples, given, expected):
     """Splits with fewer examples than a batch can be trained on, with default settings, too."""
-    assert trainer_of(examples, batch_size=given).config.batch_size == expected
+    assert trainer_of(examples, batch_size=given).settled().config.batch_size == expected
 
 
 @pytest.mark.parametrize("task", ["image_classification", "object_detection"])
 def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     """Size and changes of images follow from the dataset, except for digits."""
     with caplog.at_level("INFO", "recordgen.training"):
-        mild = trainer_of(made("cat", "dog", task=task))
+        mild = trainer_of(made("cat", "dog", task=task)).settled()
     assert mild.config.image_size == (40, 64)
     assert "40×64" in caplog.text
     assert "mirrored" in caplog.text
@@ -99,7 +91,7 @@ def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     assert mild.training["augment"]["crop"] == (0.05 if task == "object_detection" else 0.0)
     caplog.clear()
     with caplog.at_level("INFO", "recordgen.training"):
-        digits = trainer_of(made("3", "8", task=task), image_size=(16, 24))
+        digits = trainer_of(made("3", "8", task=task), image_size=(16, 24)).settled()
     assert digits.config.image_size == (16, 24)
     assert "mirrored" not in caplog.text
     assert not (digits.training["augment"] or {}).get("flip")
@@ -118,7 +110,7 @@ AUGMENTS = [
 @pytest.mark.parametrize(("settings", "resize", "flip", "moved"), AUGMENTS, ids=str)
 def test_augment_decides_about_the_changes(made, settings, resize, flip, moved):
     """Each word says how images are resized, mirrored and moved."""
-    trainer = trainer_of(made("cat", "dog"), **settings)
+    trainer = trainer_of(made("cat", "dog"), **settings).settled()
     assert trainer.training["resize"] == resize
     assert (trainer.training["augment"] or {}).get("flip") == flip
     models = trainer.models()

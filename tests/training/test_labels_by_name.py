@@ -10,7 +10,7 @@ from recordgen.core.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.execution import Artifact, StepInput
-from recordgen.kubeflow.models import evaluate, evaluation_of
+from recordgen.kubeflow.models import evaluate
 from recordgen.training.model_files import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 
@@ -42,9 +42,9 @@ def test_the_model_names_its_labels(dataset, model):
     """A model carries the labels of its dataset, with the same digest."""
     text = Path(dataset, LABELS_FILE).read_text()
     assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
-    found = read_dataset(dataset)
-    assert found.to_json()["labels_digest"] == labels_digest(read_model_labels(model))
-    assert evaluation_of(model, dataset, found, "eval").score == 1
+    digest = read_dataset(dataset).to_json()["labels_digest"]
+    assert digest == labels_digest(read_model_labels(model))
+    assert trainer.evaluated(model, dataset).score == 1
 
 
 def test_a_model_of_several_spans_knows_all_labels(dataset, tmp_path):
@@ -54,7 +54,7 @@ def test_a_model_of_several_spans_knows_all_labels(dataset, tmp_path):
     model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
     assert read_model_labels(model) == ("ape", "bee", "cat", "dog")
     for each in spans:
-        assert evaluation_of(model, each, read_dataset(each), "eval").score == 1
+        assert trainer.evaluated(model, each).score == 1
     found = find_lineage(model)
     assert (found.dataset.uri, found.state) == ((other, dataset), "same")
     assert found.dataset.splits == {"train": 5 * COUNT, "eval": 5 * COUNT}
@@ -68,8 +68,7 @@ def test_other_numbers(model, tmp_path):
 
     Compared by number, the score would be 1/3 at most.
     """
-    other = read_dataset(converted(tmp_path, "dog", "bee", "cat"))
-    found = evaluation_of(model, f"{tmp_path}/dog-bee-cat", other, "eval")
+    found = trainer.evaluated(model, converted(tmp_path, "dog", "bee", "cat"))
     assert (found.score, found.examples) == (pytest.approx(2 / 3), 3 * COUNT)
     assert found.unknown == {"dog": COUNT}
     assert found.loss > -(2 / 3) * 1e-3  # and of the dogs, whose probability is 0
@@ -88,24 +87,21 @@ def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
     found = evaluate(StepInput({}, artifacts, {}, frozenset(), ""))
     assert found.parameters["score"] == pytest.approx(3 / 5)
     metrics = found.metadata["metrics"]
-    assert {name: metrics[name] for name in metrics if "unknown" in name} == {
-        "unknown_labels": 2,
-        "unknown_labels:dog": COUNT,
-        "unknown_labels:eel": COUNT,
-    }
+    unknown = {"unknown_labels": 2, "unknown_labels:dog": COUNT, "unknown_labels:eel": COUNT}
+    assert {name: metrics[name] for name in metrics if "unknown" in name} == unknown
 
 
 def test_datasets_without_a_common_label_are_refused(model, tmp_path):
     """An evaluation without common labels is an error with both lists."""
     out = converted(tmp_path, "dog", "eel")
     with pytest.raises(DataError, match=r"'ape', 'bee', 'cat'.*'dog', 'eel'"):
-        evaluation_of(model, out, read_dataset(out), "eval")
+        trainer.evaluated(model, out)
 
 
 def test_a_model_that_does_not_say_what_it_knows(dataset, tmp_path):
     """A model without its labels is an error."""
     with pytest.raises(SourceError, match=r"labels\.txt"):
-        evaluation_of(str(tmp_path), dataset, read_dataset(dataset), "eval")
+        trainer.evaluated(str(tmp_path), dataset)
 
 
 def test_labels_that_do_not_match_their_digest_are_refused(dataset):

@@ -15,25 +15,12 @@ from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
 from tests.trainer import records_of
 
-SETTINGS = {
-    "image_size": [8, 8],
-    "batch_size": 12,
-    "epochs": 2,
-    "learning_rate": 0.01,
-    "augment": "none",
-    "patience": 2,
-    "checkpoint_minutes": 0,
-}
+SETTINGS = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
+SETTINGS |= {"augment": "none", "patience": 2, "checkpoint_minutes": 0}
 
 # All settings with random, averaged or counted state.
-RESUMED = {
-    "augment": "photo",
-    "colour": 0.1,
-    "class_weights": "balanced",
-    "accumulate": 2,
-    "warmup_epochs": 0.5,
-    "precision": "mixed_bfloat16",
-}
+RESUMED = {"augment": "photo", "colour": 0.1, "class_weights": "balanced", "accumulate": 2}
+RESUMED |= {"warmup_epochs": 0.5, "precision": "mixed_bfloat16"}
 
 # Trains in one process for each port, or on two devices of one process without ports. Each process
 # reports the images that it saw, in order, and the final weights of each of its copies. If n is not

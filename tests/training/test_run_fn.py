@@ -30,10 +30,9 @@ def trained(examples, tmp_path_factory):
 def test_an_unlabelled_record_has_weight_0(trained):
     """The truth has number, weight and unknown labels of each record."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
-    records = [
-        b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
-        for text in (b"red", None, b"blue", b"pink")
-    ]
+    texts = (b"red", None, b"blue", b"pink")
+    values = [{features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text} for text in texts]
+    records = [b"".join(serialize_example(each)) for each in values]
     found = truth(examples=tf.constant(records))
     assert {name: value.numpy().tolist() for name, value in found.items()} == {
         "label": [2, 0, 0, -1],
@@ -142,13 +141,9 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     settings = {**FAST, "learning_rate": 1e-9, "augmentation": 0.0}
     del settings["image_size"]  # it is the first model's
     found = {"space": [], "values": {"epochs": 1, "tuner/epochs": 3}}  # as KerasTuner writes them
-    args = fn_args(
-        train_files=[f"{tmp_path}/out/Split-train/*"],
-        eval_files=[],
-        custom_config=settings,
-        base_model=str(trained / "model"),
-        hyperparameters=found,
-    )
+    files = {"train_files": [f"{tmp_path}/out/Split-train/*"], "eval_files": []}
+    known = {"base_model": str(trained / "model"), "hyperparameters": found}
+    args = fn_args(custom_config=settings, **files, **known)
     run_fn(args)
     assert find_lineage(args.serving_model_dir).model.settings["epochs"] == 1
     records = tf.constant(trainer.records_of(examples))

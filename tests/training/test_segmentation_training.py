@@ -6,11 +6,11 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from recordgen.tasks.image_segmentation.training import ImageSegmenter, build_unet, pixels_loss
+from recordgen.tasks.image_segmentation.training import build_unet, pixels_loss
 from recordgen.training import TrainingConfig
 from tests.conftest import convert_lines
+from tests.trainer import trainer_of
 from tests.training.sources import MASKS_SIDE, masked, write_masked
 
 
@@ -20,9 +20,8 @@ def test_a_single_class_is_nothing_to_learn(tmp_path):
     image = Image.open(tmp_path / "a.png")
     Image.fromarray(np.zeros((image.height, image.width), np.uint8)).save(tmp_path / "m.png")
     out = str(convert_lines(tmp_path, ["TRAIN,a.png,m.png"]))
-    segmenter = ImageSegmenter(out, "train", read_dataset(out), TrainingConfig())
     with pytest.raises(DataError, match="255"):
-        segmenter.check()
+        trainer_of(out).check()
 
 
 def test_pixels_without_a_class_do_not_count():
@@ -48,8 +47,7 @@ def test_masks_follow_their_images(tmp_path):
     names = str(tmp_path / "names.txt")
     convert(write_masked(tmp_path, 20), output, vocabulary=names)
     size = (MASKS_SIDE, MASKS_SIDE)
-    config = TrainingConfig(image_size=size, batch_size=8, augmentation=0.5)
-    segmenter = ImageSegmenter(output, "train", read_dataset(output), config)
+    segmenter = trainer_of(output, image_size=size, batch_size=8, augmentation=0.5)
     images, masks = next(iter(segmenter.train_data()))
     for label, channel in ((1, 0), (2, 2)):
         assert (images.numpy()[masks.numpy() == label, channel] > 0.5).mean() > 0.8

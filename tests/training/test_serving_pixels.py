@@ -6,12 +6,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen.core.dataset.manifest import read_dataset
-from recordgen.tasks.images.training import OneImageLabel
-from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests.conftest import convert_lines, encoded
 from tests.cpp_loader import CppModel
+from tests.trainer import trainer_of
 
 # With one label per pixel value, the answers are the pixels.
 SIDE = 2
@@ -23,13 +21,11 @@ def images():
     """Noise in each size and format that is decoded differently: file content by label."""
     random = np.random.default_rng(0)
     sizes = [(2, 2), (3, 3), (5, 4), (7, 9), (1, 8), (31, 40)]
-    return {
-        f"{number:02}.png": encoded(
-            Image.fromarray(random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)),
-            ("PNG", "JPEG")[number % 2],
-        )
-        for number in range(COUNT)
-    }
+    found = {}
+    for number in range(COUNT):
+        pixels = random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)
+        found[f"{number:02}.png"] = encoded(Image.fromarray(pixels), ("PNG", "JPEG")[number % 2])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +40,7 @@ def dataset(images, tmp_path_factory):
 
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
     """Training, serving and evaluating decode images alike."""
-    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
-    trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
+    trainer = trainer_of(dataset, image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
     inputs = keras.Input((SIDE, SIDE, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))
     save_for_serving(model, str(tmp_path / "model"), trainer)

@@ -13,21 +13,9 @@ import tensorflow as tf
 from sklearn import ensemble, linear_model
 
 import recordgen
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks.tables import training
-from recordgen.tasks.tables.training import (
-    DATE,
-    ROW_NAME,
-    SENTENCE,
-    TEXT,
-    TableTrainer,
-    date_numbers,
-    kind_of_texts,
-)
 from recordgen.tasks.tables.trees import answer_of, better_model
-from recordgen.training.config import TrainingConfig
 from recordgen.training.model_files import INPUTS_FILE
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -61,7 +49,7 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0, "patience": 0}
     model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
-    found = evaluation_of(model, output, read_dataset(output), "eval")
+    found = trainer.evaluated(model, output)
     assert found.measure == "accuracy"
     logged = float(re.search(r"val_accuracy ([0-9.]+)", last)[1])
     assert found.score == pytest.approx(logged, abs=1e-4)
@@ -100,7 +88,8 @@ def test_names_of_rows_are_left_out_and_dates_are_numbers(tmp_path):
     assert "column 'id'" in log
     assert 5 < len(re.findall("epoch [0-9]+/40: ", log)) < 40
     inputs = json.loads(Path(model, INPUTS_FILE).read_text())["columns"]
-    assert inputs == {"later": "number", "id": ROW_NAME, "day": DATE, "cls": "the target, a class"}
+    kinds = {"later": "number", "id": training.ROW_NAME, "day": training.DATE}
+    assert inputs == {**kinds, "cls": "the target, a class"}
     asked = [("A-1", "2024-02-02"), ("new", "2024-02-02"), ("A-1", "2024-04-20"), ("A-1", "")]
     rows = [{"id": name, "day": day, "later": 1} for name, day in asked]
     scores = serving.answer(model, "columns", json.dumps(rows))["scores"]
@@ -118,7 +107,7 @@ def test_words_of_a_few_rows_are_not_learnt_by_heart(tmp_path):
         lines.append(f"{fold},{x:.3f},shop{random.integers(60)},{x + noise:.3f}")
     output = trainer.convert_table(tmp_path, lines, target="y")
     model = trainer.train(output, tmp_path, patience=0, seed=2)
-    assert evaluation_of(model, output, read_dataset(output), "eval").score > 0.34
+    assert trainer.evaluated(model, output).score > 0.34
 
 
 @pytest.mark.parametrize(("scale", "precision"), [(1, "mixed_float16"), (1e-23, "float32")])
@@ -130,28 +119,28 @@ def test_numbers_are_learnt_in_few_bits(scale, precision, tmp_path):
         lines.append(f"{fold},{number}.png,{random.normal(100, 70) * scale:.6g}")
     output = trainer.convert_table(tmp_path, lines, target="y")
     model = trainer.train(output, tmp_path, patience=0, epochs=20, precision=precision)
-    assert np.isfinite(evaluation_of(model, output, read_dataset(output), "eval").score)
+    assert np.isfinite(trainer.evaluated(model, output).score)
 
 
 # texts, kind
 TEXT_COLUMNS = [
-    ([f"A-{number}" for number in range(50)], ROW_NAME),
-    ([f"customer {number}" for number in range(50)], ROW_NAME),
-    ([f"A-{number}" for number in range(9)], TEXT),  # few texts may differ by chance
-    (["red", "blue"] * 50, TEXT),
-    (["the old town", "the new town"] * 50, TEXT),
-    ([f"the {number} is red" for number in range(50)], SENTENCE),
-    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], SENTENCE),
-    (["2024-03-14", ""] * 50, DATE),
-    (["2024-03-14", "soon"] * 50, TEXT),
-    ([""] * 50, TEXT),
+    ([f"A-{number}" for number in range(50)], training.ROW_NAME),
+    ([f"customer {number}" for number in range(50)], training.ROW_NAME),
+    ([f"A-{number}" for number in range(9)], training.TEXT),  # few texts may differ by chance
+    (["red", "blue"] * 50, training.TEXT),
+    (["the old town", "the new town"] * 50, training.TEXT),
+    ([f"the {number} is red" for number in range(50)], training.SENTENCE),
+    (["好" + chr(0x4E00 + number) + "吃的" for number in range(50)], training.SENTENCE),
+    (["2024-03-14", ""] * 50, training.DATE),
+    (["2024-03-14", "soon"] * 50, training.TEXT),
+    ([""] * 50, training.TEXT),
 ]
 
 
 @pytest.mark.parametrize(("texts", "kind"), TEXT_COLUMNS)
 def test_texts_of_a_column_are_told_apart(texts, kind):
     """Names differ and are short; sentences, repeated words and few texts stay texts."""
-    assert kind_of_texts(tf.constant(texts)) == kind
+    assert training.kind_of_texts(tf.constant(texts)) == kind
 
 
 @pytest.mark.parametrize(
@@ -162,8 +151,8 @@ def test_dates_have_the_days_of_the_calendar(form):
     times = pd.date_range("1850-01-01", periods=3000, freq="997h")
     texts = [f"{time:{form}}" for time in times]
     expected = [[(t - pd.Timestamp(0)).days, t.month, t.weekday(), t.hour] for t in times]
-    assert date_numbers(tf.constant(texts)).numpy().tolist() == expected
-    assert np.isnan(date_numbers(tf.constant(["", "soon", "2024-13-01"]))).all()
+    assert training.date_numbers(tf.constant(texts)).numpy().tolist() == expected
+    assert np.isnan(training.date_numbers(tf.constant(["", "soon", "2024-13-01"]))).all()
 
 
 @pytest.mark.parametrize(
@@ -174,8 +163,7 @@ def test_few_rows_are_read_more_often(given, epochs, tmp_path):
     """2,000 steps in at most 60 epochs, or 300 in 200; the setting has the last word."""
     rows = [f"TRAIN,{number},c{number % 2}" for number in range(240)]
     output = trainer.convert_table(tmp_path, ["fold,n,cls", *rows], target="cls")
-    made = TableTrainer(output, "train", read_dataset(output), TrainingConfig(**given))
-    assert made.settled().config.epochs == epochs
+    assert trainer.trainer_of(output, **given).settled().config.epochs == epochs
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
@@ -227,7 +215,7 @@ def test_trees_read_the_rows_once(cells, count, tmp_path, monkeypatch):
     """Also if the model is built again, in 32 bits; never if one row has too many cells."""
     rows = [f"TRAIN,{number},{number % 3},{number}.5" for number in range(20)]
     output = trainer.convert_table(tmp_path, ["fold,n,m,y", *rows], target="y")
-    made = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
+    made = trainer.trainer_of(output)
     monkeypatch.setattr(training, "_CELLS", cells)
     with mock.patch.object(training, "train_dataset", wraps=training.train_dataset) as reading:
         assert made.models().saved.count_params() == made.models().saved.count_params()

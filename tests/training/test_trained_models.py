@@ -15,7 +15,6 @@ from pipelines.samples import sample_of
 from recordgen import convert, features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
-from recordgen.kubeflow.models import evaluation_of
 from recordgen.tasks import TASKS
 from recordgen.tasks.texts.tags import tag_names
 from recordgen.training import TrainingConfig
@@ -138,7 +137,7 @@ def test_a_model_learns_and_its_score_is_that_of_its_own_answers(trained):
     assert len(losses) == trained.case.settings["epochs"]
     assert losses[-1] < 0.75 * losses[0]
     dataset = read_dataset(trained.output)
-    found = evaluation_of(trained.model, trained.output, dataset, "eval")
+    found = trainer.evaluated(trained.model, trained.output)
     assert found.score >= trained.case.least
     assert found.unknown == {}
     _, _, scores, truth = trained.answers()
@@ -163,9 +162,8 @@ def test_truth_is_what_training_reads(task, trained_of):
     batches = [labels.numpy() for _, labels in found.eval_data(trained.output, "eval")]
     if task == "text_entities":  # a batch is as long as its longest text
         width = truth["label"].shape[1]
-        batches = [
-            tf.keras.utils.pad_sequences(b, width, value=-1, padding="post") for b in batches
-        ]
+        padded = partial(tf.keras.utils.pad_sequences, maxlen=width, value=-1, padding="post")
+        batches = list(map(padded, batches))
     is_labelled = truth["weight"] > 0
     np.testing.assert_array_equal(truth["label"][is_labelled], np.concatenate(batches))
     if TASKS[task].labelling not in ("parts", "own parts"):
@@ -179,16 +177,15 @@ RENAMED = [task for task, case in CASES.items() if case.renamed[0]]
 def test_labels_are_compared_by_name(task, trained_of, tmp_path):
     """A renamed label, which also changes the numbers of others, is unknown; others keep scores."""
     trained, (old, new) = trained_of(task), CASES[task].renamed
-    known = evaluation_of(trained.model, trained.output, read_dataset(trained.output), "eval")
+    known = trainer.evaluated(trained.model, trained.output)
     folder = tmp_path / "renamed"
     made = shutil.ignore_patterns("out", "model", "logs")
     shutil.copytree(trained.source.parent, folder, ignore=made)
     for name in (trained.source.name, *trained.case.options.values()):
         (folder / name).write_text((folder / name).read_text().replace(old, new))
     output = converted(folder / trained.source.name, tmp_path / "out", task)
-    other = read_dataset(output)
-    found = evaluation_of(trained.model, output, other, "eval")
-    [label] = set(other.labels) - set(read_dataset(trained.output).labels)
+    found = trainer.evaluated(trained.model, output)
+    [label] = set(read_dataset(output).labels) - set(read_dataset(trained.output).labels)
     [(unknown, count)] = found.unknown.items()
     assert (unknown, count > 0) == (label, True)
     gone = f"{found.measure}/{old.strip(',' + chr(34))}"
@@ -208,7 +205,7 @@ def test_examples_without_labels_have_no_score(task, row, trained_of, tmp_path):
     write_noise(tmp_path, "0", 8, 8)
     output = str(convert_lines(tmp_path, [row], task=task))
     with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluation_of(trained.model, output, read_dataset(output), "eval")
+        trainer.evaluated(trained.model, output)
 
 
 REQUESTS = {
@@ -245,9 +242,8 @@ def test_a_request_gets_the_answer_of_its_record(trained):
         there = found[..., 5] > 0
         np.testing.assert_allclose(answer["boxes"][there], found[there][:, :4], atol=1e-5)
         names = np.array([name.encode() for name in COLOURS])
-        np.testing.assert_array_equal(
-            answer["labels"][there], names[found[there][:, 4].astype(int)]
-        )
+        labels = names[found[there][:, 4].astype(int)]
+        np.testing.assert_array_equal(answer["labels"][there], labels)
     elif "tags" in answer:
         names = np.array([tag.encode() for tag in tag_names(dataset.labels)])
         is_token = answer["tokens"] != b""

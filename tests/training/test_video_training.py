@@ -12,17 +12,10 @@ from PIL import Image
 
 from pipelines.samples.clips import clip, write_clips
 from recordgen import convert
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.tasks.video_classification.training import (
-    VideoTrainer,
-    frames_between,
-    segment_frames,
-    shown_until,
-)
-from recordgen.training import TrainingConfig
-from recordgen.training.saving import save_for_serving
+from recordgen.tasks.video_classification import training
+from recordgen.training.config import TrainingConfig
 from tests import trainer
 from tests.conftest import convert_lines, encoded, tree_bytes
 
@@ -42,7 +35,7 @@ def gif(grays, hundredths):
 def test_frames_are_shown_as_long_as_the_file_says(hundredths):
     """Delays of any length add up."""
     grays = [20 * number for number in range(len(hundredths))]
-    ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
+    ends = training.shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
     np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
 
 
@@ -61,7 +54,7 @@ def test_frames_without_a_delay_last_a_tenth_of_a_second(unsaid, expected):
     for _ in range(unsaid):
         video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
     assert tf.io.decode_gif(video).shape[0] == 3
-    found = shown_until(tf.constant(video), tf.constant(3))
+    found = training.shown_until(tf.constant(video), tf.constant(3))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -83,14 +76,14 @@ def test_frames_lie_evenly_over_the_segment(start, end, expected):
     """A segment beyond the video shows its nearest frame."""
     ends = tf.constant([1.0, 1.5, 4.0])
     start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
-    assert frames_between(ends, start, end, 4).numpy().tolist() == expected
+    assert training.frames_between(ends, start, end, 4).numpy().tolist() == expected
 
 
 def test_only_frames_of_the_segment_are_seen():
     """In their order, resized."""
     video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
     config = TrainingConfig(frames=4, image_size=(6, 3))
-    seen = segment_frames(config, video, tf.constant(0.5), tf.constant(2.5), name="a")
+    seen = training.segment_frames(config, video, tf.constant(0.5), tf.constant(2.5), name="a")
     assert seen.shape == (4, 6, 3, 3)
     for image, gray in zip(seen, (0, 0.4, 0.8, 0.8), strict=True):
         np.testing.assert_allclose(image, gray, atol=0.01)
@@ -101,7 +94,8 @@ def test_frames_shrink_as_images_do():
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
     start, end = tf.constant(0.0), tf.constant(1.0)
     video = tf.constant(encoded(board, "GIF"))
-    [seen] = segment_frames(TrainingConfig(frames=1, image_size=7), video, start, end, name="a")
+    config = TrainingConfig(frames=1, image_size=7)
+    [seen] = training.segment_frames(config, video, start, end, name="a")
     assert np.abs(seen - 0.5).max() < 0.1
 
 
@@ -116,7 +110,7 @@ def test_the_sample_is_always_the_same(tmp_path):
     video = (tmp_path / "videos/010.gif").read_bytes()
     decoded = tf.io.decode_gif(video)
     np.testing.assert_array_equal(decoded[..., 0], np.stack(expected.frames))
-    ends = shown_until(tf.constant(video), tf.shape(decoded)[0])
+    ends = training.shown_until(tf.constant(video), tf.shape(decoded)[0])
     np.testing.assert_allclose(ends, np.cumsum(expected.times) / 100, rtol=1e-5)
 
 
@@ -126,9 +120,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clips")
     output, model = str(folder / "out"), str(folder / "model")
     convert(write_clips(str(folder), 32), output, task="video_classification")
-    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2)
-    found = VideoTrainer(output, "train", read_dataset(output), config)
-    save_for_serving(found.models().saved, model, found)
+    trainer.save_untrained(output, model, image_size=(SIDE, SIDE), batch_size=2)
     return model
 
 
@@ -137,9 +129,8 @@ def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
     signatures = tf.saved_model.load(saved).signatures
     serve = signatures["serving_default"]
     videos = [b"\0\0\0\x18ftypmp42", gif([0, 200], [10, 10]), b""]
-    answer = serve(
-        video_bytes=tf.constant(videos), start=tf.zeros([3]), end=tf.constant([1.0, 1.0, 1.0])
-    )
+    times = {"start": tf.zeros([3]), "end": tf.ones([3])}
+    answer = serve(video_bytes=tf.constant(videos), **times)
     assert [text == b"" for text in answer["error"].numpy()] == [False, True, False]
     assert np.isnan(answer["scores"]).all(axis=1).tolist() == [True, False, True]
     path = tmp_path / "1.mp4"

@@ -8,16 +8,14 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert
-from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
-from recordgen.tasks import TASKS
-from recordgen.training import TrainingConfig, run_fn
+from recordgen.training import run_fn
 from recordgen.training.model_files import EarlierModel, write_inputs, write_model_labels
 from recordgen.training.moments import Scale
 from recordgen.training.saving import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
-from tests.trainer import records_of
+from tests.trainer import records_of, trainer_of
 
 
 def converted(folder, task, files):
@@ -28,14 +26,6 @@ def converted(folder, task, files):
     options = {"columns": "target=y"} if task == "tabular" else {}
     convert(str(folder / next(iter(files))), str(folder / "out"), task=task, **options)
     return str(folder / "out")
-
-
-def trainer_of(output, earlier=None):
-    dataset = read_dataset(output)
-    trainer = TASKS[dataset.task].declared("trainer")
-    found = trainer(output, "train", dataset, TrainingConfig(), earlier)
-    found.check()
-    return found
 
 
 def saved(output, path):
@@ -173,15 +163,9 @@ def test_a_warm_start_names_each_column_that_does_not_fit(a_table, inputs, named
     write_model_labels(str(tmp_path), ["hi", "lo"])
     write_inputs(str(tmp_path), inputs)
     files = [f"{a_table}/Split-train/*"]
+    places = {"base_model": str(tmp_path), "serving_model_dir": str(tmp_path / "model")}
     with pytest.raises(UsageError, match=f"^base_model {tmp_path} .*: {named}"):
-        run_fn(
-            SimpleNamespace(
-                train_files=files,
-                custom_config={},
-                base_model=str(tmp_path),
-                serving_model_dir=str(tmp_path / "model"),
-            )
-        )
+        run_fn(SimpleNamespace(train_files=files, custom_config={}, **places))
 
 
 def test_a_warm_start_without_words_is_refused(a_table):

@@ -176,15 +176,11 @@ def test_a_page_of_a_million_examples(tmp_path):
     name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), ["n" * 200])
     splits = pa.array((numbers % 2).astype(np.int32))
     split = pa.DictionaryArray.from_arrays(splits, ["train", "eval"])
-    facts = pa.table(
-        {
-            **{"split": split, "shard": name, "record": pa.array(numbers, pa.int32())},
-            **{"source": name, "line": numbers, "uri": name, "annotation": name},
-            **{"width": pa.array(numbers % 5000, pa.int32())},
-            **{"height": pa.array(numbers % 777, pa.int32())},
-            "brightness": pa.array(numbers % 256, pa.float32()),
-        }
-    )
+    columns = {"split": split, "shard": name, "record": pa.array(numbers, pa.int32())}
+    columns |= {"source": name, "line": numbers, "uri": name, "annotation": name}
+    columns |= {"width": pa.array(numbers % 5000, pa.int32())}
+    columns |= {"height": pa.array(numbers % 777, pa.int32())}
+    columns |= {"brightness": pa.array(numbers % 256, pa.float32())}
     findings = [
         LintFinding(code, "warning", "n" * 200, line, "u" * 999, "train", "m" * 999, "n" * 200, 7)
         for code in CHECKS
@@ -192,7 +188,7 @@ def test_a_page_of_a_million_examples(tmp_path):
     ]
     labels = {f"label {number}": 1 for number in range(20_000)}
     dataset = dataset_of({"train": labels, "eval": labels}, lint=dict.fromkeys(CHECKS, 10**6))
-    html = rendered(dataset, lambda file: str(tmp_path / file), findings, facts)
+    html = rendered(dataset, lambda file: str(tmp_path / file), findings, pa.table(columns))
     page = self_contained(html)
     assert len(html) < 5_000_000
     assert page.table("median")[1] == ["train", "0", "2,499", "4,998"]
@@ -219,13 +215,9 @@ def test_each_code_has_its_turn():
         for code, numbers in lines.items()
         for line in numbers
     ]
-    facts = pa.table(
-        {
-            **{"source": ["a.csv"] * 303, "line": range(303), "split": ["train"] * 303},
-            **{"shard": ["s"] * 303, "record": range(303)},
-        }
-    )
-    found = [line for _, line in places_in(facts, wanted_lines(findings))]
+    columns = {"source": ["a.csv"] * 303, "line": range(303), "split": ["train"] * 303}
+    columns |= {"shard": ["s"] * 303, "record": range(303)}
+    found = [line for _, line in places_in(pa.table(columns), wanted_lines(findings))]
     assert found[:6] == [0, 300, 1, 301, 2, 302]
     assert len(found) == 240
 
@@ -237,14 +229,10 @@ def test_records_far_behind_are_not_looked_for(output, tmp_path):
     record = RECORDS.frame(list(RECORDS.read(str(output / shard.file))))
     path = tmp_path / "many"
     path.write_bytes(b"".join((*record, *(RECORDS.frame([b""]) * 300_000), *record)))
-    facts = pa.table(
-        {
-            **{"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 300_001]},
-            **{"source": ["a.csv"] * 2, "line": [1, 2], "annotation": [None, "[]"]},
-        }
-    )
+    columns = {"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 300_001]}
+    columns |= {"source": ["a.csv"] * 2, "line": [1, 2], "annotation": [None, "[]"]}
     found = [LintFinding("DARK", "warning", "a.csv", line, "u", "test", "m") for line in (2, 1)]
-    html = rendered(dataset, lambda file: str(path), found, facts)
+    html = rendered(dataset, lambda file: str(path), found, pa.table(columns))
     first, second = findings_of(self_contained(html), "DARK")
     assert (len(first.images), len(second.images)) == (0, 1)
 
@@ -307,11 +295,8 @@ def test_axe_finds_nothing_serious(page, dark, tmp_path):
     sideways = "document.documentElement.scrollWidth > window.innerWidth"
     script = f"const sideways = {sideways}; {axe}; return {{...await axe.run(), sideways}}"
     found = run_script(opened, script, tmp_path, dark=dark)
-    serious = [
-        (item["id"], [node["html"] for node in item["nodes"]])
-        for item in found["violations"]
-        if item["impact"] in ("serious", "critical")
-    ]
+    violations = [it for it in found["violations"] if it["impact"] in ("serious", "critical")]
+    serious = [(it["id"], [node["html"] for node in it["nodes"]]) for it in violations]
     assert serious == []
     assert not found["sideways"]
     assert {"color-contrast", "image-alt"} <= {item["id"] for item in found["passes"]}

@@ -110,10 +110,8 @@ class Page(HTMLParser):
     @property
     def images(self):
         sources = self.values("img", "src")
-        return [
-            Image.open(io.BytesIO(base64.b64decode(source.partition("base64,")[2])))
-            for source in sources
-        ]
+        data = (base64.b64decode(source.partition("base64,")[2]) for source in sources)
+        return [Image.open(io.BytesIO(each)) for each in data]
 
 
 def self_contained(html):
@@ -158,9 +156,8 @@ def dataset_of(counts, *, unlabelled=0, **more):
         )
         for name, split in counts.items()
     }
-    return described(
-        **{"labels": names, "options": ConvertOptions().recorded(), **more}, splits=splits
-    )
+    known = {"labels": names, "options": ConvertOptions().recorded()}
+    return described(**{**known, **more}, splits=splits)
 
 
 SOME_REJECTS = {"max_reject_fraction": 1.0}
@@ -187,15 +184,12 @@ def test_it_says_what_dataset_json_says(source, output):
     dataset = read_dataset(str(output))
     page = self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
     header, *rows = page.table("examples")
-    assert {row[0]: int(row[1]) for row in rows} == {
-        name: split.examples for name, split in dataset.splits.items()
-    }
-    assert {row[0]: row[header.index("formats")] for row in rows} == {
-        name: f"jpeg {split.examples}" for name, split in dataset.splits.items()
-    }
-    assert {(row[header.index("height, px")], row[header.index("width, px")]) for row in rows} == {
-        ("12", "16")
-    }
+    examples = {name: split.examples for name, split in dataset.splits.items()}
+    assert {row[0]: int(row[1]) for row in rows} == examples
+    formats = {row[0]: row[header.index("formats")] for row in rows}
+    assert formats == {name: f"jpeg {count}" for name, count in examples.items()}
+    sides = [header.index(f"{side}, px") for side in ("height", "width")]
+    assert {tuple(row[side] for side in sides) for row in rows} == {("12", "16")}
     splits = list(dataset.splits)
     assert page.table("class")[0] == ["#", "class", *splits, "all", "bar"]
     assert [row[:-1] for row in page.table("class")[1:]] == [
@@ -371,9 +365,8 @@ def test_a_crowd_has_an_end(make_csv, tmp_path):
 def test_all_labels_are_beside_the_pictures(make_csv, tmp_path):
     """An image with several labels names them all, and counts for each."""
     write_noise(tmp_path, range(3), 8, 8)
-    page = converted_page(
-        make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
-    )
+    source = make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"])
+    page = converted_page(source, tmp_path / "out")
     texts = page.part("examples").values("img", "alt")
     assert texts == ["example of no label", "example of cat", "example of cat, dog"]
     assert [row[1:3] for row in page.table("class")[1:]] == [["cat", "2"], ["dog", "1"]]
