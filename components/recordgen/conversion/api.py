@@ -30,7 +30,7 @@ from recordgen.core.conversion import Conversion, Labels, Shards, Splits
 from recordgen.core.dataset.manifest import Dataset, has_dataset, read_dataset
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS, LabelForms
-from recordgen.core.facts import MEASURES, ROWS
+from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.flow import graph
 from recordgen.core.flow.graph import NewRunner, running
 from recordgen.core.flow.runner import LocalRunner, Runner
@@ -447,7 +447,7 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
         several=several if has_fields and several in TASKS else "",
         is_several=task.name == several,
         is_alone=is_alone,
-        may_be_unsure=is_alone and task.kind == "image",
+        may_be_unsure=is_alone and IMAGES in task.facts,
     )
 
 

@@ -32,6 +32,7 @@ from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError, UnknownSchemeError, install
+from recordgen.storage import retries
 from recordgen.storage.access import (
     ANY_REQUEST,
     FileInfo,
@@ -40,16 +41,7 @@ from recordgen.storage.access import (
     too_large,
 )
 from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
-from recordgen.storage.retries import (
-    TRANSIENT_STATUS,
-    RetriedFile,
-    RetryPolicy,
-    TransientFailure,
-    named_errors,
-    retried,
-    run_until,
-    status_of,
-)
+from recordgen.storage.retries import RetriedFile, RetryPolicy, retried, run_until
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -182,9 +174,9 @@ async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> Clie
         response = await send(request)
         await response.read()
     except ClientError as exc:
-        raise TransientFailure(f"{type(exc).__name__}: {exc}") from exc
-    if response.status in TRANSIENT_STATUS:
-        raise TransientFailure(response.reason or "", response.status)
+        raise retries.TransientFailure(f"{type(exc).__name__}: {exc}") from exc
+    if response.status in retries.TRANSIENT_STATUS:
+        raise retries.TransientFailure(response.reason or "", response.status)
     return response
 
 
@@ -247,7 +239,7 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
         try:
             return _content(path, context, **piece)
         except Exception as exc:
-            if status_of(exc) == _RANGE_NOT_SATISFIABLE:
+            if retries.status_of(exc) == _RANGE_NOT_SATISFIABLE:
                 return b""  # an empty file has no first byte
             raise
 
@@ -316,7 +308,7 @@ class _Upload(io.RawIOBase):
         return self._send(data)
 
     def _send(self, data: Any) -> int:
-        with named_errors(self._path):
+        with retries.named_errors(self._path):
             return int(self._file.write(data))
 
     def close(self) -> None:
@@ -326,7 +318,7 @@ class _Upload(io.RawIOBase):
         if self._file is None:
             write_bytes(self._path, self._begun.getvalue())
             return
-        with named_errors(self._path):
+        with retries.named_errors(self._path):
             self._file.close()
         arrived = info(self._path, RequestContext()).size
         if arrived != self._size:
@@ -373,7 +365,7 @@ def write_bytes(path: str, data: bytes) -> None:
 
 
 def move(source: str, target: str) -> None:
-    with only_storage_errors(target, _WRITING), named_errors(target):
+    with only_storage_errors(target, _WRITING), retries.named_errors(target):
         fs, inner = filesystem_of(source)
         to = filesystem_of(target)[1]
         if scheme_of(source) in OBJECT_STORES:
