@@ -39,7 +39,7 @@ from recordgen.core.ordered import check_stopped
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
-from recordgen.registry import EXPORTS
+from recordgen.registry import EXPORTS, has_plug_ins
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
-        load_arrow()
+        if not (beam_args or has_plug_ins()):  # their code may have values of pandas
+            load_arrow()
         if vars(args).get("quiet") and args.log_format == "text":
             logging.getLogger("recordgen").setLevel(logging.WARNING)
         if beam_args and args.run not in (_convert, _check, _plan_parts):

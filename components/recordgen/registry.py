@@ -217,6 +217,12 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
         return plugin
 
 
+def has_plug_ins() -> bool:
+    """Return whether other packages have tasks, formats, checks or exports."""
+    registries: Sequence[Registry[Any]] = (TASKS, FORMATS, CHECKS, EXPORTS)
+    return any(set(registry) - registry.own.keys() for registry in registries)
+
+
 @lru_cache(maxsize=1)
 def _entry_points(_: tuple[str, ...]) -> Any:
     """Return the entry points of all groups; reading all packages' metadata takes milliseconds."""

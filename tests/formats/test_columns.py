@@ -190,6 +190,7 @@ STOPPED = [
     ("csv", 'image,label\n1.jpg,"[0, 1]"\n2.jpg,"[0,0]"\n', {}, "label=label[0|1]"),
     ("csv", UNSURE, {"columns": "path=image,label=cat|dog"}, "uncertain=0"),
     ("csv", UNSURE, {"columns": "path=image,uncertain=0"}, "uncertain"),
+    ("csv", "image,label\n1.jpg,cat\n2.jpg,dog\n", {"columns": "uncertain=0"}, "uncertain"),
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import re
 import tarfile
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
@@ -433,6 +434,25 @@ def test_a_file_is_looked_up_by_one_request(store):
     store.proxy.reset()
     assert storage.size(url) == 3
     assert store.proxy.seen.total() == 1
+
+
+@ONCE
+@GS
+def test_an_append_that_fails_while_it_moves_leaves_the_old_dataset(store, tmp_path):
+    """Nothing that belongs to the new dataset.json comes before all of its shards."""
+    source, out = fill(store, tmp_path, 12), f"{store.url}/out"
+    rows = Path(source).read_text().splitlines(keepends=True)
+    store.put("some.csv", "".join(rows[:8]).encode())
+    recordgen.convert(f"{store.url}/some.csv", out)
+    store.proxy.fault = lambda request: (
+        403 if "Split-eval" in request.path_qs and ("rewriteTo" in request.path_qs) else None
+    )
+    with pytest.raises(StorageError):
+        recordgen.convert(f"{store.url}/labels.csv", out, append=True)
+    assert len(list(recordgen.source(out))) == 4  # in train
+    store.proxy.reset()
+    result = recordgen.convert(f"{store.url}/labels.csv", out, append=True, resume=True)
+    assert (result.dataset.examples, len(list(recordgen.source(out)))) == (12, 6)
 
 
 def test_a_small_file_is_written_and_moved_by_few_requests(store):

@@ -16,7 +16,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
 from recordgen.kubeflow.models import evaluation_of
 from recordgen.reading.kinds import Kind, kind_for
-from recordgen.registry import OWN, TASK_CHOICES, Registry
+from recordgen.registry import OWN, TASK_CHOICES, Registry, has_plug_ins
 from recordgen.tasks import TASKS
 from recordgen.training.learner import TaskTrainer
 from tests.conftest import ROOT, run_python
@@ -113,6 +113,16 @@ def install(tmp_path, monkeypatch):
         importlib.invalidate_caches()
 
     return install
+
+
+def test_plug_ins_of_other_packages_are_told(install, monkeypatch):
+    """Commands leave pandas to their code."""
+    found = tasks_found()
+    monkeypatch.setattr("recordgen.registry.TASKS", found)
+    assert not has_plug_ins()
+    install("my-task", "mine = my_task_module:Mine")
+    found.refresh()
+    assert has_plug_ins()
 
 
 def test_a_task_that_is_installed_later_is_found_after_a_refresh(install):

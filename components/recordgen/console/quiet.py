@@ -88,7 +88,8 @@ def load_arrow() -> None:
     """Import Arrow, and tell it that there is no pandas, unless the program has imported it.
 
     Arrow asks once whether values are those of pandas, and imports it for that, which takes as long
-    as all of Recordgen. It still imports it for what needs it, such as ``to_pandas``.
+    as all of Recordgen. After this, it takes values of pandas for Python's own, such as NaN for a
+    number, so only processes without code of other packages may call it.
     """
     import pyarrow as pa
 

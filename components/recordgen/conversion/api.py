@@ -447,7 +447,7 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
         several=several if has_fields and several in TASKS else "",
         is_several=task.name == several,
         is_alone=is_alone,
-        may_be_unsure=is_alone and IMAGES in task.facts,
+        may_be_unsure=is_alone and has_fields and IMAGES in task.facts,
     )
 
 

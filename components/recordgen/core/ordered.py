@@ -93,7 +93,11 @@ def map_in_order(
     Raises: Exception: raised by the function or the items, at its place in the order.
     """
     if not threads:
-        yield from map(function, items)
+        try:
+            yield from map(function, items)
+        finally:
+            if on_leave is not None:
+                on_leave()
         return
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
     from sys import is_finalizing  # at the end of the process, globals are gone

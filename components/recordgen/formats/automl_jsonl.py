@@ -321,7 +321,7 @@ def check_offsets(heads: Iterable[Head]) -> None:
                 what = f"offsets of entities seem to count {tags.NAMES[unit]}"
                 why = f"as characters, {len(cut):,} of {len(moved):,} spans cut words ({cut[0]})"
                 remedy = f"use --columns offsets={unit}, or offsets=codepoints for characters"
-                raise UsageError(f"{head.path}: {what}: {why}, else {cut_in_unit:,}; {remedy}")
+                raise UsageError(f"{head.path}: {what}: {why}, else {cut_in_unit:,} do; {remedy}")
 
 
 def _moved_spans(head: Head, unit: str) -> Iterator[tuple[str, tags.Span, tags.Span]]:

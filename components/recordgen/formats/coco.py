@@ -101,9 +101,9 @@ class Coco(pictures.PictureFormat):
         make = partial(_picture, listing, parsed, _folders(document))
         seen: Counter[str] = Counter()
         for item in pictures.examples(enumerate(parsed.images, start=1), make):
-            seen[item.uri] += 1
+            seen[item.uri] += isinstance(item, Picture)
             yield item
-        if twice := sum(count > 1 for name, count in seen.items() if name):
+        if twice := sum(count > 1 for count in seen.values()):
             yield pictures.Note(0, f"{twice:,} images are listed again; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))
         others = [name for name in listing.images if name not in seen] if is_alone else []

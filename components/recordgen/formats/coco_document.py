@@ -192,7 +192,8 @@ class CocoDocument:
             got = f"{len(self.images):,} images and {len(self.names):,} categories"
             raise ValueError(f"it needs images and categories (got {got})")
         if self._file_of.keys().isdisjoint(self._last):
-            raise ValueError("it has no annotations with the image_id of one of its images")
+            what = "it has no annotations with the image_id of one of its images"
+            raise ValueError(f"{what}; pass a document with annotations")
         self.keypoints = self.keypoints or list(map(str, range(self._most_keypoints)))
 
     @cached_property

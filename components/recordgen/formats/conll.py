@@ -119,7 +119,9 @@ def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, gi
                 continue
             if sentence is None or tagged is None:
                 longer, other = (tags_path, path) if sentence is None else (path, tags_path)
-                raise SourceError(f"{longer}:{line}: {other} ends, but each line needs its twin")
+                raise SourceError(
+                    f"{longer}:{line}: {other} ends before this line of tags or tokens"
+                )
             yield _row(Row(path, line, split, "", None), sentence, tagged, adjusted)
 
 
@@ -229,7 +231,8 @@ class Conll(_Tagged):
             sentences = _sentences(_lines(opened, path, given, adjusted), places.tag)
             first = [*islice(sentences, 2)]
             if len(first) == 1 and len(first[0][1]) > _MOST_LINES:
-                raise NotUnderstoodError(f"{path}: write an empty line after each sentence")
+                reason = "there is no empty line; write one after each sentence"
+                raise NotUnderstoodError(f"{path}: {reason}")
             for line, sentence in chain(first, sentences):
                 try:
                     tokens, tags = _tagged(sentence, line, places)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats import understand
-from recordgen.formats.field_kinds import field_at
+from recordgen.formats.field_kinds import field_at, mostly
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
 from recordgen.formats.header import (
@@ -338,9 +338,16 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
     """
     if options.columns.uncertain != AUTO:
-        labels = (find_columns(head.header or (), LABEL_COLUMNS) for head in heads)
-        if not any(head.classes for head in heads) and not any(labels):
-            raise UsageError("columns: uncertain needs columns of labels, such as label=cat|dog")
+        labels = [
+            head.filled(at)
+            for head in heads
+            for at in find_columns(head.header or (), LABEL_COLUMNS)
+        ]
+        flags = IS_CLASS.keys() | UNCERTAIN
+        are_flags = bool(labels) and all(mostly(flags.__contains__, it) for it in labels)
+        if not are_flags and not any(head.classes for head in heads):
+            what = "columns of 0, 1 and -1, such as label=cat|dog or label=cat"
+            raise UsageError(f"columns: uncertain needs {what}")
         return
     lines = [(head, line) for head in heads if head.classes for line in head.lines]
     odd = [(head, line, at) for head, line in lines for at in _uncertain(head, line)]

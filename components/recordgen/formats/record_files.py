@@ -292,7 +292,8 @@ def _table_of(files: Files, options: ConvertOptions) -> Table:
             with _columns_of(file) as (names, _, records):
                 if named(names) != header:
                     got, expected = (f"{', '.join(each):.200}" for each in (names, header))
-                    raise SourceError(f"{file.path}: expected {expected} of {path} (got {got})")
+                    what = f"expected the columns {expected} of {path} (got {got})"
+                    raise SourceError(f"{file.path}: {what}; convert it alone")
                 yield from _lines(names, records, file.path)
 
     types = schema_types(header, options) or types

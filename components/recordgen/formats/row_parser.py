@@ -108,7 +108,7 @@ def _boxes(header: Sequence[str], given: Given, where: str) -> Made:
     form, name = given.boxes
     others = [header[at] for at in find_columns(header, BOX_ROLES)]
     if others and len(given.box_columns(header)) == 1:
-        raise UsageError(f"{where}: columns: {form}={name}: omit it, or {', '.join(others)}")
+        raise UsageError(f"{where}: columns: {form}={name}: {', '.join(others)} hold boxes, too")
     return Made(BOX_ROLES, given.box_places(header, where), partial(_corners, form))
 
 

@@ -129,7 +129,8 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     if len(likely) == 1 or not regions:
         return likely[0] if likely else ""
     have = f"the attributes {', '.join(found)}" if found else "no attributes"
-    raise SourceError(f"{where}: regions have {have}; name that of classes class in the tool")
+    remedy = "name the attribute of the classes 'class' in VIA, and export again"
+    raise SourceError(f"{where}: regions have {have}; {remedy}")
 
 
 def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:

@@ -406,7 +406,8 @@ def _high_bits(image: Image.Image) -> Image.Image:
     tags: Any = getattr(image, "tag_v2", {})
     [bits] = tags.get(_BITS_PER_SAMPLE, (16,))
     values = np.asarray(image)
-    if 0 < (highest := int(values.max())) < 1 << bits - 4:
+    opaque = values[values != image.info.get("transparency", -1)]
+    if 0 < (highest := int(opaque.max(initial=0))) < 1 << bits - 4:
         raise PayloadError(
             RejectCode.UNSUPPORTED_PIXELS,
             f"the levels of {bits} bits end at {highest:,}, so 8 bits would keep only "

@@ -299,12 +299,15 @@ class _Upload(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self._size += len(data)
-        if self._file is None and self._size <= _AT_ONCE:
+        self._size += memoryview(data).nbytes
+        # Other stores would keep a part of a file that cannot be written whole.
+        is_small = self._size <= _AT_ONCE and scheme_of(self._path) in OBJECT_STORES
+        if self._file is None and is_small:
             return self._begun.write(data)
         if self._file is None:
             self._file = retried(partial(_create, self._path), self._path)
             self._send(self._begun.getvalue())
+            self._begun.close()
         return self._send(data)
 
     def _send(self, data: Any) -> int:

@@ -284,8 +284,8 @@ def check_labels(counts: Mapping[str, int], unlabelled: int, forms: LabelForms) 
     if forms.may_be_unsure and unlabelled and minus and counts.keys() <= _UNSURE | _YES_OR_NO:
         what = (
             f"the labels are {listed(sorted(counts))}, and {unlabelled:,} rows have none: -1 may "
-            f"be a class, or uncertain; uncertain=0 of --columns reads -1 as 0, uncertain=1 as 1, "
-            f"and both read an empty field as 0"
+            f"be a class, or uncertain, which --columns label=…,uncertain=0 reads as 0, and "
+            f"uncertain=1 as 1; both read an empty field as 0"
         )
         raise _odd(what, minus, counts)
     if lists := [label for label in counts if LIST.fullmatch(label)]:
