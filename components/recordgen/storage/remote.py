@@ -307,7 +307,6 @@ class _Upload(io.RawIOBase):
         if self._file is None:
             self._file = retried(partial(_create, self._path), self._path)
             self._send(self._begun.getvalue())
-            self._begun.close()
         return self._send(data)
 
     def _send(self, data: Any) -> int:
@@ -323,8 +322,7 @@ class _Upload(io.RawIOBase):
             return
         with retries.named_errors(self._path):
             self._file.close()
-        arrived = info(self._path, RequestContext()).size
-        if arrived != self._size:
+        if (arrived := info(self._path, RequestContext()).size) != self._size:
             remove(self._path)
             raise StorageError(f"{self._path}: wrote {self._size} bytes, storage has {arrived}")
 
