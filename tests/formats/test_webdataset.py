@@ -59,7 +59,7 @@ def test_keys_that_are_not_read_are_said(folder, further):
     (folder / "in/train.tar").write_bytes(member("a.jpg", image()) + member_of_json + END)
     found = recordgen.check(str(folder / "in")).lint.findings()
     said = [item.message for item in found if item.code == "SKIPPED"]
-    assert [message.rpartition(": ")[2] for message in said] == [*further]
+    assert [message.rpartition(": ")[2] for message in said] == [f"1 ({it})" for it in further]
 
 
 def test_a_key_with_two_texts_is_rejected(folder):

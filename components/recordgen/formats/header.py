@@ -270,9 +270,8 @@ class Given:
         for role in roles:
             for number in self.roles[role]:
                 if number.isdecimal() and int(number) > count:
-                    raise UsageError(
-                        f"{where}: lines have {count} fields, and none {number} for {role}"
-                    )
+                    what = f"there is no column {number} for {role}; lines have {count} fields"
+                    raise UsageError(f"{where}: {what}")
 
     def numbered(self, fields: Sequence[str], where: str) -> Header:
         """Return the columns with the given numbers, of a file without a header.
