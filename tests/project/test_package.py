@@ -147,7 +147,7 @@ def test_help_loads_next_to_nothing():
 
 
 def test_commands_import_no_pandas(make_images, tmp_path):
-    """Arrow looks at lists without it, and still imports it for what needs it."""
+    """Arrow looks at lists without it; ``to_pandas`` still imports it."""
     pytest.importorskip("pandas")
     (tmp_path / "labels.csv").write_text("".join(f"{path},cat\n" for path in make_images(6)))
     code = (

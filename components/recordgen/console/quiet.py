@@ -1,8 +1,8 @@
 """Hide messages of libraries that users of our commands cannot act on.
 
 Google's libraries warn of Python versions and of each other, TensorFlow of missing drivers. Each
-command first calls :func:`quiet_libraries`, and :func:`load_arrow`; commands that need TensorFlow
-then call :func:`load_tensorflow`. Importing the package changes nothing.
+command first calls :func:`quiet_libraries`; ``recordgen`` then calls :func:`load_arrow`, and
+commands that need TensorFlow :func:`load_tensorflow`. Importing the package changes nothing.
 
 Errors stay, and so do all warnings of Recordgen, of the user's code and of other packages. The
 user's own settings win: ``-W`` and ``PYTHONWARNINGS``, ``TF_CPP_MIN_LOG_LEVEL``,

@@ -82,7 +82,7 @@ def map_in_order(
     raises, no further item is started, and the items in flight are awaited.
 
     Args:
-        function: runs in a thread, unless there is a single item.
+        function: runs in a thread, unless there is a single item, or there are no threads.
         items: taken one by one.
         threads: number of threads; 0: the calling one.
         ahead: most items in flight; None for three per thread.

@@ -264,7 +264,8 @@ class ByHeader:
         self._text = text
         self._to_row = parser.to_row
         self._uncertain = parser.uncertain
-        self._classes = [header.classes.get(at, "") for at in annotation]
+        is_plain = not header.classes and parser.uncertain == AUTO
+        self._classes = [] if is_plain else [header.classes.get(at, "") for at in annotation]
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""
@@ -287,6 +288,8 @@ class ByHeader:
 
     def labels(self, fields: Sequence[str]) -> list[str]:
         """Return the labels in the columns of the annotation. Raises: AnnotationError."""
+        if not self._classes:
+            return list(filter(None, fields))
         return classes_of(fields, self._classes, self._uncertain)
 
 

@@ -37,7 +37,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.header import NOTHING_GIVEN, Given, find_columns
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_values import json_value, mapping, text
-from recordgen.formats.listing import Listing, dataset_of
+from recordgen.formats.listing import HEAD_BYTES, Listing, dataset_of
 from recordgen.formats.objects import IMAGE_NAMES, TASKS_OF_IMAGES, StoredFile, names_beside
 from recordgen.formats.proposal import unknown_columns
 from recordgen.messages import listed
@@ -164,7 +164,10 @@ def _label_map(text: str) -> dict[int, str]:
 
 def _declared(listing: Listing, path: str) -> Names:
     try:
-        kinds = dict(_kinds(mapping(json_value(listing.head(path)), "the features"), ""))
+        head = listing.head(path)
+        if len(head) >= HEAD_BYTES:
+            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
+        kinds = dict(_kinds(mapping(json_value(head), "the features"), ""))
     except ValueError as exc:
         raise SourceError(f"{listing.root}{path}: this is no list of features: {exc}") from exc
 

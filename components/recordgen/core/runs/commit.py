@@ -280,8 +280,8 @@ def commit(
 
     shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in shards if file not in kept)
-    for files_of_step in (new, written):  # an index belongs to the dataset.json that follows it
-        list(map_in_order(move, files_of_step, threads=storage.threads([output])))
+    for names in (new, written):  # an index belongs to the dataset.json that follows it
+        list(map_in_order(move, names, threads=storage.threads([output])))
     move(DATASET_FILE)
 
 
