@@ -35,8 +35,7 @@ RUNS = "recordgen.core.runs"
 WHEN_ALL_IS_WRITTEN = Death(f"{RUNS}.lease.check_held", 1, after=False)
 # Two are staged before: nothing is written in the output, where a temporary file would stay.
 SHOW_DATASET = Death("os.replace", 3, after=False, path=DATASET_FILE)
-# The first staged file that is removed is the lease.
-REMOVE_STAGED = Death("recordgen.storage.remove", 1, False, f"{STAGING}/", is_finished=True)
+REMOVE_LEASE = Death("recordgen.storage.remove_file", 1, False, f"{STAGING}/", is_finished=True)
 
 # points of death
 DEATHS = {
@@ -51,8 +50,8 @@ DEATHS = {
     "after moving": Death("recordgen.storage.move", 1, after=False, path=LABELS_FILE),
     "before dataset.json": SHOW_DATASET,
     "after dataset.json": SHOW_DATASET._replace(after=True, is_finished=True),
-    "before the lease is removed": REMOVE_STAGED,
-    "while removing the staging folder": REMOVE_STAGED._replace(call=2),
+    "before the lease is removed": REMOVE_LEASE,
+    "while removing the staging folder": REMOVE_LEASE._replace(function="recordgen.storage.remove"),
 }
 
 

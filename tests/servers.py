@@ -238,23 +238,32 @@ def listed_bucket(
         yield asked
 
 
+# Google's emulator queues five connections; clients try the others again after a second.
+_MANY_CONNECTIONS = """
+import socketserver
+from gcp_storage_emulator.__main__ import main
+socketserver.TCPServer.request_queue_size = 128
+main()
+"""
+
+
 @contextmanager
 def emulated_gcs() -> Iterator[str]:
     """Emulate Google Cloud Storage; yield its base URL."""
-    with _process("gcp_storage_emulator", "start", "--in-memory", "--host", "127.0.0.1") as url:
+    with _process("-c", _MANY_CONNECTIONS, "start", "--in-memory", "--host", "127.0.0.1") as url:
         yield url
 
 
 @contextmanager
 def emulated_s3() -> Iterator[str]:
     """Emulate S3; yield its base URL."""
-    with _process("moto.server", "--host", "127.0.0.1") as url:
+    with _process("-m", "moto.server", "--host", "127.0.0.1") as url:
         yield url
 
 
 @contextmanager
-def _process(module: str, *args: str) -> Iterator[str]:
+def _process(*command: str) -> Iterator[str]:
     """Run a server that takes ``--port`` in its own process, and so on its own core."""
     port = free_port()
-    with process(["-m", module, *args, "--port", str(port)], port):
+    with process([*command, "--port", str(port)], port):
         yield f"http://127.0.0.1:{port}"

@@ -156,8 +156,8 @@ def test_parts_meet_in_a_bucket(store, tmp_path):
     parts.plan(f"{store.url}/labels.csv", output, 2, shard_mb=0.002)
     for part in (1, 0, 1):
         parts.work(output, part)
-    store.proxy.fault = always(503, name="out/labels.txt")
-    with pytest.raises(StorageError, match=r"labels\.txt"):
+    store.proxy.fault = always(503, name="out/records.npy")
+    with pytest.raises(StorageError, match=r"records\.npy"):
         parts.commit(output)
     store.proxy.reset()
     assert [parts.commit(output).unchanged for _ in range(2)] == [False, True]
@@ -318,6 +318,35 @@ def test_an_outage_while_writing_fails_the_run(new_store, tmp_path):
     store.proxy.reset()
     assert not storage.exists(f"{store.url}/out/dataset.json")
     assert not [file for file in storage.list_files(f"{store.url}/**") if "-eval/" in file]
+
+
+@pytest.mark.parametrize("at_once", [0, 4 << 20])
+def test_files_beside_the_shards_wait_for_them(at_once, new_store, monkeypatch, tmp_path):
+    """In the bucket or in memory: a run that cannot write one of them leaves no dataset."""
+    monkeypatch.setattr("recordgen.storage.paths._BYTES_AT_ONCE", at_once)
+    store = new_store("s3")
+    local = fill(None, tmp_path / "data", 8)
+    recordgen.convert(local, f"{store.url}/out", seed=1)
+    store.proxy.fault = always(503, name="out/labels.txt", method="PUT")
+    with pytest.raises(StorageError, match=r"labels\.txt"):
+        recordgen.convert(local, f"{store.url}/out", overwrite=True)
+    assert not storage.exists(f"{store.url}/out/dataset.json")
+    store.proxy.reset()
+    assert recordgen.convert(local, f"{store.url}/out", overwrite=True, resume=True).kept_shards
+    recordgen.convert(local, tmp_path / "out")
+    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "out"))
+
+
+def test_a_folder_is_no_file(store):
+    """Only an object exists, and no request is needed for more on Google's storage."""
+    store.put_all({"a/b": b"x"})
+    store.proxy.reset()
+    there = [storage.exists(f"{store.url}/{name}") for name in ("a/b", "a", "b")]
+    assert there == [True, False, False]
+    assert store.proxy.seen.total() == 3 or store.url.startswith("s3")
+    for name in ("a/b", "b"):
+        storage.remove_file(f"{store.url}/{name}")
+    assert storage.list_dir(store.url) == []
 
 
 def test_an_outage_does_not_look_like_nothing(store, tmp_path):

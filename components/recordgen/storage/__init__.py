@@ -28,6 +28,7 @@ from recordgen.storage.paths import OBJECT_STORES
 from recordgen.storage.paths import absolute as absolute
 from recordgen.storage.paths import address as address
 from recordgen.storage.paths import below_shared as below_shared
+from recordgen.storage.paths import bytes_at_once as bytes_at_once
 from recordgen.storage.paths import folder_of as folder_of
 from recordgen.storage.paths import from_folder as from_folder
 from recordgen.storage.paths import inside as inside
@@ -64,6 +65,7 @@ class _Storage(Protocol):
     def write_bytes(self, path: str, data: bytes) -> None: ...
     def move(self, source: str, target: str) -> None: ...
     def remove(self, path: str) -> None: ...
+    def remove_file(self, path: str) -> None: ...
     def remove_empty(self, folder: str) -> None: ...
     def exists(self, path: str) -> bool: ...
     def list_files(self, pattern: str) -> list[str]: ...
@@ -222,6 +224,11 @@ def remove(path: str) -> None:
     _storage(path, writable=True).remove(path)
 
 
+def remove_file(path: str) -> None:
+    """Remove a file, if it exists, by one request. Raises: StorageError."""
+    _storage(path, writable=True).remove_file(path)
+
+
 def remove_empty(folder: str) -> None:
     """Remove a folder unless somebody has written into it; object stores have no folders."""
     _storage(folder, writable=True).remove_empty(folder)
@@ -237,7 +244,7 @@ def threads(paths: Iterable[str]) -> int:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is a file or folder at ``path``. Raises: StorageError."""
+    """Return whether there is a file at ``path``. Raises: StorageError."""
     with only_storage_errors(path, _NO_ACCESS):
         return _storage(path).exists(path)
 

@@ -175,14 +175,17 @@ def remove(path: str) -> None:
             return
 
 
+remove_file = remove
+
+
 def remove_empty(folder: str) -> None:
     with suppress(OSError):
         os.rmdir(local_path(folder))
 
 
 def exists(path: str) -> bool:
-    """Return whether there is a file or folder at ``path``. Raises: PermissionError."""
-    return _mode(path) is not None
+    """Return whether there is a file at ``path``. Raises: PermissionError."""
+    return stat.S_ISREG(_mode(path) or 0)
 
 
 def _mode(path: str) -> int | None:
@@ -197,7 +200,7 @@ def _mode(path: str) -> int | None:
 def list_files(pattern: str) -> list[str]:
     plain = local_path(pattern)
     with _reading(pattern):
-        if stat.S_ISREG(_mode(plain) or 0):
+        if exists(plain):
             return [plain]
         found = filter(os.path.isfile, glob.glob(plain, recursive=True))
         return sorted(map(with_slashes, found))

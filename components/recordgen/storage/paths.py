@@ -22,6 +22,9 @@ from recordgen.errors import RecordError, UsageError
 #: Schemes of fsspec's object stores: buckets with objects, accessed with the user's credentials.
 OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
 
+# Below the 5 MB from which gcsfs sends a file in parts.
+_BYTES_AT_ONCE = 4 << 20
+
 _SCHEME_NAME = re.compile(r"[a-z][a-z0-9+.-]+")
 
 # The schemes of most URLs, which are found sooner than any other.
@@ -76,6 +79,14 @@ def local_path(path: str) -> str:
 def scheme_of(path: str) -> str:
     """Return a URL's scheme, ``file`` for a local path: ``gs://bucket/1.jpg`` → ``gs``."""
     return "file" if is_local(path) else path.split("://", 1)[0]
+
+
+def bytes_at_once(path: str) -> int:
+    """Return up to how many bytes a file is written by one request, or not at all; -1 for none.
+
+    Storages other than object stores may keep a part of a file that cannot be written whole.
+    """
+    return _BYTES_AT_ONCE if scheme_of(path) in OBJECT_STORES else -1
 
 
 def is_http(path: str) -> bool:

@@ -40,7 +40,7 @@ from recordgen.storage.access import (
     only_storage_errors,
     too_large,
 )
-from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
+from recordgen.storage.paths import OBJECT_STORES, bytes_at_once, is_chained, scheme_of
 from recordgen.storage.retries import RetriedFile, RetryPolicy, retried, run_until
 from recordgen.version import __version__
 
@@ -208,8 +208,6 @@ _BUFFER_BYTES = 1 << 20
 #: Google's needs a multiple of 256 KiB.
 PART_BYTES = 16 << 20
 
-# Bytes of a file that is written by one request, below the 5 MB from which gcsfs sends parts.
-_AT_ONCE = 4 << 20
 _WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -300,9 +298,7 @@ class _Upload(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         self._size += memoryview(data).nbytes
-        # Other stores would keep a part of a file that cannot be written whole.
-        is_small = self._size <= _AT_ONCE and scheme_of(self._path) in OBJECT_STORES
-        if self._file is None and is_small:
+        if self._file is None and self._size <= bytes_at_once(self._path):
             return self._begun.write(data)
         if self._file is None:
             self._file = retried(partial(_create, self._path), self._path)
@@ -371,8 +367,7 @@ def move(source: str, target: str) -> None:
         to = filesystem_of(target)[1]
         if scheme_of(source) in OBJECT_STORES:
             retried(partial(fs.cp_file, inner, to), target)
-            with suppress(FileNotFoundError):
-                retried(partial(fs.rm_file, inner), source)
+            remove_file(source)
         else:  # other storages may rename, which is not safe to repeat
             _make_folder(fs, to, target)
             if _MAGIC.search(inner + to) is None:
@@ -395,6 +390,12 @@ def remove(path: str) -> None:
         retried(delete, path)
 
 
+def remove_file(path: str) -> None:
+    fs, inner = filesystem_of(path)
+    with only_storage_errors(path, _WRITING), suppress(FileNotFoundError):
+        retried(partial(fs.rm_file, inner), path)
+
+
 def remove_empty(folder: str) -> None:
     with suppress(OSError):
         # Listed first: a few storages would remove the files in it, too.
@@ -415,11 +416,10 @@ def _remove_exactly(fs: Any, entry: dict[str, Any], *, is_store: bool) -> None:
 
 
 def exists(path: str) -> bool:
-    try:
-        retried(partial(_details, path), path)
-    except FileNotFoundError:
-        return False
-    return True
+    look_up = _object if scheme_of(path) in _GCS else _details
+    with suppress(FileNotFoundError):
+        return bool(retried(partial(look_up, path, ANY_REQUEST), path)["type"] == "file")
+    return False
 
 
 def list_files(pattern: str) -> list[str]:
@@ -478,15 +478,19 @@ def _call(fs: Any, method: str, context: RequestContext, *args: Any, **more: Any
 
 def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
     """Return fsspec's details of a file, or else of a folder."""
-    if scheme_of(path) in ("gs", "gcs"):
-        # gcsfs's info() also lists a folder of this name, which takes longer and costs more.
-        fs, inner = filesystem_of(path)
-        bucket, name, generation = fs.split_path(inner)
+    if scheme_of(path) in _GCS:
         with suppress(FileNotFoundError):
-            place = ("GET", "b/{}/o/{}", bucket, name)
-            found = _call(fs, "call", context, *place, json_out=True, generation=generation)
-            return {**found, "type": "file"}
+            return _object(path, context)
     return _details(path, context)
+
+
+def _object(path: str, context: RequestContext) -> dict[str, Any]:
+    """Return the details of Google's object; gcsfs's info() also lists a folder of this name."""
+    fs, inner = filesystem_of(path)
+    bucket, name, generation = fs.split_path(inner)
+    place = ("GET", "b/{}/o/{}", bucket, name)
+    found = _call(fs, "call", context, *place, json_out=True, generation=generation)
+    return {**found, "type": "file"}
 
 
 def _details(path: str, context: RequestContext = ANY_REQUEST) -> dict[str, Any]:
@@ -562,22 +566,10 @@ def _s3_list(fs: Any, inner: str, first: str, token: str) -> _Page:
     return found, answer.get("NextContinuationToken")
 
 
-def _in_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
-    # Look up each file: listings format a file's age differently than info() does.
-    found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
-    return {
-        posixpath.basename(item["name"]): item for item in found if item["type"] == "file"
-    }, None
-
-
 def _split(fs: Any, inner: str) -> tuple[str, str]:
     """Return the bucket, and the prefix of the names of the objects in the folder."""
     bucket, name, _ = fs.split_path(inner)
     return bucket, name[:-1]
 
 
-_LIST_PAGE = {
-    **dict.fromkeys(_GCS, _gcs_list),
-    **dict.fromkeys(_S3, _s3_list),
-    "memory": _in_memory,
-}
+_LIST_PAGE = {**dict.fromkeys(_GCS, _gcs_list), **dict.fromkeys(_S3, _s3_list)}

@@ -396,10 +396,11 @@ def _staging(
 ) -> Iterator[Staging]:
     """Provide a new staging folder; remove it if writing fails."""
     folder = storage.join(target, split_dir(split))
-    stale = others is not None and not overwrite and storage.exists(folder)
+    there = dict(storage.list_dir(target) if others is not None and not overwrite else ())
+    stale = split_dir(split) in there
     # A split's folder that is not in dataset.json is Recordgen's own only if a run died while it
     # moved the shards.
-    if stale and not storage.exists(storage.join(target, STAGING)):
+    if stale and STAGING not in there:
         raise OutputExistsError(
             f"{target}: the folder {split_dir(split)} exists already; choose another split or "
             f"overwrite=True"

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from uuid import uuid4
 
@@ -212,7 +213,7 @@ def _keep(dead: Iterable[Staging]) -> None:
     """End the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
         if left.count_results():
-            storage.remove(left.lease)  # if it is alive after all, it must not commit
+            storage.remove_file(left.lease)  # if it is alive after all, it must not commit
             withdraw(left)
         else:
             storage.remove(left.root)
@@ -246,9 +247,10 @@ def commit(
 ) -> None:
     """Move the shards and the other files to the output, ``dataset.json`` last.
 
-    All files are staged before anything in the output changes, so a full disk leaves an older
-    dataset whole; a copy of ``dataset.json`` records that the commit has begun. Then the older
-    files are removed, their ``dataset.json`` before all others. Other tools' files stay.
+    All files are staged, or in memory for an object store, before anything in the output changes,
+    so a full disk leaves an older dataset whole; a copy of ``dataset.json`` records that the commit
+    has begun. Then the older files are removed, their ``dataset.json`` before all others. Other
+    tools' files stay.
 
     ``files`` are all files that may lie beside the shards except the index; one without pieces is
     not written, and removed if the replaced dataset has it. Existing shards that are ``kept`` stay,
@@ -257,15 +259,18 @@ def commit(
 
     Raises: RunnerError: another run took over.
     """
-    written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
-    written.append(INDEX_FILE)
     text = dataset_text(dataset)
-    storage.write_text(staging.path(DATASET_FILE), text)
+    steps: dict[str, Callable[[], None]] = {}
+    for name, pieces in {**files, DATASET_FILE: [text.encode()]}.items():
+        step = _prepared(staging.path(name), storage.join(output, name), pieces)
+        if step is not None:
+            steps[name] = step
     lease.check_held(staging.lease)
     storage.write_text(storage.join(staging.results, DATASET_FILE), text)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
-    old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
+    stale = sorted({*files} - {*steps, INDEX_FILE})
+    old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *stale]
     _clear(output, old if kept else [DATASET_FILE, *old], kept)
     # From here on, shards in the output belong to this run, and not to a run that died moving them.
     for other in _runs(output):
@@ -278,11 +283,12 @@ def commit(
         source = elsewhere.get(file) or staging.path(file)
         storage.move(source, storage.join(output, file))
 
-    shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
-    new = (file for file in shards if file not in kept)
-    for names in (new, written):  # an index belongs to the dataset.json that follows it
-        list(map_in_order(move, names, threads=storage.threads([output])))
-    move(DATASET_FILE)
+    publish, threads = steps.pop(DATASET_FILE), storage.threads([output])
+    new = (shard.file for shard in dataset.shards if shard.file not in kept)
+    list(map_in_order(move, new, threads=threads))
+    list(map_in_order(lambda step: step(), steps.values(), threads=threads))
+    move(INDEX_FILE)  # it belongs to the dataset.json that follows it
+    publish()
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
@@ -291,7 +297,8 @@ def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
     ``failed-`` comes before its name if there is an older dataset.
     """
     path = storage.join(output, f"{_FAILED}{name}" if has_dataset(output) else name)
-    _wrote(path, (line.encode() for line in lines))
+    with storage.replacing(path) as file:
+        file.writelines(line.encode() for line in lines)
     return path
 
 
@@ -390,15 +397,23 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
     storage.remove_empty(storage.join(output, STAGING))
 
 
-def _wrote(path: str, content: Iterable[bytes]) -> bool:
-    """Write a file piece by piece, unless there are none; return whether it was written."""
-    pieces = iter(content)
-    first = next(pieces, None)
-    if first is None:
-        return False
+def _prepared(path: str, target: str, content: Iterable[bytes]) -> Callable[[], None] | None:
+    """Prepare a file from pieces; return what puts it in its place, or None if there are none.
+
+    It waits at ``path``, or in memory if it is small and an object store will get it by one
+    request.
+    """
+    pieces, most = iter(content), storage.bytes_at_once(target)
+    if (first := next(pieces, None)) is None:
+        return None
+    begun = bytearray(first)
+    while len(begun) <= most and (piece := next(pieces, None)) is not None:
+        begun += piece
+    if len(begun) <= most:
+        return partial(storage.write_bytes, target, bytes(begun))
     with storage.replacing(path) as file:
-        file.writelines(chain([first], pieces))
-    return True
+        file.writelines(chain([begun], pieces))
+    return partial(storage.move, path, target)
 
 
 def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> None:
@@ -409,12 +424,12 @@ def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> Non
     there = dict(storage.list_dir(output))
     for name in names:
         if name in there:
-            storage.remove(storage.join(output, name))
+            storage.remove_file(storage.join(output, name))
     for folder in _splits(there):
         path = storage.join(output, folder)
         shards = [name for name, _ in storage.list_dir(path) if is_shard(name)]
         old = [storage.join(path, name) for name in shards if f"{folder}/{name}" not in kept]
-        list(map_in_order(storage.remove, old, threads=storage.threads([output])))
+        list(map_in_order(storage.remove_file, old, threads=storage.threads([output])))
         storage.remove_empty(path)
 
 

@@ -81,7 +81,7 @@ def held(path: str, beat_seconds: float = BEAT_SECONDS, *, is_own: bool = False)
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
             if is_own or _is_mine(read_holder(path)):
-                storage.remove(path)
+                storage.remove_file(path)
 
 
 def check_held(path: str) -> None:
@@ -294,7 +294,7 @@ def naming_end(output: str, staging: Staging) -> Iterator[None]:
 
 def withdraw(staging: Staging) -> None:
     """Make the run an ordinary one, which has no parts. Raises: StorageError."""
-    storage.remove(staging.path(_FILE))
+    storage.remove_file(staging.path(_FILE))
 
 
 def finish_part(staging: Staging, part: int) -> None:
