@@ -362,6 +362,21 @@ def test_the_folder_is_proposed(files, uris, root, tmp_path):
     assert (f"{uris[0]} may be {''.join(files[:1])}" in found.text) == (root is not None)
 
 
+def test_the_folder_above_is_proposed_for_several_import_files(tmp_path):
+    """Each file's images are in a folder beside it; below that of all, they are found by name."""
+    names = {"train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"]}
+    files = {f"{split}/images/{name}": "" for split, some in names.items() for name in some}
+    write_files(tmp_path / "in", files)
+    rejects = [
+        Reject(f"{tmp_path}/in/{split}/_annotations.csv", 1, name, "missing_file", "no such file")
+        for split, some in names.items()
+        for name in some
+    ]
+    assert missing_hint(rejects, 3).root == f"{tmp_path}/in/"
+    lost = [item._replace(uri=f"none/{item.uri}.jpg") for item in rejects[:1]]
+    assert not missing_hint([*rejects, *lost], 4).root
+
+
 # lines, columns
 COMMANDS = [
     ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=id,label=breed"),

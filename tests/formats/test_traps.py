@@ -330,7 +330,6 @@ STOPS = [
     ("cvat: doctype", {"a.xml": "<!DOCTYPE x><annotations><image name='a.jpg'/>"}),
     ("cvat: late doctype", {"a.xml": f"<!--<annotations><image {'x' * 70_000}--><!DOCTYPE x><annotations><image name='a.jpg'/>"}),
     ("cvat: open label", {"a.xml": "<annotations><meta><label></meta><image name='a.jpg'/></annotations>"}),
-    ("via: no attribute", {"via.json": via.as_export([via.image("a.jpg", {**via.region(), "region_attributes": {}})])}),
     ("via: two attributes", {"via.json": via.as_export([via.image("a.jpg", via.region(animal="cat", colour="red"))])}),
     ("via: cut off", {"via.json": via.as_export([via.image("a.jpg", via.region())])[:-9]}),
     ("studio: no labels", {"p.json": json.dumps([studio.task([{"type": "rating", "value": {"rating": 4}}], image="a.jpg")])}),

@@ -107,6 +107,18 @@ def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
     assert (found.adjusted, found.rejects) == (adjusted, [])
 
 
+def test_regions_without_attributes_have_one_class(outcome):
+    """The class is ``object``, and a note says so; one attribute would be that of all regions."""
+    bare = [{**region(shape), "region_attributes": {}} for shape in (CIRCLE, RECT)]
+    images = [image("a.png", *bare), image("b.png")]
+    found = outcome({"via.json": as_export(images)}, "a.png", "b.png")
+    assert found.images == {
+        "a.png": [("object", [0.1, 0.25, 0.2, 0.45]), ("object", BOX)],
+        "b.png": [],
+    }
+    assert len(found.skipped) == 1
+
+
 # a region that rejects its image
 REGIONS = [
     region(**{"class": ""}),

@@ -24,7 +24,8 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -236,7 +237,7 @@ class Hint(NamedTuple):
 
     Attributes:
         text: the end of a message; empty if nothing is known.
-        root: the one folder of these files, as ``--image-root`` takes it; empty if there is none.
+        root: the folder of these files, as ``--image-root`` takes it; empty if there is none.
     """
 
     text: str = ""
@@ -269,7 +270,19 @@ def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
     what = "missing files are in another folder, or have another suffix or letter case"
     text = f"{len(found):,} of the first {len(missing):,} {what}: {shown}"
+    if len(roots) > 1 and len(found) >= len(missing) * _NEARLY_ALL:
+        roots = {_above_all(roots)}
     return Hint(text, roots.pop() if len(roots) == 1 else "")
+
+
+def _above_all(folders: Collection[str]) -> str:
+    """Return the folder that holds all of some local ones; empty if there is none."""
+    if not all(map(storage.is_local, folders)):
+        return ""
+    with suppress(ValueError):  # only some are absolute
+        if (above := posixpath.commonpath(folders)).strip("/."):
+            return storage.join(above, "")
+    return ""
 
 
 def folder_of_images(paths: Iterable[str], source: str) -> str:

@@ -5,7 +5,8 @@
         "region_attributes": {"class": "dog"}}]}}
 
 becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog. The class is the only
-attribute of regions, or the one named like a label. Rules: VIA's "File formats", versions 1 and 2.
+attribute of regions, or the one named like a label; if no region has any, all are of the class
+``object``. Rules: VIA's "File formats", versions 1 and 2.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from recordgen.tasks import ImageSegmentation, ObjectDetection
 _PROJECT = "_via_img_metadata"
 _FILE, _SHAPE, _ATTRIBUTES = "filename", "region_shape_attributes", "region_attributes"
 _OTHERS = ("point", "polyline")
+_ONE_CLASS = "object"
 
 
 class Via(pictures.PictureFormat):
@@ -55,6 +57,8 @@ class Via(pictures.PictureFormat):
         except ValueError as exc:
             raise SourceError(f"{where}: no whole export of VGG Image Annotator: {exc}") from exc
         folder, attribute = posixpath.dirname(document), _attribute(where, images)
+        if not attribute and any(image.regions for image in images):
+            yield pictures.Note(0, f"regions have no attributes; all are of the class {_ONE_CLASS}")
         make = partial(_picture, listing, folder, attribute)
         yield from pictures.examples(enumerate(images, start=1), make)
 
@@ -121,16 +125,18 @@ def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
 
 
 def _attribute(where: str, images: Sequence[_Image]) -> str:
-    """Return the attribute that names the class of regions. Raises: SourceError."""
+    """Return the attribute that names the class of regions; empty if they have no attributes.
+
+    Raises: SourceError: it may be one of several.
+    """
     regions = [attributes for image in images for _, attributes in image.regions]
     found = dict.fromkeys(name for each in regions if isinstance(each, dict) for name in each)
     named = [name for name in found if name.strip().lower() in LABEL_COLUMNS]
     likely = named if len(found) > 1 else list(found)
-    if len(likely) == 1 or not regions:
+    if len(likely) == 1 or not found:
         return likely[0] if likely else ""
-    have = f"the attributes {', '.join(found)}" if found else "no attributes"
     remedy = "name the attribute of the classes 'class' in VIA, and export again"
-    raise SourceError(f"{where}: regions have {have}; {remedy}")
+    raise SourceError(f"{where}: regions have the attributes {', '.join(found)}; {remedy}")
 
 
 def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:
@@ -148,10 +154,14 @@ def _picture(listing: Listing, folder: str, attribute: str, number: int, image: 
 
 
 def _label(attributes: Any, name: str) -> str:
-    """Return the class of a region. Raises: ValueError: it has none, or several.
+    """Return the class of a region, which its attribute of a name says.
+
+    Raises: ValueError: it has none, or several.
 
     ``{"class": "dog"}``, or of check boxes ``{"class": {"dog": true}}`` → dog
     """
+    if not name:
+        return _ONE_CLASS
     value = attributes.get(name) if isinstance(attributes, dict) else None
     if isinstance(value, dict):
         chosen = [key for key, is_chosen in value.items() if is_chosen]
