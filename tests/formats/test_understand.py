@@ -47,6 +47,7 @@ FOLDERS = [
     ({**{f"train/{n}/{n}c0ffee7.png": b"" for n in range(6)}, "a.csv": "img,kind\n" + "".join(f"train/{n}/{n}c0ffee7.png,k{n % 3}\n" for n in range(6))}, {"columns": "path=img,label=kind"}, "a.csv"),
     ({**{f"{at}/{n}.txt": "It is late." for at in ("cat", "dog") for n in "12"}, "meta.tsv": "a\tb\n1\t2\n"}, {"layout": "{label}/{name}.txt"}, ""),
     ({"a_tags.txt": "B-P O\nB-P I-P\n", "b_words.txt": "Ben left\nAnna Day\n"}, {}, ""),
+    ({f"{name}.csv": "text,label\nIt is late.,a\nIt is cold.,b\n" for name in ("all", "dev", "train")}, {}, "[dt]*.csv"),
     ({"a.jsonl": '{"t": "It is late, @john"}\n' * 2}, {"columns": "text=t", "labels": "none"}, "a.jsonl"),
     ({"a.jsonl": '{"foo": "Good and cheap", "baz": "praise"}\n', "b.jsonl": ""}, {"columns": "text=foo,label=baz"}, "a.jsonl"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),

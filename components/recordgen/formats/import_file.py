@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, words_of
 from recordgen.formats.image_root import ImageRoot
@@ -115,7 +116,8 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
 def files_of_rows(names: Collection[str]) -> str:
     """Return the likeliest file of rows in a folder, or the pattern of several; "" without one.
 
-    ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``
+    ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``; beside files of splits, another
+    one may hold all their rows: ``all.csv, test.csv, train.csv``  →  ``t*.csv``
     """
     rows = [name for name in names if name.lower().endswith(_ROWS)]
     words = {name: words_of(posixpath.basename(name)) for name in rows}
@@ -124,10 +126,15 @@ def files_of_rows(names: Collection[str]) -> str:
     tables = [it for it in tables if "mapping" not in words[it]] or tables
     for suffix in _ROWS:
         found = [name for name in tables if name.lower().endswith(suffix)]
+        of_splits = [name for name in found if any(map(is_ml_use, words[name]))]
+        first = ""
+        if 1 < len(of_splits) < len(found):
+            found, letters = of_splits, {posixpath.basename(name)[0] for name in of_splits}
+            first = letters.pop() if len(letters) == 1 else f"[{''.join(sorted(letters))}]"
         folders = {posixpath.dirname(name) for name in found}
         are_outer = len(folders) > 1 and not any("/" in folder for folder in folders)
         folder = "*" if are_outer else "".join(folders)
-        pattern = posixpath.join(folder, f"*{suffix}")
+        pattern = posixpath.join(folder, f"{first}*{suffix}")
         matches = [name for name in names if fnmatchcase(name, pattern)]
         if found:
             best = max(found, key=lambda name: "train" in words[name])
