@@ -151,7 +151,8 @@ def parse_settings(args: argparse.Namespace) -> Settings:
     Raises: UsageError: a value is not allowed; SourceError: there are no data.
     """
     settings = with_task(to_settings(args, *local_input(args.data, args.pattern)))
-    if args.curated_schema and not storage.exists(args.curated_schema):
+    schema = args.curated_schema
+    if schema and not (storage.is_file(schema) or storage.list_dir(schema)):
         raise SourceError(
             f"{args.curated_schema}: no such file; copy the schema.pbtxt of a dataset you have "
             f"checked"

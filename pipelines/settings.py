@@ -138,7 +138,7 @@ def local_input(data: str, pattern: str) -> tuple[str, str]:
     """
     if storage.is_local(data):
         data = os.path.abspath(storage.local_path(data))
-    if not storage.exists(data):
+    if not (storage.is_file(data) or storage.list_dir(data)):
         raise SourceError(f"{data}: no such file or folder; give a CSV file or a folder of them")
     parent, _, name = data.rstrip("/").rpartition("/")
     if storage.list_files(data) == [data]:

@@ -49,7 +49,7 @@ def write_lines(path: str, lines: Iterable[str]) -> str:
     content = "".join(f"{line}\n" for line in lines)
     if storage.is_local(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    if not storage.exists(path) or storage.read_text(path) != content:
+    if not storage.is_file(path) or storage.read_text(path) != content:
         storage.write_text(path, content)
     return path
 

@@ -380,7 +380,7 @@ def test_automl_names_whole_urls_in_a_store():
     text = recordgen.storage.read_text("memory://automl/to/import.csv")
     rows = list(csv.reader(text.splitlines()))
     assert {row[0] for row in rows} == {"training", "validation", "test"}
-    assert all(recordgen.storage.exists(row[1]) for row in rows)
+    assert all(recordgen.storage.is_file(row[1]) for row in rows)
     assert rows[0][1].startswith("memory://automl/to/images/")
     source = {tuple(row[2:]) for row in csv.reader((folder / "digits.csv").read_text().split())}
     assert {tuple(row[2:]) for row in rows} == source

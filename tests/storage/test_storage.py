@@ -792,11 +792,11 @@ def test_folders_without_permission(monkeypatch, tmp_path):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     path = str(tmp_path / "hidden/labels.csv")
-    assert not storage.exists(path)
+    assert not storage.is_file(path)
     with monkeypatch.context() as patch:  # root may read any folder
         patch.setattr(os, "stat", refuse)
         patch.setattr(os, "scandir", refuse)
-        for ask in (storage.exists, storage.list_dir, storage.list_files):
+        for ask in (storage.is_file, storage.list_dir, storage.list_files):
             with pytest.raises(errors.StorageError, match=r"labels.csv: "):
                 ask(path)
         with pytest.raises(errors.SourceError, match=r"labels.csv: .*Permission denied"):
@@ -811,7 +811,7 @@ def test_a_name_is_no_pattern(name, tmp_path):
         for path in ("a", "b/c?", "b/cd"):
             storage.write_bytes(f"{place}/{folder}/{path}", b"1")
     storage.move(f"{place}/{name}/b/c?", f"{place}/{name}/b/e?")
-    assert storage.exists(f"{place}/{name}/b/cd")
+    assert storage.is_file(f"{place}/{name}/b/cd")
     storage.remove(f"{place}/{name}/b/e?")
     assert storage.list_dir(f"{place}/{name}/b") == [("cd", False)]
     storage.remove(f"{place}/{name}")

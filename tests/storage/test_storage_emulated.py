@@ -316,7 +316,7 @@ def test_an_outage_while_writing_fails_the_run(new_store, tmp_path):
     with pytest.raises(StorageError, match="Split-eval"):
         recordgen.convert(local, f"{store.url}/out")
     store.proxy.reset()
-    assert not storage.exists(f"{store.url}/out/dataset.json")
+    assert not storage.is_file(f"{store.url}/out/dataset.json")
     assert not [file for file in storage.list_files(f"{store.url}/**") if "-eval/" in file]
 
 
@@ -330,7 +330,7 @@ def test_files_beside_the_shards_wait_for_them(at_once, new_store, monkeypatch, 
     store.proxy.fault = always(503, name="out/labels.txt", method="PUT")
     with pytest.raises(StorageError, match=r"labels\.txt"):
         recordgen.convert(local, f"{store.url}/out", overwrite=True)
-    assert not storage.exists(f"{store.url}/out/dataset.json")
+    assert not storage.is_file(f"{store.url}/out/dataset.json")
     store.proxy.reset()
     assert recordgen.convert(local, f"{store.url}/out", overwrite=True, resume=True).kept_shards
     recordgen.convert(local, tmp_path / "out")
@@ -341,7 +341,7 @@ def test_a_folder_is_no_file(store):
     """Only an object exists, and no request is needed for more on Google's storage."""
     store.put_all({"a/b": b"x"})
     store.proxy.reset()
-    there = [storage.exists(f"{store.url}/{name}") for name in ("a/b", "a", "b")]
+    there = [storage.is_file(f"{store.url}/{name}") for name in ("a/b", "a", "b")]
     assert there == [True, False, False]
     assert store.proxy.seen.total() == 3 or store.url.startswith("s3")
     for name in ("a/b", "b"):
@@ -353,13 +353,13 @@ def test_an_outage_does_not_look_like_nothing(store, tmp_path):
     """An outage during a listing or look-up is an error, not an empty or missing folder."""
     fill(store, tmp_path / "data", 1)
     store.proxy.fault = lambda request: 503
-    for ask in (storage.exists, storage.list_files, storage.list_dir, storage.size):
+    for ask in (storage.is_file, storage.list_files, storage.list_dir, storage.size):
         with pytest.raises(StorageError, match="503"):
             ask(f"{store.url}/images")
     with pytest.raises(StorageError, match="503"):
         recordgen.check(f"{store.url}/*.csv")
     store.proxy.fault = lambda request: 403
-    for ask in (storage.exists, storage.list_files, storage.list_dir):
+    for ask in (storage.is_file, storage.list_files, storage.list_dir):
         with pytest.raises(StorageError, match=f"{store.url}/images"):
             ask(f"{store.url}/images")
     store.proxy.reset()

@@ -309,7 +309,7 @@ def find_shards(source: Place, split: str) -> ShardSet:
         return _named(paths)
     source = storage.normal(source)
     # The name of a file or folder may look like a pattern.
-    is_plain = _MAGIC.isdisjoint(source) or storage.exists(source) or storage.list_dir(source)
+    is_plain = _MAGIC.isdisjoint(source) or storage.is_file(source) or storage.list_dir(source)
     if not is_plain:
         return _named([source])
     if manifest.holds_dataset(source):

@@ -129,7 +129,7 @@ class Copy:
 
     def has(self, name: str) -> bool:
         """Return whether an earlier run wrote a file."""
-        return self.is_resumed and storage.exists(self.path(name))
+        return self.is_resumed and storage.is_file(self.path(name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:

@@ -219,7 +219,7 @@ class Output:
 
     def has_examples(self) -> bool:
         """Return whether there is an ``examples.parquet``: conversions write it."""
-        return storage.exists(self.path_of(EXAMPLES_FILE))
+        return storage.is_file(self.path_of(EXAMPLES_FILE))
 
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
         """Yield columns of ``examples.parquet`` (pa.Table) in parts, which need not fit memory.

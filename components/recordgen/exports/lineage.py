@@ -104,7 +104,7 @@ def find_lineage(
         return _verified(found) if verify else found
     for folder in _models(root):
         path = storage.join(folder, lineage.LINEAGE_FILE)
-        if storage.exists(path):
+        if storage.is_file(path):
             model = _read_model(path)
             found = Traced(folder, model.dataset, model, *_state(model.dataset, path, access))
             return _verified(found) if verify else found

@@ -129,7 +129,7 @@ def _said(listing: Listing) -> Mapping[str, Any]:
     dataset = dataset_of(listing) if is_output else None
     path = storage.join(listing.root, COPY_FILE if dataset is None else DATASET_FILE)
     is_whole = listing.only in ("", "import.csv") and not storage.is_http(path)
-    if dataset is None and not (is_whole and storage.exists(path)):
+    if dataset is None and not (is_whole and storage.is_file(path)):
         return {}
     try:
         if dataset is None:

@@ -371,7 +371,7 @@ def dataset_of(listing: Listing) -> Dataset | None:
     if listing.only:
         roots.append(storage.folder_of(listing.root.rstrip("/")))
     for root in roots:
-        if not storage.is_http(root) and storage.exists(storage.join(root, DATASET_FILE)):
+        if not storage.is_http(root) and storage.is_file(storage.join(root, DATASET_FILE)):
             with suppress(SourceError):  # another program's file of this name
                 return read_dataset(root)
     return None

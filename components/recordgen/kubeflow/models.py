@@ -73,7 +73,7 @@ def newest_version(serving_dir: str) -> list[str]:
     versions = [name for name in storage.list_folders(folder, "") if name.isdecimal()]
     paths = [storage.join(folder, name) for name in sorted(versions, key=int, reverse=True)]
     # A push that was interrupted has no last file.
-    return next(([path] for path in paths if storage.exists(storage.join(path, _LAST_FILE))), [])
+    return next(([path] for path in paths if storage.is_file(storage.join(path, _LAST_FILE))), [])
 
 
 def copy_model(model: str, target: str) -> None:
@@ -344,7 +344,7 @@ def _read_schema(path: str) -> Any:
     from tensorflow_metadata.proto.v0 import schema_pb2
 
     file = storage.join(path, SCHEMA_FILE)
-    file = file if storage.exists(file) else path
+    file = file if storage.is_file(file) else path
     try:
         return text_format.Parse(storage.read_text(file), schema_pb2.Schema())
     except (OSError, ValueError, text_format.ParseError) as exc:

@@ -64,7 +64,7 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
     return _requested(_spool, path, context)
 
 
-def exists(path: str) -> bool:
+def is_file(path: str) -> bool:
     try:
         info(path, RequestContext())
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def exists(path: str) -> bool:
 
 def list_files(pattern: str) -> list[str]:
     """Return the file itself if it exists: web servers have no listings."""
-    return [pattern] if exists(pattern) else []
+    return [pattern] if is_file(pattern) else []
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:

@@ -183,7 +183,7 @@ def remove_empty(folder: str) -> None:
         os.rmdir(local_path(folder))
 
 
-def exists(path: str) -> bool:
+def is_file(path: str) -> bool:
     """Return whether there is a file at ``path``. Raises: PermissionError."""
     return stat.S_ISREG(_mode(path) or 0)
 
@@ -200,7 +200,7 @@ def _mode(path: str) -> int | None:
 def list_files(pattern: str) -> list[str]:
     plain = local_path(pattern)
     with _reading(pattern):
-        if exists(plain):
+        if is_file(plain):
             return [plain]
         found = filter(os.path.isfile, glob.glob(plain, recursive=True))
         return sorted(map(with_slashes, found))

@@ -415,7 +415,7 @@ def _remove_exactly(fs: Any, entry: dict[str, Any], *, is_store: bool) -> None:
         fs.rmdir(entry["name"])
 
 
-def exists(path: str) -> bool:
+def is_file(path: str) -> bool:
     look_up = _object if scheme_of(path) in _GCS else _details
     with suppress(FileNotFoundError):
         return bool(retried(partial(look_up, path, ANY_REQUEST), path)["type"] == "file")

@@ -32,7 +32,7 @@ class Executor(GenericExecutor):
         super().Do(input_dict, output_dict, exec_properties)
         [model] = output_dict["model"]
         file = storage.join(path_utils.serving_model_dir(model.uri), LINEAGE_FILE)
-        if not storage.exists(file):  # a run_fn of its own, which does not save as ours
+        if not storage.is_file(file):  # a run_fn of its own, which does not save as ours
             return
         lineage = ModelLineage.from_json(json.loads(storage.read_text(file)))
         for name, value in lineage.facts.items():

@@ -424,7 +424,7 @@ def output_of(place: str) -> str:
 
 def has_dataset(root: str) -> bool:
     """Return whether a folder or URL has a ``dataset.json``. Raises: StorageError."""
-    return storage.exists(storage.join(root, DATASET_FILE))
+    return storage.is_file(storage.join(root, DATASET_FILE))
 
 
 def holds_dataset(place: str) -> bool:

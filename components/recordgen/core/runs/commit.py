@@ -192,7 +192,7 @@ def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
     """Move back the shards that an interrupted commit had moved. Raises: StorageError."""
 
     def move(file: str) -> None:
-        if not storage.exists(staging.path(file)):
+        if not storage.is_file(staging.path(file)):
             storage.move(storage.join(output, file), staging.path(file))
 
     if staging.moving:
@@ -356,7 +356,7 @@ def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
         yield
     except (StorageError, RunnerError) as exc:
         with suppress(StorageError):
-            if not storage.exists(staging.lease):
+            if not storage.is_file(staging.lease):
                 raise RunnerError(
                     f"{output}: the files of this run were removed while it ran, by hand or by "
                     f"another run that took over; nothing was committed; run it again"
@@ -503,7 +503,7 @@ def compare_shard(
         task, "", vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )
     path = storage.join(output, result.shard.file)
-    if not storage.exists(path):
+    if not storage.is_file(path):
         return result
     shard = replace(result.shard, bytes=storage.size(path))
     return replace(result, shard=shard) if is_intact(path, shard, conversion.task) else result
@@ -548,7 +548,7 @@ def _moved(source: str, target: str) -> bool:
     try:
         storage.move(source, target)
     except StorageError:
-        if storage.exists(source):
+        if storage.is_file(source):
             raise
         return False
     return True

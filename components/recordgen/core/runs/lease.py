@@ -268,7 +268,7 @@ def check_plan(staging: Staging, planned: PlannedParts) -> None:
 
 def is_planned(staging: Staging) -> bool:
     """Return whether the run is a planned one. Raises: StorageError."""
-    return storage.exists(staging.path(_FILE))
+    return storage.is_file(staging.path(_FILE))
 
 
 def check_planned(output: str, staging: Staging) -> None:

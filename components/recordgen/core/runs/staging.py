@@ -221,7 +221,7 @@ class Staging:
 
     def _has(self, name: str) -> bool:
         path = self.path(name)
-        return path in self._written or storage.exists(path)
+        return path in self._written or storage.is_file(path)
 
     @property
     def lease(self) -> str:
