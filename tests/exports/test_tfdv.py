@@ -7,7 +7,8 @@ import pytest
 from recordgen import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
-from recordgen.exports.descriptions import schema_text
+from recordgen.exports.descriptions import Tfdv
+from recordgen.exports.export import Output
 from recordgen.features import statistics_features
 from tests.conftest import convert_lines
 from tests.exports.conftest import KINDS
@@ -15,6 +16,10 @@ from tests.golden import ROOT
 
 # Old versions of NumPy in TFDV warn about quantiles of infinite times.
 pytestmark = [pytest.mark.inside, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+
+def schema_text(dataset):
+    return Tfdv().text(Output("", dataset))
 
 
 @pytest.fixture(scope="module")

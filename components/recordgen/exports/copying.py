@@ -153,10 +153,6 @@ class Copy:
             for at, (first, shard) in enumerate(zip(firsts, split.shards, strict=False)):
                 yield name, at, first, shard
 
-    def skip(self, shard: Shard) -> None:
-        """Count a shard that an earlier run copied."""
-        self.counter.count(shard.examples, shard.bytes)
-
     def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
         path, specs = self.output.path_of(shard.file), {**OBJECTS, **stored_features(self.dataset)}
@@ -217,7 +213,10 @@ class CopyExport(Export):
         """
         output = Output.open(place)
         to = self._folder(output, options)
-        splits = _chosen(output, options.split)
+        splits = output.dataset.splits
+        if options.split is not None:
+            name = find_split(output.root, options.split, list(splits))
+            splits = {name: splits[name]}
         copy = Copy(output, splits, to, options.lossy, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
@@ -289,14 +288,6 @@ class CopyExport(Export):
             counts = (f"{part} ({number:,} objects)" for part, number in lost.items())
             left_out = "; crowds are left out, and export coco keeps them" * ("crowd" in lost)
             _log.warning("the copy does not keep: %s%s", ", ".join(counts), left_out)
-
-
-def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
-    splits = output.dataset.splits
-    if split is None:
-        return splits
-    name = find_split(output.root, split, list(splits))
-    return {name: splits[name]}
 
 
 def _mark(to: str) -> dict[str, Any] | None:
@@ -375,7 +366,7 @@ class ShardCopyExport(CopyExport):
         for split, at, first, shard in copy.shards():
             name = self.shard_name(split, at, len(copy.splits[split].shards))
             if copy.has(name):
-                copy.skip(shard)
+                copy.counter.count(shard.examples, shard.bytes)
                 continue
             with storage.replacing(copy.path(name)) as file:
                 self.write_shard(copy, file, copy.examples(first, shard))

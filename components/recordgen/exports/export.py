@@ -147,21 +147,15 @@ def check_declaration(name: str, export: Any) -> None:
         raise TypeError(f"the class {export.__name__} does not define {', '.join(missing)}")
 
 
-def file_export(name: str) -> FileExport:
-    """Return one of Recordgen's own exports that write a file."""
-    found: FileExport = EXPORTS[name]()
-    return found
-
-
 def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]:
     """Return the files of exports by name."""
-    return {each.file: [each.text(output).encode()] for each in map(file_export, names)}
+    exports = [EXPORTS[name]() for name in names]
+    return {each.file: [each.text(output).encode()] for each in exports}
 
 
 def described_names() -> Sequence[str]:
     """Return the names of the files that only a finished dataset has."""
-    described = [each.file for each in map(file_export, CONVERTED)]
-    return (*LABEL_FILES, *described, *TFDS_FILES)
+    return (*LABEL_FILES, *(EXPORTS[name].file for name in CONVERTED), *TFDS_FILES)
 
 
 def no_files() -> dict[str, Iterable[bytes]]:

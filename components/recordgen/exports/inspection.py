@@ -21,14 +21,13 @@ from recordgen.core.dataset import manifest
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
+from recordgen.core.task.annotation import stored_features
 from recordgen.errors import PayloadError, RecordError
-from recordgen.features import FeatureSpec
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.header import stored_image
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
-from recordgen.tasks import TASKS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -73,8 +72,12 @@ def inspect(
         SplitNotFoundError: there is no such split.
         RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
-    shards = _shards_of(output, split)
-    lists = _list_features(shards.dataset)
+    folders = storage.list_folders(manifest.output_of(output), manifest.SPLIT_PREFIX)
+    there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in folders]
+    first = TRAIN if TRAIN in there or not there else there[0]
+    shards = find_shards(output, split or first)
+    specs = {} if shards.dataset is None else stored_features(shards.dataset)
+    lists = {*OBJECT_FEATURES, *(name for name, spec in specs.items() if spec.shape is None)}
     found = []
     for index, (file, record) in enumerate(islice(_records(shards), num)):
         where = f"{file}: record {index}"
@@ -88,30 +91,12 @@ def inspect(
     return found
 
 
-def _shards_of(output: str, split: str | None) -> ShardSet:
-    """Return the shards of a split of an output, or the files that match a pattern."""
-    names = storage.list_folders(manifest.output_of(output), manifest.SPLIT_PREFIX)
-    there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in names]
-    first = TRAIN if TRAIN in there or not there else there[0]
-    return find_shards(output, split or first)
-
-
 def _records(shards: ShardSet) -> Iterator[tuple[str, bytes]]:
     """Yield each record with its file. Raises: SourceError: the file is missing."""
     for file in shards.files:
         shards.check_files([replace(file, damage="")])
         for record in RECORDS.read(file.path):
             yield file.path, record
-
-
-def _list_features(dataset: manifest.Dataset | None) -> frozenset[str]:
-    """Return the features that stay lists even if a record has one value."""
-    specs: Mapping[str, FeatureSpec] = {}
-    if dataset is not None:
-        specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
-        specs = {**specs, **dataset.features}
-    several = (name for name, spec in specs.items() if spec.shape is None)
-    return frozenset((*OBJECT_FEATURES, *several))
 
 
 def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, output_of, read_dataset
@@ -438,9 +439,6 @@ def _shared(
     old: Rows, from_old: npt.NDArray[np.bool_], new: Rows, from_new: npt.NDArray[np.bool_]
 ) -> Pairs:
     sources, targets = np.flatnonzero(from_old), np.flatnonzero(from_new)
-    payloads, first = np.unique(old.columns["content"][sources], return_index=True)
-    wanted = new.columns["content"][targets]
-    at = np.searchsorted(payloads, wanted)
-    is_there = at < len(payloads)
-    is_there[is_there] = payloads[at[is_there]] == wanted[is_there]
-    return sources[first[at[is_there]]], targets[is_there]
+    payloads = pa.array(old.columns["content"][sources])
+    first = pc.index_in(pa.array(new.columns["content"][targets]), value_set=payloads)
+    return sources[first.drop_null().to_numpy()], targets[np.asarray(first.is_valid())]
