@@ -213,20 +213,17 @@ def _version(response: aiohttp.ClientResponse) -> str:
 
 async def _open_session(**settings: Any) -> aiohttp.ClientSession:
     """Open a session that reaches every address."""
-    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings})
+    seconds = RetryPolicy.from_environment().timeout_seconds
+    timeout = aiohttp.ClientTimeout(
+        total=_TOTAL_TIMEOUTS * seconds, sock_connect=seconds, sock_read=seconds
+    )
+    return aiohttp.ClientSession(**{"timeout": timeout, **settings})
 
 
 async def _open_public_session(**settings: Any) -> aiohttp.ClientSession:
     """Open a session that reaches public addresses only."""
     connector = aiohttp.TCPConnector(resolver=_PublicResolver())
-    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings, "connector": connector})
-
-
-def _timeout() -> aiohttp.ClientTimeout:
-    seconds = RetryPolicy.from_environment().timeout_seconds
-    return aiohttp.ClientTimeout(
-        total=_TOTAL_TIMEOUTS * seconds, sock_connect=seconds, sock_read=seconds
-    )
+    return await _open_session(**{**settings, "connector": connector})
 
 
 class _PublicResolver(AbstractResolver):

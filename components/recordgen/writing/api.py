@@ -135,8 +135,9 @@ class ShardedWriter:
     def __exit__(self, *_: object) -> None:
         for pool in self._pools:
             pool.shutdown(wait=True, cancel_futures=True)
-        for shard in self._all:
-            shard.abandon()
+        for shard in self._all:  # the threads are idle: remove its file unless it is finished
+            with suppress(StorageError):
+                shard.file.close()
 
     def write(self, record: Record) -> None:
         """Take the next record; wait while too many bytes are in flight."""
@@ -164,14 +165,15 @@ class ShardedWriter:
     def _hand_over(self, shard: _ShardWriter) -> None:
         size = shard.block_bytes
         self._wait(_IN_FLIGHT_BYTES - size)
-        self._waiting.append((shard.hand_over(), size))
+        block, shard.block, shard.block_bytes = shard.block, [], 0
+        self._waiting.append((shard.hand_over(block), size))
         self._waiting_bytes += size
 
     def _finish_open(self) -> None:
         for shard in self._open:
             self._hand_over(shard)
         self._wait(-1)
-        self._finished += [shard.finish() for shard in self._open]
+        self._finished += [shard.hand_over(None) for shard in self._open]
         self._open, self._open_bytes = [], 0
 
     def _wait(self, allowed: int) -> None:
@@ -186,14 +188,15 @@ class _ShardWriter:
     """One shard: an incomplete block, and the file that the shard's thread writes.
 
     Attributes:
+        file: writes the blocks that it is sent.
         block: records that were not handed over yet.
         block_bytes: approximate memory of these records.
     """
 
     def __init__(self, path: str, compression: str, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
-        self._file = _writing(path, compression)
-        next(self._file)  # opens the file
+        self.file = _writing(path, compression)
+        next(self.file)  # opens the file
         self.block: list[Record] = []
         self.block_bytes = 0
 
@@ -204,19 +207,9 @@ class _ShardWriter:
         self.block_bytes += size + _RECORD_OVERHEAD_BYTES
         return size
 
-    def hand_over(self) -> Future[None]:
-        """Let the thread write the block."""
-        block, self.block, self.block_bytes = self.block, [], 0
-        return self._pool.submit(self._file.send, block)
-
-    def finish(self) -> Future[WrittenShard]:
-        """Let the thread finish the file."""
-        return self._pool.submit(self._file.send, None)
-
-    def abandon(self) -> None:
-        """Remove the file unless it is finished; the thread must be idle."""
-        with suppress(StorageError):
-            self._file.close()
+    def hand_over(self, block: list[Record] | None) -> Future[Any]:
+        """Let the thread write a block, or finish the file: the result is the shard."""
+        return self._pool.submit(self.file.send, block)
 
 
 def _writing(path: str, compression: str) -> Generator[Any, list[Record] | None, None]:
