@@ -22,7 +22,7 @@ import os
 import time
 from array import array
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -61,7 +61,6 @@ from recordgen.errors import (
     names_checked,
 )
 from recordgen.exports.export import WRITTEN, Output, described_names, exported, no_files
-from recordgen.features import FeatureSpec
 from recordgen.messages import Shown
 from recordgen.options import COMPRESSIONS
 from recordgen.writing.example_schema import ExampleSchema
@@ -304,16 +303,33 @@ def write(
             written = writer.finish()
         if not written:
             raise NothingToConvertError("nothing to write: there are no examples")
-        dataset = _with_split(others, split, written, schema.specs(), compression)
-        new = zip(dataset.splits[split].shards, written, strict=True)
-        lengths = {shard.file: item.lengths for shard, item in new}
-        of_old = lengths_there(target, others) if others is not None else lengths.__getitem__
+        dataset = dataset_of(EXAMPLES, {}, compression=compression, features=schema.specs())
+        new = [
+            Shard(
+                shard_file(split, at, len(written), compression), it.examples, it.bytes, it.digest
+            )
+            for at, it in enumerate(written)
+        ]
+        lengths = {shard.file: it.lengths for shard, it in zip(new, written, strict=True)}
+        of_old, kept = lengths.__getitem__, frozenset[str]()
+        if others is not None:
+            dataset, of_old = others, lengths_there(target, others)
+            kept = frozenset(shard.file for shard in others.shards)
+        dataset = with_splits(dataset, {**dataset.splits, split: Split.of(new, {})})
 
         def lengths_of(file: str) -> bytes:
             return lengths[file] if file in lengths else of_old(file)
 
         dataset = write_index(staging.path(INDEX_FILE), dataset, lengths_of)
-        _put(staging, target, others, split, dataset)
+        commit(
+            staging,
+            target,
+            dataset,
+            files=no_files() | exported(_WrittenOutput(target, dataset), WRITTEN),
+            kept=kept,
+            staged={shard.file: staged_file(staging, at) for at, shard in enumerate(new)},
+            meanwhile=others,  # while shards are moved, dataset.json lacks the split
+        )
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -366,23 +382,6 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
     return with_splits(found, splits)
 
 
-def _with_split(
-    others: Dataset | None,
-    name: str,
-    written: Sequence[WrittenShard],
-    features: Mapping[str, FeatureSpec],
-    compression: str,
-) -> Dataset:
-    shards = []
-    for index, item in enumerate(written):
-        file = shard_file(name, index, len(written), compression)
-        shards.append(Shard(file, item.examples, item.bytes, item.digest))
-    splits = {name: Split.of(shards, {})}
-    if others is not None:
-        return with_splits(others, {**others.splits, **splits})
-    return dataset_of(EXAMPLES, splits, compression=compression, features=features)
-
-
 @contextmanager
 def _staging(
     target: str, split: str, others: Dataset | None, *, overwrite: bool
@@ -413,15 +412,3 @@ class _WrittenOutput(Output):
 
     def has_examples(self) -> bool:
         return False
-
-
-def _put(
-    staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
-) -> None:
-    """Commit the split. The other splits stay complete all the time."""
-    shards = enumerate(dataset.splits[split].shards)
-    staged = {shard.file: staged_file(staging, index) for index, shard in shards}
-    kept = frozenset(shard.file for shard in others.shards) if others is not None else ()
-    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
-    # While shards are moved, dataset.json lacks the split.
-    commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

@@ -328,8 +328,7 @@ class Place(NamedTuple):
     record: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRecords:
+class ShownRecords(NamedTuple):
     """The records that a page shows.
 
     Attributes:
@@ -339,9 +338,9 @@ class ShownRecords:
         at: the requested records that were cheap enough to read.
     """
 
-    examples: Mapping[str, Sequence[RecordView]] = field(default_factory=dict)
-    sample: Mapping[str, Sequence[Record]] = field(default_factory=dict)
-    at: Mapping[Place, RecordView] = field(default_factory=dict)
+    examples: Mapping[str, Sequence[RecordView]] = {}
+    sample: Mapping[str, Sequence[Record]] = {}
+    at: Mapping[Place, RecordView] = {}
 
 
 def read_shown(
@@ -464,8 +463,7 @@ def _read_file(read: tuple[str, Mapping[int, Place]]) -> list[tuple[Place, Recor
     return [(wanted[at], parse_example(data)) for at, data in RECORDS.read_chosen(path, wanted)]
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One example of a finding; ``split`` is empty if unknown, ``view`` None if it was not read."""
 
     source: str
