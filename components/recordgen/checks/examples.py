@@ -233,7 +233,18 @@ class DoubleBox(_BoxCheck):
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images with boxes whose intersection over union is above the threshold."""
-        twice = _doubled(examined.shared(_all_boxes), examined.thresholds[self.code])
+        boxes, least = examined.shared(_all_boxes), examined.thresholds[self.code]
+        areas = areas_of(boxes.corners)
+        is_found = np.zeros(len(areas), np.bool_)
+        for step in range(1, _WINDOW + 1):
+            before, after = np.arange(len(areas) - step), np.arange(step, len(areas))
+            alike = (boxes.rows[before] == boxes.rows[after]) & (
+                boxes.labels[before] == boxes.labels[after]
+            )
+            before, after = before[alike], after[alike]
+            shared = shared_areas(boxes.corners[before], boxes.corners[after])
+            is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
+        twice = np.flatnonzero(is_found)
         yield self.about(examined, twice, "is nearly the same as another box with its label")
 
 
@@ -261,21 +272,6 @@ def _all_boxes(examined: Examined[Any]) -> _Boxes:
     corners = np.array([box[1:5] for box in boxes], np.float64).reshape(-1, 4)
     order = np.lexsort((corners[:, 0], labels, rows))
     return _Boxes(rows[order], labels[order], names, corners[order])
-
-
-def _doubled(boxes: _Boxes, least: float) -> RowIndices:
-    """Return boxes whose intersection over union with an earlier box is above ``least``."""
-    areas = areas_of(boxes.corners)
-    is_found = np.zeros(len(areas), np.bool_)
-    for step in range(1, _WINDOW + 1):
-        before, after = np.arange(len(areas) - step), np.arange(step, len(areas))
-        alike = (boxes.rows[before] == boxes.rows[after]) & (
-            boxes.labels[before] == boxes.labels[after]
-        )
-        before, after = before[alike], after[alike]
-        shared = shared_areas(boxes.corners[before], boxes.corners[after])
-        is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
-    return np.flatnonzero(is_found)
 
 
 class Mojibake(Check):
