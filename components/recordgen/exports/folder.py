@@ -36,7 +36,9 @@ class Folder(ImageCopyExport):
                     f"with --lossy"
                 )
         for label in copy.dataset.labels:
-            if fault := _fault(label):
+            # Why readers would not find a folder of this name.
+            fault = "it begins with a dot" if label[:1] == "." else storage.name_fault(label)
+            if fault := fault or ("" if label.isprintable() else "it is not printable"):
                 raise UsageError(
                     f"{self.name} makes a folder of each label, and {label!r} is no name of a "
                     f"folder: {fault}; use export automl or parquet, which hold every label"
@@ -66,10 +68,3 @@ class Folder(ImageCopyExport):
 
         self.write_images(copy, files_of)
         copy.write_labels()
-
-
-def _fault(label: str) -> str:
-    """Return why readers would not find a folder of this name; empty if they do."""
-    if label[:1] == ".":
-        return "it begins with a dot"
-    return storage.name_fault(label) or ("" if label.isprintable() else "it is not printable")
