@@ -6,8 +6,6 @@ Their images become files, byte for byte or with boxes.
 from __future__ import annotations
 
 import math
-import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,13 +21,11 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
 from recordgen.core.task.annotation import stored_features
 from recordgen.errors import PayloadError, RecordError
-from recordgen.messages.masking import without_secrets
+from recordgen.exports.copying import file_name
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.header import stored_image
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -103,30 +99,23 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
     """Write the image as ``00003-name.jpg``, with its boxes or mask on it; return the path."""
     if (image := stored_image(values)) is None:
         raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
-    data, suffix = image[0], _as_name(image[1]) or "bin"
+    data, kind = image
     what = "boxes"
     try:
         if boxes := stored_boxes(values):
-            data, suffix = draw_boxes(data, boxes)
+            data, kind = draw_boxes(data, boxes)
         elif (mask := stored_image(values, features.IMAGE_MASK_ENCODED)) is not None:
             what = "mask"
-            data, suffix = draw_mask(data, mask[0], background_of(values))
+            data, kind = draw_mask(data, mask[0], background_of(values))
     except (PayloadError, ValueError) as exc:
         raise RecordError(
             f"{where}: cannot draw its {what}: {exc}; omit --to to see its features"
         ) from exc
     ids = values.get(features.IMAGE_SOURCE_ID, ())  # any type, in other tools' records
     uri = next((value for value in ids if isinstance(value, bytes)), b"")
-    stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
-    name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
-    path = storage.inside(to, name)
+    path = storage.inside(to, f"{index:05d}-{file_name(uri.decode('utf-8', 'replace'), kind)}")
     storage.write_bytes(path, data)
     return path
-
-
-def _as_name(text: str) -> str:
-    """Return the last component of a uri, made safe for a file name."""
-    return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 
 def _shown(value: Any) -> Any:

@@ -99,19 +99,16 @@ def diff(
     """
     if by not in BY:
         raise UsageError(f"by must be {' or '.join(BY)} (got {by!r:.80})")
-    sides = [_opened("old", old), _opened("new", new)]
+    for name, given in (("old", old), ("new", new)):
+        path = os.fspath(given)
+        if not isinstance(path, str) or not path.strip():
+            raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
+    sides = [*map(Output.open, (old, new))]
     tables = [*map(_read, sides)]
     if by != BY[0]:
         tables = [*map(_without_names, tables, sides)]
     rows = joined([side.dataset for side in sides], tables, by)
     return _compare(rows[0], rows[1], [*map(_compared, sides)], is_copy=by != BY[0])
-
-
-def _opened(name: str, given: str | os.PathLike[str]) -> Output:
-    path = os.fspath(given)
-    if not isinstance(path, str) or not path.strip():
-        raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
-    return Output.open(path)
 
 
 def _read(output: Output) -> Any:
