@@ -460,10 +460,10 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
     for root, dataset in shards.parts:
         if dataset.index:
             known |= _stored(root, dataset)
-    return [_fitting(file, known, shards) for file in shards.files]
+    return [_fitting(file, known) for file in shards.files]
 
 
-def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) -> Lengths:
+def _fitting(file: ShardFile, known: Mapping[str, Lengths]) -> Lengths:
     """Return the lengths of the records of a file, which take as many bytes as it has.
 
     Raises: SourceError: they do not.

@@ -20,17 +20,14 @@ import math
 import os
 import posixpath
 import re
-import shutil
 import unicodedata
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
-from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,8 +68,6 @@ OBJECT_FEATURES: Mapping[str, Sequence[str]] = {
     "keypoints": [features.IMAGE_OBJECT_KEYPOINT_X],
     "outlines": [features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_MASK_RUNS],
 }
-
-_PART_BYTES = 1 << 20
 
 # The names of local files that are not complete, see recordgen.storage.local.
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp$")
@@ -130,16 +125,6 @@ class Copy:
     def has(self, name: str) -> bool:
         """Return whether an earlier run wrote a file."""
         return self.is_resumed and storage.exists(self.path(name))
-
-    @contextmanager
-    def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file of the copy, which appears when it is complete."""
-        path = self.path(name)
-        with TemporaryFile() as spooled:
-            yield spooled
-            spooled.seek(0)
-            with storage.replacing(path) as file:
-                shutil.copyfileobj(spooled, file, _PART_BYTES)
 
     def write_labels(self) -> None:
         """Write ``labels.txt`` and the other files that name numbers, as the dataset has them."""

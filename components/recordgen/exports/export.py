@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.bccache import Bucket
 
 from recordgen import storage
-from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.dataset.lint import LintFinding, first_of_each
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
@@ -239,8 +239,6 @@ class Output:
 
     def findings(self, most: int) -> Sequence[LintFinding]:
         """Return the first findings of each code. Raises: SourceError: their file is damaged."""
-        from recordgen.core.dataset.lint import LintFinding, first_of_each
-
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))
 

@@ -334,8 +334,7 @@ def statistics(step: StepInput) -> StepOutput:
     }
     for split, described in found.items():
         path = storage.join(folder, split_dir(split), STATISTICS_FILE)
-        with storage.replacing(path) as file:
-            file.write(described.SerializeToString(deterministic=True))
+        storage.write_bytes(path, described.SerializeToString(deterministic=True))
         logs.said(f"statistics of {dataset.splits[split].examples:,} examples of {split}")
 
     schema = given or tfdv.infer_schema(found.pop(TRAIN))
