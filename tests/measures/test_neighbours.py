@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.measures import likeness
 from recordgen.measures.likeness import MAX_DISTANCE, count_bits
-from recordgen.measures.likeness import find_neighbours as find
 from tests.conftest import peak_of
 
 ROWS = 1 << 17
@@ -18,17 +18,12 @@ def hashes(*values):
     return np.array(values, np.uint64)
 
 
-def all_alike(one, _):
-    return np.ones(len(one), bool)
-
-
-def one_key(things):
-    return [np.zeros(len(things), np.uint32)]
-
-
-def find_neighbours(values, *, count=None, usable=None, alike=all_alike, keys_of=one_key):
-    usable = np.ones(len(values), bool) if usable is None else usable
-    return find(values, count or len(values), usable, alike, keys_of, lambda views: None)
+def find_neighbours(
+    values, count=None, usable=True, alike=lambda one, _: one >= 0, keys_of=lambda it: [it * 0]
+):
+    """By default, all are usable and alike, and share a key."""
+    usable = np.full(len(values), usable)
+    return likeness.find_neighbours(values, count or len(values), usable, alike, keys_of, abs)
 
 
 def flipped(value, bits):
@@ -96,7 +91,7 @@ def test_things_may_have_several_hashes():
 
     def alike(first, second):
         asked.extend(zip(first.tolist(), second.tolist(), strict=True))
-        return all_alike(first, second)
+        return first >= 0
 
     values = random_hashes(6)
     values[3] = values[1]
@@ -148,10 +143,7 @@ def test_keys_find_pairs_in_crowded_buckets():
     def keys_of(things):
         return [kinds[things].astype(np.uint32) // 4]
 
-    def no_keys(_):
-        return []
-
-    assert len(np.unique(find_neighbours(values, alike=alike, keys_of=no_keys))) > count // 2
+    assert len(np.unique(find_neighbours(values, alike=alike, keys_of=lambda _: []))) > count // 2
     asked = 0
     found = find_neighbours(values, alike=alike, keys_of=keys_of)
     assert len(np.unique(found)) == count // 2
