@@ -144,10 +144,11 @@ def resolved(properties: Mapping[str, Any]) -> dict[str, Any]:
     # would find no span, or fail with "Glob pattern does not match regex pattern".
     matched = _input_config(properties).splits
     for split in matched:
-        split.pattern += "*" if split.pattern.endswith("/") else ""
+        if split.pattern.endswith("/"):
+            split.pattern += "*"
     range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
-    processor = input_processor.FileBasedInputProcessor(input_base, matched, range_config)
     try:
+        processor = input_processor.FileBasedInputProcessor(input_base, matched, range_config)
         span, version = processor.resolve_span_and_version()
     except ValueError as exc:
         raise SourceError(
