@@ -89,17 +89,14 @@ def _requested(request: Callable[..., Any], path: str, context: RequestContext) 
 
 
 async def _info(path: str, context: RequestContext) -> FileInfo:
-    found: FileInfo | None = None
     try:
         async with _response("HEAD", path, context.policy) as response:
-            if _size(response):  # some servers always send 0 here
-                found = FileInfo(_size(response) or 0, _version(response))
+            if size := _size(response):  # some servers always send 0 here
+                return FileInfo(size, _version(response))
     except (aiohttp.ClientResponseError, ResponseError) as exc:
         if is_transient(exc, path):
             raise
         # Some servers answer GET, but not HEAD.
-    if found is not None:
-        return found
     async with _response("GET", path, context.policy) as response:
         size = _size(response)
         if size is None:
