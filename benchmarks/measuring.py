@@ -87,10 +87,10 @@ def pss_bytes(pid: int) -> int:
 
 def import_first() -> None:
     """Import what a conversion imports when it is first used: imports are not the work."""
-    from recordgen.exports.export import CONVERTED, file_export
-    from recordgen.registry import CHECKS
+    from recordgen.exports.export import CONVERTED
+    from recordgen.registry import CHECKS, EXPORTS
 
     with suppress(ImportError):  # PyArrow imports pandas for its first array, if it is there
         import pandas as pd  # noqa: F401
     list(CHECKS.values())
-    list(map(file_export, CONVERTED))
+    [EXPORTS[name]() for name in CONVERTED]

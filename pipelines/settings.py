@@ -52,7 +52,8 @@ class Settings:
             raise UsageError("name must not be empty")
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
-        if (self.span is not None or self.curated_schema) and not self.has_spans:
+        has_spans = any(mark in self.pattern for mark in _SPAN_MARKS)
+        if (self.span is not None or self.curated_schema) and not has_spans:
             raise UsageError(
                 f"a span and a curated schema need a pattern with {{SPAN}}, or with {{YYYY}}, "
                 f"{{MM}} and {{DD}} (got {self.pattern!r})"
@@ -87,11 +88,6 @@ class Settings:
         defaults = TrainingConfig().to_custom_config()
         values = self.training.to_custom_config()
         return {name: value for name, value in values.items() if value != defaults[name]}
-
-    @property
-    def has_spans(self) -> bool:
-        """Whether the pattern has spans or dates."""
-        return any(mark in self.pattern for mark in _SPAN_MARKS)
 
 
 def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:

@@ -61,9 +61,8 @@ def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether OpenLineage's own settings give a destination for events."""
     if environ.get(_DISABLED, "").strip().lower() == "true":
         return False
-    if any(environ.get(name) for name in SETTINGS):
-        return True
-    if any(name.startswith(_TRANSPORT) for name in environ):
+    given = (name for name in environ if name in SETTINGS or name.startswith(_TRANSPORT))
+    if any(map(environ.get, given)):
         return True
     folders = (os.getcwd(), os.path.expanduser("~/.openlineage"))
     return any(os.path.isfile(os.path.join(folder, CONFIG_FILE)) for folder in folders)

@@ -13,10 +13,11 @@ when it is first used.
 from __future__ import annotations
 
 import sys
+from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from recordgen.errors import UsageError
 
@@ -262,21 +263,9 @@ CHECKS: Registry[Any] = Registry(
 )
 
 
-class _Choices(Collection[str]):
-    """The values of an option that names a plug-in: ``auto``, and all names of its group."""
+# Chains list the names of their last map first.
+_AUTO = {"auto": None}
 
-    def __init__(self, registry: Registry[Any]) -> None:
-        self._registry = registry
-
-    def __contains__(self, name: object) -> bool:
-        return name == "auto" or name in self._registry
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("auto", *self._registry))
-
-    def __len__(self) -> int:
-        return 1 + len(self._registry)
-
-
-TASK_CHOICES: Collection[str] = _Choices(TASKS)
-FORMAT_CHOICES: Collection[str] = _Choices(FORMATS)
+#: The values of an option that names a plug-in: ``auto``, and all names of its group.
+TASK_CHOICES: Collection[str] = ChainMap(cast("Any", TASKS), _AUTO)
+FORMAT_CHOICES: Collection[str] = ChainMap(cast("Any", FORMATS), _AUTO)

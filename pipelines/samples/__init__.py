@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +46,6 @@ def sample_of(task: str) -> Sample:
 def write_lines(path: str, lines: Iterable[str]) -> str:
     """Write lines to a file, unless it already has them; return its path."""
     content = "".join(f"{line}\n" for line in lines)
-    if storage.is_local(path):
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     if not storage.is_file(path) or storage.read_text(path) != content:
         storage.write_text(path, content)
     return path
@@ -62,8 +59,7 @@ def write_csv(path: str, rows: Iterable[Sequence[object]]) -> str:
 
 
 def write_image(path: str, image: Image.Image, image_format: str, **settings: Any) -> None:
-    """Write an image file, unless it exists; renaming ensures that an existing file is complete."""
-    if not os.path.exists(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        image.save(f"{path}.tmp", image_format, **settings)
-        os.replace(f"{path}.tmp", path)
+    """Write an image file, unless it exists; an existing file is complete."""
+    if not storage.is_file(path):
+        with storage.replacing(path) as file:
+            image.save(file, image_format, **settings)

@@ -7,7 +7,8 @@ import pytest
 from recordgen import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
-from recordgen.exports.descriptions import schema_text
+from recordgen.exports.descriptions import Tfdv
+from recordgen.exports.export import Output
 from recordgen.features import statistics_features
 from tests.conftest import convert_lines
 from tests.exports.conftest import KINDS
@@ -116,7 +117,7 @@ def test_unlabelled_examples_may_stay_so(sample):
     """A label is required only where all examples have one."""
     dataset = read_dataset(str(sample("image_classification")))
     train = replace(dataset.splits["train"], unlabelled=1)
-    text = schema_text(replace(dataset, splits={"train": train}))
+    text = Tfdv().text(Output("", replace(dataset, splits={"train": train})))
     assert 'domain: "labels"' in text
     before = text.partition('domain: "labels"')[0].rpartition("feature {")[2]
     assert "presence { min_count: 1 }" in before
@@ -127,7 +128,7 @@ def test_a_long_vocabulary_is_no_domain(sample):
     """Above 10,000 labels their names are left out, but not the range of their numbers."""
     dataset = read_dataset(str(sample("image_classification")))
     for count, is_domain in ((10_000, True), (10_001, False)):
-        text = schema_text(replace(dataset, labels=tuple(map(str, range(count)))))
+        text = Tfdv().text(Output("", replace(dataset, labels=tuple(map(str, range(count))))))
         assert ('domain: "labels"' in text) == is_domain
         assert f"int_domain {{ min: 0 max: {count - 1} }}" in text
 
@@ -139,7 +140,7 @@ def test_names_are_quoted(sample):
 
     labels = ('"', "\\", "a\tb", "é 猫", "\\n", "it's")
     dataset = replace(read_dataset(str(sample("image_classification"))), labels=labels)
-    schema = text_format.Parse(schema_text(dataset), metadata.Schema())
+    schema = text_format.Parse(Tfdv().text(Output("", dataset)), metadata.Schema())
     assert [tuple(it.value) for it in schema.string_domain if it.name == "labels"] == [labels]
 
 

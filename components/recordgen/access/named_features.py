@@ -73,7 +73,8 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
         given = {role: role for role in (payload, "label") if role in first and role not in there}
     found = {}
     for role, name in given.items():
-        if role == "image" == name and _is_base64(first):
+        is_tfrecorder = role == "image" == name and {*TFRECORDER} <= {*first}
+        if is_tfrecorder and all(map(_is_base64, first["image"])):
             folder = shlex.quote(posixpath.dirname(path) or ".")
             raise UsageError(
                 f"{path}: images are raw pixels in base64, as google/tensorflow-recorder writes "
@@ -92,11 +93,8 @@ def named_features(columns: str, task: str, first: _Record, path: str) -> dict[s
     return found
 
 
-def _is_base64(first: _Record) -> bool:
-    """Return whether records are those of google/tensorflow-recorder."""
-    return {*TFRECORDER} <= {*first} and all(
-        isinstance(it, bytes) and _BASE64.fullmatch(it) is not None for it in first["image"]
-    )
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, bytes) and _BASE64.fullmatch(value) is not None
 
 
 def names_of(role: str, task: str) -> Sequence[str]:

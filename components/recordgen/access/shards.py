@@ -443,9 +443,6 @@ def _counted(file: ShardFile) -> ShardFile:
 
 # --- lengths of records: from ``records.npy``, or by one pass over the files ----------------------
 
-# Bytes of an index that are read at once.
-_PIECE_BYTES = 1 << 20
-
 #: What to do about an index that does not fit its shards.
 STALE_REMEDY = "restore records.npy from a copy of the dataset, or write it again"
 
@@ -464,10 +461,10 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
     for root, dataset in shards.parts:
         if dataset.index:
             known |= _stored(root, dataset)
-    return [_fitting(file, known, shards) for file in shards.files]
+    return [_fitting(file, known) for file in shards.files]
 
 
-def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) -> Lengths:
+def _fitting(file: ShardFile, known: Mapping[str, Lengths]) -> Lengths:
     """Return the lengths of the records of a file, which take as many bytes as it has.
 
     Raises: SourceError: they do not.
@@ -493,30 +490,15 @@ def lengths_there(root: str, dataset: Dataset) -> manifest.LengthsOf:
         StorageError: storage failed. The function raises it, too, and RecordError: a shard is
             damaged.
     """
-    path = storage.join(root, manifest.INDEX_FILE)
-    ranges = {file: (start, end - start) for file, start, end in by_shard(dataset)}
+    known: Mapping[str, Lengths] = {}
+    with suppress(SourceError):  # there is no index, or it is stale
+        known = _stored(root, dataset)
 
-    def from_index(file: str) -> bytes:
-        start, count = ranges[file]
-        at = manifest.HEAD_BYTES + start * manifest.ITEM_BYTES
-        return storage.read_range(path, at, count * manifest.ITEM_BYTES) if count else b""
+    def lengths_of_shard(file: str) -> bytes:
+        path = storage.join(root, file)
+        return (known[path] if path in known else read_lengths_in(path)).tobytes()
 
-    def from_shard(file: str) -> bytes:
-        return read_lengths_in(storage.join(root, file)).tobytes()
-
-    return from_index if _fits(path, dataset) else from_shard
-
-
-def _fits(path: str, dataset: Dataset) -> bool:
-    """Return whether a file is the index that a dataset names, without keeping it in memory."""
-    digest, begins = hashlib.sha256(), b""
-    with suppress(OSError), storage.open_read(path) as file:
-        begins = file.read(manifest.HEAD_BYTES)
-        digest.update(begins)
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-    is_named = digest.hexdigest() == dataset.index.get("sha256")
-    return is_named and begins == manifest.head(dataset.examples)
+    return lengths_of_shard
 
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:

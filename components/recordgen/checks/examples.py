@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.labels import LineCheck
@@ -139,6 +140,12 @@ class OddRatio(_ImageCheck):
         yield _with_size(examined, longer > examined.thresholds[self.code] * shorter)
 
 
+def _with_value(column: Any, is_odd: Any, text: Callable[[Any], str]) -> FoundRows:
+    """Return the examples whose value in a column of Arrow is odd; ``text`` describes a value."""
+    rows = np.flatnonzero(is_odd.fill_null(False))
+    return FoundRows(rows, lambda at: text(column[int(rows[at])].as_py()))
+
+
 class ColourProfile(_ImageCheck):
     """Images whose colours viewers convert, and TensorFlow does not."""
 
@@ -147,13 +154,8 @@ class ColourProfile(_ImageCheck):
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         names = examined.facts.columns["colours"].cast("string")
-        rows = np.flatnonzero(names.is_valid().to_numpy())
-
-        def message(at: int) -> str:
-            name = names[int(rows[at])].as_py()
-            return f"viewers convert the colours of the file ({name}), TensorFlow does not"
-
-        yield FoundRows(rows, message)
+        text = "viewers convert the colours of the file ({}), TensorFlow does not"
+        yield _with_value(names, names.is_valid(), text.format)
 
 
 class Frames(_ImageCheck):
@@ -163,13 +165,9 @@ class Frames(_ImageCheck):
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield files of which the record has only the first picture."""
-        frames = examined.facts.columns["frames"].fill_null(1).to_numpy()
-        rows = np.flatnonzero(frames > 1)
-
-        def message(at: int) -> str:
-            return f"the file has {frames[rows[at]]:,} pictures; the record has the first"
-
-        yield FoundRows(rows, message)
+        frames = examined.facts.columns["frames"]
+        text = "the file has {:,} pictures; the record has the first"
+        yield _with_value(frames, pc.greater(frames, 1), text.format)
 
 
 # A box is compared with this number of boxes that follow it from left to right.
@@ -235,7 +233,18 @@ class DoubleBox(_BoxCheck):
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images with boxes whose intersection over union is above the threshold."""
-        twice = _doubled(examined.shared(_all_boxes), examined.thresholds[self.code])
+        boxes, least = examined.shared(_all_boxes), examined.thresholds[self.code]
+        areas = areas_of(boxes.corners)
+        is_found = np.zeros(len(areas), np.bool_)
+        for step in range(1, _WINDOW + 1):
+            before, after = np.arange(len(areas) - step), np.arange(step, len(areas))
+            alike = (boxes.rows[before] == boxes.rows[after]) & (
+                boxes.labels[before] == boxes.labels[after]
+            )
+            before, after = before[alike], after[alike]
+            shared = shared_areas(boxes.corners[before], boxes.corners[after])
+            is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
+        twice = np.flatnonzero(is_found)
         yield self.about(examined, twice, "is nearly the same as another box with its label")
 
 
@@ -265,21 +274,6 @@ def _all_boxes(examined: Examined[Any]) -> _Boxes:
     return _Boxes(rows[order], labels[order], names, corners[order])
 
 
-def _doubled(boxes: _Boxes, least: float) -> RowIndices:
-    """Return boxes whose intersection over union with an earlier box is above ``least``."""
-    areas = areas_of(boxes.corners)
-    is_found = np.zeros(len(areas), np.bool_)
-    for step in range(1, _WINDOW + 1):
-        before, after = np.arange(len(areas) - step), np.arange(step, len(areas))
-        alike = (boxes.rows[before] == boxes.rows[after]) & (
-            boxes.labels[before] == boxes.labels[after]
-        )
-        before, after = before[alike], after[alike]
-        shared = shared_areas(boxes.corners[before], boxes.corners[after])
-        is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
-    return np.flatnonzero(is_found)
-
-
 class Mojibake(Check):
     """A text that was decoded wrongly."""
 
@@ -288,12 +282,10 @@ class Mojibake(Check):
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         garbled = examined.facts.columns["garbled"].combine_chunks()
-        rows = np.flatnonzero(garbled.is_valid().to_numpy(zero_copy_only=False))
 
-        def message(at: int) -> str:
-            part = garbled[int(rows[at])].as_py()
+        def text(part: str) -> str:
             if REPLACEMENT in part:
                 return f"a character of the text was lost when it was decoded: {part!r}"
             return f"the text is UTF-8 that was decoded as something else: {part!r}"
 
-        yield FoundRows(rows, message)
+        yield _with_value(garbled, garbled.is_valid(), text)

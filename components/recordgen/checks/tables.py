@@ -254,27 +254,24 @@ class GiveAway(TableCheck):
     def findings(self, examined: Examined[Any]) -> Iterator[str]:
         """Yield columns that score at least the threshold."""
         table, kept = examined.task.table, examined.shared(kept_rows)
-        if table.target is not None and table.target in kept.varied():
-            inputs = kept.varied(table.target, table.weight, table.group)
-            yield from _give_away(inputs, table, kept, examined.thresholds[self.code])
-
-
-def _give_away(inputs: Sequence[str], table: Any, kept: KeptRows, least: float) -> Iterator[str]:
-    targets = kept.sample(str(table.target))
-    has_target = targets.is_valid()
-    score = scoring(targets.filter(has_target), has_labels=table.has_labels)
-    if score is None:
-        return
-    # The score of amounts is a share of squared errors, so its threshold must be stricter.
-    needed = least / 100 if table.has_labels else 1 - (1 - least / 100) / 5
-    for name in inputs:
-        values = kept.sample(name).filter(has_target)
-        found = score(values, codes_of(values))
-        if found >= needed:
-            yield (
-                f"column {name!r} alone gives target {table.target!r} away: it scores "
-                f"{100 * found:.1f} of 100, where chance scores 0"
-            )
+        if table.target is None or table.target not in kept.varied():
+            return
+        targets = kept.sample(table.target)
+        has_target = targets.is_valid()
+        score = scoring(targets.filter(has_target), has_labels=table.has_labels)
+        if score is None:
+            return
+        # The score of amounts is a share of squared errors, so its threshold must be stricter.
+        least = examined.thresholds[self.code] / 100
+        needed = least if table.has_labels else 1 - (1 - least) / 5
+        for name in kept.varied(table.target, table.weight, table.group):
+            values = kept.sample(name).filter(has_target)
+            found = score(values, codes_of(values))
+            if found >= needed:
+                yield (
+                    f"column {name!r} alone gives target {table.target!r} away: it scores "
+                    f"{100 * found:.1f} of 100, where chance scores 0"
+                )
 
 
 def scoring(target: Any, *, has_labels: bool) -> _Score | None:

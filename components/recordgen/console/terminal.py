@@ -12,8 +12,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,21 +49,14 @@ def show(text: str) -> None:
 
 
 def put(text: str, end: str = "\n") -> None:
-    """Print a safe text. Raises: as :func:`output`."""
-    with output():
-        print(text, end=end)
-
-
-@contextmanager
-def output() -> Iterator[None]:
-    """Flush what is written, so that a fault of the output is known before the command ends.
+    """Print a safe text, and flush it: a fault of the output is known before the command ends.
 
     Raises:
         StorageError: the output takes no more, such as a full disk.
         BrokenPipeError: the reader of the output is gone.
     """
     try:
-        yield
+        print(text, end=end)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:

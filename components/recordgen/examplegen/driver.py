@@ -7,8 +7,7 @@ validated value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,36 +42,23 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
     ) -> dict[str, Any]:
         """Return the execution properties with ``span``, ``version`` and ``input_fingerprint``.
 
-        Raises: as :func:`with_images`; SourceError also if no input matches the patterns.
+        Raises: as :func:`with_images`.
         """
-        given = exec_properties[specs.INPUT_CONFIG_KEY]
-        exec_properties[specs.INPUT_CONFIG_KEY] = folders_as_patterns(given)
-        with span_errors(exec_properties[specs.INPUT_BASE_KEY]):
-            properties: dict[str, Any] = super().resolve_exec_properties(
-                exec_properties, pipeline_info, component_info
-            )
-        properties[specs.INPUT_CONFIG_KEY] = patterns_as_folders(
-            properties[specs.INPUT_CONFIG_KEY], given
-        )
-        key = example_gen.FINGERPRINT_PROPERTY_NAME
-        properties[key] = with_images(properties[key], properties)
-        return properties
+        return with_images(exec_properties)
 
 
-def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
-    """Return TFX's fingerprint; add a fingerprint of images if ``fingerprint_images`` is set.
+def with_images(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what :func:`resolved` does, with images if ``fingerprint_images`` is set.
 
-    ``properties`` are the execution properties, with span and version filled into ``input_config``.
-
-    Raises: SourceError: an import file cannot be read; StorageError: storage failed.
+    Raises: as :func:`resolved`; SourceError also if an import file cannot be read; StorageError:
+        storage failed.
     """
-    if not properties.get(FINGERPRINT_IMAGES_KEY):
-        return fingerprint
-    input_config = proto_utils.json_to_proto(
-        properties[specs.INPUT_CONFIG_KEY], example_gen_pb2.Input()
-    )
-    files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
-    return f"{fingerprint}\n{image_fingerprint(files, given_options(properties))}"
+    found = resolved(properties)
+    if found.get(FINGERPRINT_IMAGES_KEY):
+        files = import_files(found[specs.INPUT_BASE_KEY], _input_config(found), None)
+        of_images = image_fingerprint(files, given_options(found))
+        found[example_gen.FINGERPRINT_PROPERTY_NAME] += f"\n{of_images}"
+    return found
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -83,6 +69,13 @@ PREVIOUS_KEY = "previous"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
 DEFAULTS_KEY = "option_defaults"  # JSON: the given options' defaults when the pipeline was compiled
 DEFAULT_PATTERN = "*.csv"
+
+#: The execution properties that a driver finds.
+FOUND = (
+    example_gen.SPAN_PROPERTY_NAME,
+    example_gen.VERSION_PROPERTY_NAME,
+    example_gen.FINGERPRINT_PROPERTY_NAME,
+)
 
 #: The options, which are execution parameters, with their types.
 OPTION_TYPES: Mapping[str, type] = {name: option.kind for name, option in OPTIONS.items()}
@@ -139,42 +132,34 @@ def check_splits(
         )
 
 
-def folders_as_patterns(input_config: str) -> str:
-    """Return ``input_config`` (JSON) with each folder as a pattern of its entries.
+def resolved(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the execution properties with ``span``, ``version`` and ``input_fingerprint``.
 
-    ``span-{SPAN}/`` → ``span-{SPAN}/*``: TFX matches names, and no name ends with a slash. It would
-    find no span, or fail with "Glob pattern does not match regex pattern".
+    TFX finds them; span and version are filled into the patterns of ``input_config``.
+
+    Raises: SourceError: no input matches the span, date or version of the patterns.
     """
-    config = proto_utils.json_to_proto(input_config, example_gen_pb2.Input())
-    for split in config.splits:
+    input_base, config = properties[specs.INPUT_BASE_KEY], _input_config(properties)
+    # TFX matches names, and no name ends with a slash: ``span-{SPAN}/`` → ``span-{SPAN}/*``. It
+    # would find no span, or fail with "Glob pattern does not match regex pattern".
+    matched = _input_config(properties).splits
+    for split in matched:
         if split.pattern.endswith("/"):
             split.pattern += "*"
-    return str(proto_utils.proto_to_json(config))
-
-
-def patterns_as_folders(resolved: str, given: str) -> str:
-    """Undo :func:`folders_as_patterns` after TFX has filled span and version into the patterns.
-
-    ``span-7/*`` → ``span-7/``, if the pattern in ``given`` ends with a slash.
-    """
-    config = proto_utils.json_to_proto(resolved, example_gen_pb2.Input())
-    before = proto_utils.json_to_proto(given, example_gen_pb2.Input())
-    for split, old in zip(config.splits, before.splits, strict=True):
-        if old.pattern.endswith("/"):
-            split.pattern = split.pattern.removesuffix("*")
-    return str(proto_utils.proto_to_json(config))
-
-
-@contextmanager
-def span_errors(input_base: str) -> Iterator[None]:
-    """Turn TFX's errors about spans and versions into SourceError."""
+    range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
     try:
-        yield
+        processor = input_processor.FileBasedInputProcessor(input_base, matched, range_config)
+        span, version = processor.resolve_span_and_version()
     except ValueError as exc:
         raise SourceError(
             f"{input_base}: {exc}; the patterns of input_config and range_config must match "
             f"existing files"
         ) from exc
+    for split in config.splits:
+        split.pattern = processor.get_pattern_for_span_version(split.pattern, span, version)
+    found = (span, version, processor.get_input_fingerprint(span, version))
+    filled = {specs.INPUT_CONFIG_KEY: proto_utils.proto_to_json(config)}
+    return {**properties, **filled, **dict(zip(FOUND, found, strict=True))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,33 +193,12 @@ class ExampleGenParameters:
             UsageError: a value is not allowed.
             SourceError: no input matches the span, date or version of the patterns.
         """
-        input_base = properties[specs.INPUT_BASE_KEY]
-        input_config = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
-        if input_config is None:
-            input_config = example_gen.make_default_input_config(DEFAULT_PATTERN)
         output_config = _proto(properties, specs.OUTPUT_CONFIG_KEY, example_gen_pb2.Output)
-        check_splits(input_config, output_config)
-
-        span = properties.get(example_gen.SPAN_PROPERTY_NAME)
+        check_splits(_input_config(properties), output_config)
+        if properties.get(example_gen.SPAN_PROPERTY_NAME) is None:
+            properties = resolved(properties)
         version = properties.get(example_gen.VERSION_PROPERTY_NAME)
-        fingerprint = properties.get(example_gen.FINGERPRINT_PROPERTY_NAME)
-        if span is None:
-            range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
-            found = proto_utils.json_to_proto(
-                folders_as_patterns(proto_utils.proto_to_json(input_config)),
-                example_gen_pb2.Input(),
-            )
-            with span_errors(input_base):
-                processor = input_processor.FileBasedInputProcessor(
-                    input_base, found.splits, range_config
-                )
-                span, version = processor.resolve_span_and_version()
-                fingerprint = processor.get_input_fingerprint(span, version)
-                for split in input_config.splits:
-                    split.pattern = processor.get_pattern_for_span_version(
-                        split.pattern, span, version
-                    )
-
+        input_base, input_config = properties[specs.INPUT_BASE_KEY], _input_config(properties)
         options = given_options(properties)
         if (fractions := split_fractions(output_config)) is not None:
             if options.split.fractions != DEFAULT_FRACTIONS:
@@ -247,9 +211,9 @@ class ExampleGenParameters:
         return cls(
             files=import_files(input_base, input_config, output_config),
             options=options,
-            span=int(span),
+            span=int(properties[example_gen.SPAN_PROPERTY_NAME]),
             version=None if version is None else int(version),
-            fingerprint=fingerprint or "",
+            fingerprint=properties.get(example_gen.FINGERPRINT_PROPERTY_NAME) or "",
             dataset_version=properties.get(DATASET_VERSION_KEY) or "",
         )
 
@@ -295,6 +259,11 @@ def import_files(
 def _matching(pattern: str) -> list[str]:
     """Return the matching import files; a pattern that ends with ``/`` is a folder."""
     return [pattern] if pattern.endswith("/") else storage.list_files(pattern)
+
+
+def _input_config(properties: Mapping[str, Any]) -> example_gen_pb2.Input:
+    given = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
+    return example_gen.make_default_input_config(DEFAULT_PATTERN) if given is None else given
 
 
 def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:

@@ -3,8 +3,8 @@
     python -m recordgen.examplegen.vertex_driver --json_serialized_invocation_args {{$}} …
 
 TFX ignores a component's ``DRIVER_CLASS`` here: it always compiles its own driver for file-based
-ExampleGens into ``lifecycle.preCacheCheck``. This driver takes the same arguments and calls TFX's
-driver; :func:`use_in` puts it into a job.
+ExampleGens into ``lifecycle.preCacheCheck``. This driver takes the same arguments and writes the
+same output; :func:`use_in` puts it into a job.
 """
 
 from __future__ import annotations
@@ -17,19 +17,13 @@ from typing import Any
 
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
-from tfx.components.example_gen import utils as example_gen
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver as tfx_driver
 from tfx.types import standard_component_specs as specs
 
 from recordgen import storage
 from recordgen.errors import RecordgenError
-from recordgen.examplegen.driver import (
-    folders_as_patterns,
-    patterns_as_folders,
-    span_errors,
-    with_images,
-)
+from recordgen.examplegen.driver import FOUND, with_images
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor
 
 _MODULE = "recordgen.examplegen.vertex_driver"  # in the job, __name__ is __main__
@@ -58,25 +52,19 @@ def run(args: argparse.Namespace) -> None:
     json_format.Parse(args.json_serialized_invocation_args, invocation, ignore_unknown_fields=True)
     inputs = pipeline_spec_pb2.ComponentInputsSpec()
     json_format.Parse(args.json_serialized_inputs_spec_args, inputs, ignore_unknown_fields=True)
-    properties = entrypoint.parse_execution_properties(
-        invocation.inputs.parameter_values, invocation.inputs.parameters, inputs
+    properties = with_images(
+        entrypoint.parse_execution_properties(
+            invocation.inputs.parameter_values, invocation.inputs.parameters, inputs
+        )
     )
-    given = properties[specs.INPUT_CONFIG_KEY]
-    invocation.inputs.parameter_values[specs.INPUT_CONFIG_KEY].string_value = folders_as_patterns(
-        given
-    )
-    args.json_serialized_invocation_args = json_format.MessageToJson(invocation)
-    with span_errors(properties[specs.INPUT_BASE_KEY]):
-        tfx_driver.main(args)
-    output_file = invocation.outputs.output_file
-    output = json.loads(storage.read_text(output_file))
-    values = output["parameterValues"]
-    values[specs.INPUT_CONFIG_KEY] = patterns_as_folders(values[specs.INPUT_CONFIG_KEY], given)
-    key = example_gen.FINGERPRINT_PROPERTY_NAME
-    values[key] = with_images(values[key], {**properties, **values})
-    [examples] = output["artifacts"][specs.EXAMPLES_KEY]["artifacts"]
-    examples["metadata"][key] = values[key]
-    storage.write_text(output_file, json.dumps(output))
+    found = {name: properties[name] for name in FOUND if properties[name] is not None}
+    [examples] = invocation.outputs.artifacts[specs.EXAMPLES_KEY].artifacts
+    artifact = {"name": examples.name, "uri": examples.uri, "metadata": found}
+    output = {
+        "parameterValues": {**found, specs.INPUT_CONFIG_KEY: properties[specs.INPUT_CONFIG_KEY]},
+        "artifacts": {specs.EXAMPLES_KEY: {"artifacts": [artifact]}},
+    }
+    storage.write_text(invocation.outputs.output_file, json.dumps(output))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

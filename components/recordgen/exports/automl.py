@@ -58,7 +58,7 @@ class AutoMl(ImageCopyExport):
             )
 
     def write(self, copy: Copy) -> None:
-        with copy.writing("import.csv") as file:
+        with storage.replacing(copy.path("import.csv")) as file:
             text = io.TextIOWrapper(file, "utf-8", newline="")
             table = csv.writer(text, lineterminator="\n")
             for split, word in _ML_USE.items():

@@ -13,6 +13,7 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from recordgen import storage
 from recordgen.exports import copying
 from recordgen.exports.columns import DECIMALS, RLE, shapes_in_pixels
 from recordgen.features import IS_CROWD
@@ -39,7 +40,7 @@ class Coco(copying.ImageCopyExport):
         for split in copy.splits:
             word = copying.split_word(split)
             with (
-                copy.writing(f"annotations/instances_{word}.json") as file,
+                storage.replacing(copy.path(f"annotations/instances_{word}.json")) as file,
                 TemporaryFile() as annotations,
             ):
                 _write_head(file, copy)

@@ -208,14 +208,13 @@ def _file(name: str, values: Values) -> Mapping[str, Any] | None:
 def _objects(known: Sequence[str], values: Values) -> Sequence[Mapping[str, Any]]:
     sides = (_scalar(name, values) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
     width, height = (side or 1 for side in sides)
-    return [
-        {
-            "bbox": box.in_pixels(width, height),
-            "category": box.number,
-            **_known_of(box.details, known, (width, height)),
-        }
-        for box in stored_boxes(values)
-    ]
+    found = []
+    for box in stored_boxes(values):
+        said = shapes_in_pixels(box.details, (width, height))
+        said |= {**dict.fromkeys(box.details.flags, True), features.AREA: box.details.area}
+        more = {word: said.get(word, False if word in FLAGS else None) for word in known}
+        found.append({"bbox": box.in_pixels(width, height), "category": box.number, **more})
+    return found
 
 
 def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
@@ -234,12 +233,6 @@ def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
         numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
         found["keypoints"] = numbers
     return found
-
-
-def _known_of(details: Details, words: Sequence[str], size: tuple[int, int]) -> Mapping[str, Any]:
-    found = shapes_in_pixels(details, size) | dict.fromkeys(details.flags, True)
-    found[features.AREA] = details.area
-    return {word: found.get(word, False if word in FLAGS else None) for word in words}
 
 
 def _entities(values: Values) -> Sequence[Mapping[str, Any]]:

@@ -20,17 +20,14 @@ import math
 import os
 import posixpath
 import re
-import shutil
 import unicodedata
 from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
-from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,8 +68,6 @@ OBJECT_FEATURES: Mapping[str, Sequence[str]] = {
     "keypoints": [features.IMAGE_OBJECT_KEYPOINT_X],
     "outlines": [features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_MASK_RUNS],
 }
-
-_PART_BYTES = 1 << 20
 
 # The names of local files that are not complete, see recordgen.storage.local.
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp$")
@@ -131,16 +126,6 @@ class Copy:
         """Return whether an earlier run wrote a file."""
         return self.is_resumed and storage.is_file(self.path(name))
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file of the copy, which appears when it is complete."""
-        path = self.path(name)
-        with TemporaryFile() as spooled:
-            yield spooled
-            spooled.seek(0)
-            with storage.replacing(path) as file:
-                shutil.copyfileobj(spooled, file, _PART_BYTES)
-
     def write_labels(self) -> None:
         """Write ``labels.txt`` and the other files that name numbers, as the dataset has them."""
         for name, text in label_files(self.dataset).items():
@@ -152,10 +137,6 @@ class Copy:
             firsts = accumulate((shard.examples for shard in split.shards), initial=0)
             for at, (first, shard) in enumerate(zip(firsts, split.shards, strict=False)):
                 yield name, at, first, shard
-
-    def skip(self, shard: Shard) -> None:
-        """Count a shard that an earlier run copied."""
-        self.counter.count(shard.examples, shard.bytes)
 
     def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
@@ -217,7 +198,10 @@ class CopyExport(Export):
         """
         output = Output.open(place)
         to = self._folder(output, options)
-        splits = _chosen(output, options.split)
+        splits = output.dataset.splits
+        if options.split is not None:
+            name = find_split(output.root, options.split, list(splits))
+            splits = {name: splits[name]}
         copy = Copy(output, splits, to, options.lossy, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
@@ -289,14 +273,6 @@ class CopyExport(Export):
             counts = (f"{part} ({number:,} objects)" for part, number in lost.items())
             left_out = "; crowds are left out, and export coco keeps them" * ("crowd" in lost)
             _log.warning("the copy does not keep: %s%s", ", ".join(counts), left_out)
-
-
-def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
-    splits = output.dataset.splits
-    if split is None:
-        return splits
-    name = find_split(output.root, split, list(splits))
-    return {name: splits[name]}
 
 
 def _mark(to: str) -> dict[str, Any] | None:
@@ -375,7 +351,7 @@ class ShardCopyExport(CopyExport):
         for split, at, first, shard in copy.shards():
             name = self.shard_name(split, at, len(copy.splits[split].shards))
             if copy.has(name):
-                copy.skip(shard)
+                copy.counter.count(shard.examples, shard.bytes)
                 continue
             with storage.replacing(copy.path(name)) as file:
                 self.write_shard(copy, file, copy.examples(first, shard))

@@ -101,38 +101,33 @@ class Tfdv(FileExport):
     file = "schema.pbtxt"
 
     def text(self, output: Output) -> str:
-        return schema_text(output.dataset)
-
-
-def schema_text(dataset: Dataset) -> str:
-    """Return the content of ``schema.pbtxt``."""
-    specs = stored_features(dataset)
-    text, number = label_features(dataset)
-    domains = _domains(dataset)
-    domain_of = {features.TAGS_TEXT: _TAGS, features.IMAGE_FORMAT: _FORMATS, text: _LABELS}
-    used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
-    bounds = {**_BOUNDS}
-    if dataset.labels:
-        bounds[str(number)] = {"min": 0, "max": len(dataset.labels) - 1}
-    presences = _presences(dataset, specs)
-    allowed = statistics_features(dataset.task, specs)
-    rows = []
-    for name, spec in specs.items():
-        is_checked = allowed is None or name in allowed
-        # An array of another dtype is one value of raw bytes.
-        count = math.prod(spec.shape or ()) if spec.dtype in LIST_DTYPES else 1
-        rules = {
-            "value_count": None if spec.shape is None else {"min": count, "max": count},
-            "presence": presences.get(name),
-            "domain": used.get(name),
-            "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
-        }
-        kind = _TYPES.get(spec.dtype, "BYTES")
-        rows.append({"name": name, "type": kind, "rules": rules if is_checked else {}})
-    texts = environment()
-    texts.filters["quoted"] = _quoted
-    named = [{"name": domain, "values": domains[domain]} for domain in sorted({*used.values()})]
-    return texts.get_template("schema.txt").render(features=rows, domains=named)
+        dataset = output.dataset
+        specs, domains = stored_features(dataset), _domains(dataset)
+        text, number = label_features(dataset)
+        domain_of = {features.TAGS_TEXT: _TAGS, features.IMAGE_FORMAT: _FORMATS, text: _LABELS}
+        used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
+        bounds = {**_BOUNDS}
+        if dataset.labels:
+            bounds[str(number)] = {"min": 0, "max": len(dataset.labels) - 1}
+        presences = _presences(dataset, specs)
+        allowed = statistics_features(dataset.task, specs)
+        rows = []
+        for name, spec in specs.items():
+            is_checked = allowed is None or name in allowed
+            # An array of another dtype is one value of raw bytes.
+            count = math.prod(spec.shape or ()) if spec.dtype in LIST_DTYPES else 1
+            rules = {
+                "value_count": None if spec.shape is None else {"min": count, "max": count},
+                "presence": presences.get(name),
+                "domain": used.get(name),
+                "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
+            }
+            kind = _TYPES.get(spec.dtype, "BYTES")
+            rows.append({"name": name, "type": kind, "rules": rules if is_checked else {}})
+        texts = environment()
+        texts.filters["quoted"] = _quoted
+        named = [{"name": domain, "values": domains[domain]} for domain in sorted({*used.values()})]
+        return texts.get_template("schema.txt").render(features=rows, domains=named)
 
 
 def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Numbers]:

@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.bccache import Bucket
 
 from recordgen import storage
-from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.dataset.lint import LintFinding, first_of_each
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
@@ -147,21 +147,15 @@ def check_declaration(name: str, export: Any) -> None:
         raise TypeError(f"the class {export.__name__} does not define {', '.join(missing)}")
 
 
-def file_export(name: str) -> FileExport:
-    """Return one of Recordgen's own exports that write a file."""
-    found: FileExport = EXPORTS[name]()
-    return found
-
-
 def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]:
     """Return the files of exports by name."""
-    return {each.file: [each.text(output).encode()] for each in map(file_export, names)}
+    exports = [EXPORTS[name]() for name in names]
+    return {each.file: [each.text(output).encode()] for each in exports}
 
 
 def described_names() -> Sequence[str]:
     """Return the names of the files that only a finished dataset has."""
-    described = [each.file for each in map(file_export, CONVERTED)]
-    return (*LABEL_FILES, *described, *TFDS_FILES)
+    return (*LABEL_FILES, *(EXPORTS[name].file for name in CONVERTED), *TFDS_FILES)
 
 
 def no_files() -> dict[str, Iterable[bytes]]:
@@ -245,8 +239,6 @@ class Output:
 
     def findings(self, most: int) -> Sequence[LintFinding]:
         """Return the first findings of each code. Raises: SourceError: their file is damaged."""
-        from recordgen.core.dataset.lint import LintFinding, first_of_each
-
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))
 

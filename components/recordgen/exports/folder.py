@@ -36,12 +36,23 @@ class Folder(ImageCopyExport):
                     f"with --lossy"
                 )
         for label in copy.dataset.labels:
-            if fault := _fault(label):
+            # Why readers would not find a folder of this name.
+            fault = "it begins with a dot" if label[:1] == "." else storage.name_fault(label)
+            if fault := fault or ("" if label.isprintable() else "it is not printable"):
                 raise UsageError(
                     f"{self.name} makes a folder of each label, and {label!r} is no name of a "
                     f"folder: {fault}; use export automl or parquet, which hold every label"
                 )
-        _warn_of_one_folder(copy)
+        spellings: defaultdict[str, list[str]] = defaultdict(list)
+        for label in copy.dataset.labels:
+            spellings[one_spelling(label)].append(label)
+        if several := [labels for labels in spellings.values() if len(labels) > 1]:
+            _log.warning(
+                "%s: labels that differ in case or Unicode form only become one folder on macOS "
+                "and Windows: %s; keep the copy on Linux, or use export automl",
+                masked(copy.to),
+                listed(several, lambda labels: " and ".join(map(ascii, labels))),
+            )
 
     def write(self, copy: Copy) -> None:
         known = frozenset(copy.dataset.labels)
@@ -57,24 +68,3 @@ class Folder(ImageCopyExport):
 
         self.write_images(copy, files_of)
         copy.write_labels()
-
-
-def _fault(label: str) -> str:
-    """Return why readers would not find a folder of this name; empty if they do."""
-    if label[:1] == ".":
-        return "it begins with a dot"
-    return storage.name_fault(label) or ("" if label.isprintable() else "it is not printable")
-
-
-def _warn_of_one_folder(copy: Copy) -> None:
-    """Warn of labels whose folders are one on some systems: ``Cat`` and ``cat``."""
-    spellings: defaultdict[str, list[str]] = defaultdict(list)
-    for label in copy.dataset.labels:
-        spellings[one_spelling(label)].append(label)
-    if several := [labels for labels in spellings.values() if len(labels) > 1]:
-        _log.warning(
-            "%s: labels that differ in case or Unicode form only become one folder on macOS and "
-            "Windows: %s; keep the copy on Linux, or use export automl",
-            masked(copy.to),
-            listed(several, lambda labels: " and ".join(map(ascii, labels))),
-        )

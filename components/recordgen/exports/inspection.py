@@ -6,8 +6,6 @@ Their images become files, byte for byte or with boxes.
 from __future__ import annotations
 
 import math
-import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,16 +19,13 @@ from recordgen.core.dataset import manifest
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
+from recordgen.core.task.annotation import stored_features
 from recordgen.errors import PayloadError, RecordError
-from recordgen.features import FeatureSpec
-from recordgen.messages.masking import without_secrets
+from recordgen.exports.copying import file_name
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.header import stored_image
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import OBJECT_FEATURES, stored_boxes
-from recordgen.tasks import TASKS
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -73,8 +68,12 @@ def inspect(
         SplitNotFoundError: there is no such split.
         RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
-    shards = _shards_of(output, split)
-    lists = _list_features(shards.dataset)
+    folders = storage.list_folders(manifest.output_of(output), manifest.SPLIT_PREFIX)
+    there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in folders]
+    first = TRAIN if TRAIN in there or not there else there[0]
+    shards = find_shards(output, split or first)
+    specs = {} if shards.dataset is None else stored_features(shards.dataset)
+    lists = {*OBJECT_FEATURES, *(name for name, spec in specs.items() if spec.shape is None)}
     found = []
     for index, (file, record) in enumerate(islice(_records(shards), num)):
         where = f"{file}: record {index}"
@@ -88,14 +87,6 @@ def inspect(
     return found
 
 
-def _shards_of(output: str, split: str | None) -> ShardSet:
-    """Return the shards of a split of an output, or the files that match a pattern."""
-    names = storage.list_folders(manifest.output_of(output), manifest.SPLIT_PREFIX)
-    there = [name.removeprefix(manifest.SPLIT_PREFIX) for name in names]
-    first = TRAIN if TRAIN in there or not there else there[0]
-    return find_shards(output, split or first)
-
-
 def _records(shards: ShardSet) -> Iterator[tuple[str, bytes]]:
     """Yield each record with its file. Raises: SourceError: the file is missing."""
     for file in shards.files:
@@ -104,44 +95,27 @@ def _records(shards: ShardSet) -> Iterator[tuple[str, bytes]]:
             yield file.path, record
 
 
-def _list_features(dataset: manifest.Dataset | None) -> frozenset[str]:
-    """Return the features that stay lists even if a record has one value."""
-    specs: Mapping[str, FeatureSpec] = {}
-    if dataset is not None:
-        specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
-        specs = {**specs, **dataset.features}
-    several = (name for name, spec in specs.items() if spec.shape is None)
-    return frozenset((*OBJECT_FEATURES, *several))
-
-
 def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
     """Write the image as ``00003-name.jpg``, with its boxes or mask on it; return the path."""
     if (image := stored_image(values)) is None:
         raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
-    data, suffix = image[0], _as_name(image[1]) or "bin"
+    data, kind = image
     what = "boxes"
     try:
         if boxes := stored_boxes(values):
-            data, suffix = draw_boxes(data, boxes)
+            data, kind = draw_boxes(data, boxes)
         elif (mask := stored_image(values, features.IMAGE_MASK_ENCODED)) is not None:
             what = "mask"
-            data, suffix = draw_mask(data, mask[0], background_of(values))
+            data, kind = draw_mask(data, mask[0], background_of(values))
     except (PayloadError, ValueError) as exc:
         raise RecordError(
             f"{where}: cannot draw its {what}: {exc}; omit --to to see its features"
         ) from exc
     ids = values.get(features.IMAGE_SOURCE_ID, ())  # any type, in other tools' records
     uri = next((value for value in ids if isinstance(value, bytes)), b"")
-    stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
-    name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
-    path = storage.inside(to, name)
+    path = storage.inside(to, f"{index:05d}-{file_name(uri.decode('utf-8', 'replace'), kind)}")
     storage.write_bytes(path, data)
     return path
-
-
-def _as_name(text: str) -> str:
-    """Return the last component of a uri, made safe for a file name."""
-    return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 
 def _shown(value: Any) -> Any:

@@ -83,10 +83,15 @@ def write_files(
     """
     dataset, stored = output.dataset, stored_features(output.dataset)
     labels = label_features(dataset)
-    classes, gaps = _classes(dataset, stored, labels[1]), _gaps(dataset, stored, labels)
+    gaps = _gaps(dataset, stored, labels)
+    # The names of the classes, by the feature of their numbers.
+    of_parts = (features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL)
+    numbers = (str(labels[1]), *of_parts, features.IMAGE_MASK_ENCODED)
+    tags = label_files(dataset).get("tags.txt", "").splitlines()
+    named = dict.fromkeys(numbers, dataset.labels) | {features.TAGS_LABEL: tags}
+    classes = {name: names for name, names in named.items() if name in stored and names}
     inputs = [name for name in stored if is_image(name) or name == features.TEXT]
-    of_parts = (None, features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL)
-    is_supervised = len(inputs) == 1 and labels[1] not in (*of_parts, *gaps)
+    is_supervised = len(inputs) == 1 and labels[1] not in (None, *of_parts, *gaps)
     texts = environment()
     texts.tests["image"] = is_image
     described = texts.get_template("tfds.json").render(
@@ -109,16 +114,6 @@ def write_files(
     for name, text in files.items():
         storage.write_text(storage.inside(folder, name), text)
     return [storage.join(folder, name) for name in files]
-
-
-def _classes(
-    dataset: Dataset, stored: Mapping[str, FeatureSpec], number: str | None
-) -> Mapping[str, Sequence[str]]:
-    """Return the names of the classes, by the feature of their numbers."""
-    parts = (features.IMAGE_OBJECT_LABEL, features.ENTITY_LABEL, features.IMAGE_MASK_ENCODED)
-    tags = label_files(dataset).get("tags.txt", "").splitlines()
-    named = {str(name): dataset.labels for name in (number, *parts)} | {features.TAGS_LABEL: tags}
-    return {name: names for name, names in named.items() if name in stored and names}
 
 
 def _gaps(

@@ -92,16 +92,14 @@ def verify(root: str, progress: Progress | None = None) -> Verified:
             if difference := shard_difference(storage.join(root, shard.file), shard, digested):
                 found.append(Difference(shard.file, difference))
             counter.count(shard.examples, shard.bytes)
-    found += [*_other_shards(root, dataset), *_changed_files(root, digests)]
-    return Verified(dataset, found, time.monotonic() - started)
-
-
-def _other_shards(root: str, dataset: manifest.Dataset) -> Iterator[Difference]:
     known = {shard.file for shard in dataset.shards}
     for folder in storage.list_folders(root, manifest.SPLIT_PREFIX):
         for name, _ in storage.list_dir(storage.join(root, folder)):
             if (file := f"{folder}/{name}") not in known:
-                yield Difference(file, "belongs to no split, but TFX reads all files of the folder")
+                text = "belongs to no split, but TFX reads all files of the folder"
+                found.append(Difference(file, text))
+    found += _changed_files(root, digests)
+    return Verified(dataset, found, time.monotonic() - started)
 
 
 def _changed_files(root: str, digests: Mapping[str, str]) -> Iterator[Difference]:

@@ -16,7 +16,7 @@ import logging
 import math
 import posixpath
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from itertools import chain
 from typing import IO, Any
 
@@ -74,27 +74,11 @@ class WebDataset(copying.ShardCopyExport):
         columns = columns_of(copy.dataset)
         images = {column.name: column for column in columns if column.feature == IMAGE}
         others = [column for column in columns if column.name not in images]
-        wanted = frozenset[str]().union(*map(_lists_in, others))
         is_table = table_of(copy.dataset) is not None
         are_labelled = not any(split.unlabelled for split in copy.splits.values())
-        samples = self._samples(
-            images, others, examples, is_table=is_table, are_labelled=are_labelled
-        )
-        for sample in _types_first(samples, wanted):
-            file.write(sample)
-        file.write(bytes(2 * tarfile.BLOCKSIZE))
 
-    def _samples(
-        self,
-        images: Mapping[str, Column],
-        others: Sequence[Column],
-        examples: Iterator[copying.Stored],
-        *,
-        is_table: bool,
-        are_labelled: bool,
-    ) -> Iterator[tuple[bytes, set[str]]]:
-        """Yield the members of each example, and its lists that have values."""
-        for example in examples:
+        def sample(example: copying.Stored) -> tuple[bytes, set[str]]:
+            """Return the members of an example, and its lists that have values."""
             try:
                 values = example.values()
                 members = dict(_image_members(images, values))
@@ -112,7 +96,12 @@ class WebDataset(copying.ShardCopyExport):
             key = f"{example.number:08d}"
             pieces = (_pieces(f"{key}.{name}", data) for name, data in members.items())
             lists = set[str]().union(*(_filled(name, value) for name, value in found.items()))
-            yield b"".join(chain.from_iterable(pieces)), lists
+            return b"".join(chain.from_iterable(pieces)), lists
+
+        wanted = frozenset[str]().union(*map(_lists_in, others))
+        for members in _types_first(map(sample, examples), wanted):
+            file.write(members)
+        file.write(bytes(2 * tarfile.BLOCKSIZE))
 
     def write(self, copy: copying.Copy) -> None:
         super().write(copy)

@@ -302,8 +302,18 @@ def statistics(step: StepInput) -> StepOutput:
             and ``fail_on_anomalies`` is set.
         UsageError: the image was built without TFX.
     """
-    tfdv = _tfdv()
+    load_tensorflow()
+    try:
+        import tensorflow_data_validation as tfdv
+    except ImportError as exc:
+        raise UsageError(
+            f"statistics needs TensorFlow Data Validation, which is not installed here ({exc}); "
+            f"use an image built with TFX, or omit this step"
+        ) from exc
+    from apache_beam.options.pipeline_options import PipelineOptions
     from google.protobuf import text_format
+
+    from recordgen.beam import beam_flags
 
     fails = step.values("fail_on_anomalies").get("fail_on_anomalies")
     root, curated = step.path("dataset"), step.paths("curated_schema")
@@ -312,11 +322,19 @@ def statistics(step: StepInput) -> StepOutput:
         raise DataError(f"{root}: there is no split train to infer a schema from")
     given = _read_schema(curated[0]) if curated else None
     folder = write_place(step.outputs["statistics"])
-    found = {split: _described(tfdv, root, split, dataset) for split in dataset.splits}
+    # Statistics of image bytes and unique names cost time and memory, and are useless.
+    useful = features.statistics_features(dataset.task, dataset.features)
+    found = {
+        split: tfdv.generate_statistics_from_tfrecord(
+            storage.join(root, split_dir(split), "*"),
+            stats_options=tfdv.StatsOptions(feature_allowlist=useful),
+            pipeline_options=PipelineOptions(beam_flags(())),
+        )
+        for split in dataset.splits
+    }
     for split, described in found.items():
         path = storage.join(folder, split_dir(split), STATISTICS_FILE)
-        with storage.replacing(path) as file:
-            file.write(described.SerializeToString(deterministic=True))
+        storage.write_bytes(path, described.SerializeToString(deterministic=True))
         logs.said(f"statistics of {dataset.splits[split].examples:,} examples of {split}")
 
     schema = given or tfdv.infer_schema(found.pop(TRAIN))
@@ -351,30 +369,3 @@ def _read_schema(path: str) -> Any:
         raise SourceError(
             f"{path}: neither a TensorFlow Metadata schema nor a folder with {SCHEMA_FILE}: {exc}"
         ) from exc
-
-
-def _described(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    from recordgen.beam import beam_flags
-
-    return tfdv.generate_statistics_from_tfrecord(
-        storage.join(root, split_dir(split), "*"),
-        # Statistics of image bytes and unique names cost time and memory, and are useless.
-        stats_options=tfdv.StatsOptions(
-            feature_allowlist=features.statistics_features(dataset.task, dataset.features)
-        ),
-        pipeline_options=PipelineOptions(beam_flags(())),
-    )
-
-
-def _tfdv() -> Any:
-    load_tensorflow()
-    try:
-        import tensorflow_data_validation as tfdv
-    except ImportError as exc:
-        raise UsageError(
-            f"statistics needs TensorFlow Data Validation, which is not installed here ({exc}); "
-            f"use an image built with TFX, or omit this step"
-        ) from exc
-    return tfdv

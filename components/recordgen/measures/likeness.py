@@ -66,12 +66,11 @@ Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
 
 def find_neighbours(
     hashes: Hashes,
-    *,
-    count: int | None = None,
-    usable: npt.NDArray[np.bool_] | None = None,
-    alike: Alike | None = None,
-    keys_of: KeysOf | None = None,
-    on_crowd: Callable[[int], None] | None = None,
+    count: int,
+    usable: npt.NDArray[np.bool_],
+    alike: Alike,
+    keys_of: KeysOf,
+    on_crowd: Callable[[int], object],
     bands: Iterable[int] = range(BANDS),
 ) -> Indices:
     """Group things whose hashes differ in at most three bits.
@@ -81,33 +80,27 @@ def find_neighbours(
     Args:
         hashes: uint64 [n], or [2 × n]: the hash of each thing, then the hashes of their mirror
             images in the same order. Two mirror images are as far apart as the things themselves.
-        count: n; None for the number of hashes.
+        count: n.
         usable: bool for each hash; False if it is meaningless, such as the hash of a picture of one
-            colour. None if all are usable.
+            colour.
         alike: compares the things themselves, for pairs with close hashes.
         keys_of: returns keys for things in crowded buckets: their pairs are those that share a key.
-            Without it, only neighbours in such a bucket are compared.
         on_crowd: called with the number of hashes in crowded buckets, if there are any.
         bands: the bands of 16 bits, one of which two near-duplicates have in common.
 
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
-    count = len(hashes) if count is None else count
     forest = Forest(np.arange(count, dtype=np.int32))
     # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
-    kept = order if usable is None else order[usable[order]]
-    leaders, left = _join_equal(hashes, kept, forest, alike)
+    leaders, left = _join_equal(hashes, order[usable[order]], forest, alike)
     is_crowded = np.isin(hashes[leaders], hashes[left])
-    for first, second in _close_pairs(
-        hashes[leaders], is_crowded, bands, skip_crowds=keys_of is not None
-    ):
+    for first, second in _close_pairs(hashes[leaders], is_crowded, bands):
         forest.join_alike(leaders[first], leaders[second], alike)
     crowd = np.sort(np.concatenate([leaders[is_crowded], left]))
-    if on_crowd is not None and len(crowd):
+    if len(crowd):
         on_crowd(len(crowd))
-    if keys_of is not None and len(crowd):
         for first, second in _pairs_by_keys(keys_of(crowd)):
             one, other = crowd[first], crowd[second]
             wanted = _are_close(hashes[one], hashes[other])
@@ -141,7 +134,7 @@ def _pairs_by_keys(keys: Iterable[npt.NDArray[np.uint32]]) -> Iterator[tuple[Ind
 
 
 def _join_equal(
-    hashes: Hashes, kept: Indices, forest: Forest, alike: Alike | None
+    hashes: Hashes, kept: Indices, forest: Forest, alike: Alike
 ) -> tuple[Indices, Indices]:
     """Join things to the first one with the same hash, their leader.
 
@@ -170,12 +163,11 @@ def _chunks(size: int) -> Iterator[slice]:
 
 
 def _close_pairs(
-    hashes: Hashes, is_crowded: npt.NDArray[np.bool_], bands: Iterable[int], *, skip_crowds: bool
+    hashes: Hashes, is_crowded: npt.NDArray[np.bool_], bands: Iterable[int]
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield pairs of positions with close hashes; a pair may occur more than once.
 
-    Set ``is_crowded`` for positions in buckets of which not all pairs are yielded: with
-    ``skip_crowds`` none, else only neighbours.
+    Set ``is_crowded`` for positions in crowded buckets, whose pairs are not yielded.
     """
     for band in bands:
         for rest in range(BANDS):
@@ -185,9 +177,7 @@ def _close_pairs(
             sizes = np.diff(np.flatnonzero(_starts(keys)), append=len(keys))
             crowds = np.repeat(sizes > _WINDOW + 1, sizes)
             is_crowded[order[crowds]] = True
-            if skip_crowds:
-                keys, order = keys[~crowds], order[~crowds]
-            for first, second in _pairs_in_buckets(keys, order):
+            for first, second in _pairs_in_buckets(keys[~crowds], order[~crowds]):
                 close = _are_close(hashes[first], hashes[second])
                 if close.any():
                     yield first[close], second[close]
@@ -268,16 +258,14 @@ class Forest:
         self._parent[of] = root  # the next call takes one step
         return root
 
-    def join_alike(
-        self, first: Indices, second: Indices, alike: Alike | None
-    ) -> npt.NDArray[np.bool_]:
+    def join_alike(self, first: Indices, second: Indices, alike: Alike) -> npt.NDArray[np.bool_]:
         """Join pairs of hashes that are alike; return whether each pair is now in one group."""
         size = np.int32(len(self._parent))
         one, other = first % size, second % size
         # Pairs that are already in one group need no comparison.
         joined: npt.NDArray[np.bool_] = self.roots(one) == self.roots(other)
         new = np.flatnonzero(~joined)
-        if alike is not None and len(new):
+        if len(new):
             new = new[alike(first[new], second[new])]
         joined[new] = True
         self.join(one[new], other[new])
@@ -326,7 +314,7 @@ def find_alike(
     facts: PictureFacts,
     *,
     least: float = LEAST_CORRELATION,
-    on_crowd: Callable[[int], None] | None = None,
+    on_crowd: Callable[[int], object] = lambda views: None,
     band: int | None = None,
 ) -> Indices:
     """Group pictures that are nearly the same, or nearly each other's mirror images.
@@ -346,7 +334,8 @@ def find_alike(
     """
     count = len(facts.perceptual_hash)
     hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
-    usable = np.tile(facts.has_hash, 2)
+    bands = range(BANDS) if band is None else [band]
+    divisions = [each for each in range(_DIVISIONS) if each % BANDS in bands]
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         return are_alike(signatures_of(first), signatures_of(second), least)
@@ -360,17 +349,8 @@ def find_alike(
     def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
         return _signature_keys(views, signatures_of, divisions)
 
-    bands = range(BANDS) if band is None else [band]
-    divisions = [each for each in range(_DIVISIONS) if each % BANDS in bands]
-    return find_neighbours(
-        hashes,
-        count=count,
-        usable=usable,
-        alike=alike,
-        keys_of=keys_of,
-        on_crowd=on_crowd,
-        bands=bands,
-    )
+    usable = np.tile(facts.has_hash, 2)
+    return find_neighbours(hashes, count, usable, alike, keys_of, on_crowd, bands)
 
 
 def same_in_band(hashes: Hashes, band: int) -> Hashes:

@@ -276,34 +276,23 @@ def picture_facts(seen: Columns) -> PictureFacts:
 
 def measured(looks: Looks) -> PictureFacts:
     """Measure pictures."""
-    histograms = _histograms(looks.thumbnail)
-    brightness, contrast = _moments(histograms)
-    below = histograms.cumsum(axis=1)
-    few = SIDE * SIDE // 100
+    count, size = len(looks.thumbnail), SIDE * SIDE
+    # The number of pixels at each level: float64 [n, 256].
+    placed = looks.thumbnail.reshape(count, size) + np.arange(count)[:, None] * 256
+    numbers = np.bincount(placed.ravel(), minlength=count * 256)
+    histograms = numbers.reshape(count, 256).astype(float)
+    levels = np.arange(256.0)
+    sums, squares = (histograms @ np.stack([levels, levels * levels], axis=1)).T
+    below, few = histograms.cumsum(axis=1), size // 100
     return PictureFacts(
         perceptual_hashes(looks.thumbnail),
         signatures(looks.thumbnail),
-        brightness,
-        contrast,
+        (sums / size).astype(np.float32),
+        (np.sqrt(size * squares - sums * sums) / size).astype(np.float32),
         (below <= few).sum(axis=1).astype(np.uint8),
-        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
+        (below < size - few).sum(axis=1).astype(np.uint8),
         looks.sharpness.astype(np.float32),
     )
-
-
-def _histograms(thumbnails: Pixels) -> _Floats:
-    """Return the number of pixels at each level: float64 [n, 256]."""
-    count = len(thumbnails)
-    offsets = np.arange(count)[:, None] * 256
-    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
-    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256).astype(float)
-
-
-def _moments(histograms: _Floats) -> tuple[_Singles, _Singles]:
-    levels, size = np.arange(256.0), SIDE * SIDE
-    sums, squares = (histograms @ np.stack([levels, levels * levels], axis=1)).T
-    spread = np.sqrt(size * squares - sums * sums) / size
-    return (sums / size).astype(np.float32), spread.astype(np.float32)
 
 
 def signatures(thumbnails: Pixels) -> Pixels:

@@ -138,7 +138,7 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
         uri: a URL or path, as written in a row.
         is_url: treat ``uri`` as a URL even without a scheme, because it is relative to a URL.
     """
-    if not may_hold_secrets(uri) or not (is_url or _has_url(uri)):
+    if not may_hold_secrets(uri) or not (is_url or _URL.search(uri)):
         return uri
     uri = _with_users(uri, "")
     if uri[:7].lower() == "file://":  # a path, in which all letters are part of names
@@ -156,10 +156,6 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
         if not is_secret(name) and not (is_signed and name.lower() in _WITH_SIGNATURE):
             kept += [separator if kept or _is_query(separator) else "?", part]
     return path + "".join(kept)
-
-
-def _has_url(text: str) -> bool:
-    return _URL.search(text) is not None
 
 
 def _is_query(mark: str) -> bool:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from numbers import Real
@@ -164,21 +164,20 @@ def option(default: Any, *, affects_bytes: bool = True, **more: Any) -> Any:
     return field(default=default, metadata={"affects_bytes": affects_bytes, **more})
 
 
-def _declared(item: Field[Any], kind: Any, text: str) -> Option:
-    values = {"choices": get_args(kind)} if get_origin(kind) is Literal else {}
-    settings: dict[str, Any] = {**values, **item.metadata}
-    help = " ".join(text.split()).removesuffix(".")
-    return Option(name=item.name, annotation=kind, default=item.default, help=help, **settings)
-
-
 def declared_options(config: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by name; its docstring has their help."""
     kinds, texts = get_type_hints(config), dict(attributes(config))
-    return {
-        each.name: _declared(each, kinds[each.name], texts.get(each.name, ""))
-        for each in fields(config)
-        if each.metadata
-    }
+    found = {}
+    for item in fields(config):
+        if item.metadata:
+            name, kind = item.name, kinds[item.name]
+            values = {"choices": get_args(kind)} if get_origin(kind) is Literal else {}
+            help = " ".join(texts.get(name, "").split()).removesuffix(".")
+            settings: dict[str, Any] = {**values, **item.metadata}
+            found[name] = Option(
+                name=name, annotation=kind, default=item.default, help=help, **settings
+            )
+    return found
 
 
 def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
@@ -367,12 +366,22 @@ class ConvertOptions:
         self._settle_schema()
         self._settle_layout()
         for name, declared in OPTIONS.items():
-            self._check_value(name, declared)
+            value = getattr(self, name)
+            if declared.choices is not None:
+                check_one_of(name, value, declared.choices)
+            is_number = isinstance(value, int | float) and 0 < value < math.inf
+            if declared.above_zero and value is not declared.default and not is_number:
+                raise UsageError(f"{name} must be a number above 0 (got {value!r})")
         if (share := self.eval_share) is not None:
             self._set("eval_from", str(share))  # one spelling, for --append
         self._set("encoding", known_encoding(self.encoding))
-        _ = self.grouping
-        self._check_stratify()
+        # The rows of a group may have several labels.
+        if self.stratify != "none" and (self.splits_by_content or self.grouping is not None):
+            raise UsageError(
+                f"stratify=label cannot keep groups together: their rows may have several labels; "
+                f"give only one of --stratify and --group-by, or duplicates=drop for copies (got "
+                f"group_by={self.group_by})"
+            )
         if self.vocabulary and self.labels != AUTO:
             raise UsageError(
                 f"vocabulary already sets the numbers of labels (got labels={self.labels}); give "
@@ -389,20 +398,10 @@ class ConvertOptions:
                 f"of images"
             )
         self._check_unread()
-        _ = self.access
-        _ = self.selection
+        _ = self.grouping, self.access, self.selection  # they check their options, too
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _check_value(self, name: str, declared: Option) -> None:
-        """Check a value against its declaration. Raises: UsageError."""
-        value = getattr(self, name)
-        if declared.choices is not None:
-            check_one_of(name, value, declared.choices)
-        is_number = isinstance(value, int | float) and 0 < value < math.inf
-        if declared.above_zero and value is not declared.default and not is_number:
-            raise UsageError(f"{name} must be a number above 0 (got {value!r})")
 
     def _settle_schema(self) -> None:
         """Normalise a schema of columns, which implies the task. Raises: UsageError."""
@@ -445,15 +444,6 @@ class ConvertOptions:
                     f"{name} needs check=decode or check=header: check=none passes images through "
                     f"unread"
                 )
-
-    def _check_stratify(self) -> None:
-        """Check that no groups must stay together whose rows may have several labels."""
-        if self.stratify != "none" and (self.splits_by_content or self.grouping is not None):
-            raise UsageError(
-                f"stratify=label cannot keep groups together: their rows may have several labels; "
-                f"give only one of --stratify and --group-by, or duplicates=drop for copies (got "
-                f"group_by={self.group_by})"
-            )
 
     @cached_property
     def declared_schema(self) -> Schema | None:

@@ -89,17 +89,14 @@ def _requested(request: Callable[..., Any], path: str, context: RequestContext) 
 
 
 async def _info(path: str, context: RequestContext) -> FileInfo:
-    found: FileInfo | None = None
     try:
         async with _response("HEAD", path, context.policy) as response:
-            if _size(response):  # some servers always send 0 here
-                found = FileInfo(_size(response) or 0, _version(response))
+            if size := _size(response):  # some servers always send 0 here
+                return FileInfo(size, _version(response))
     except (aiohttp.ClientResponseError, ResponseError) as exc:
         if is_transient(exc, path):
             raise
         # Some servers answer GET, but not HEAD.
-    if found is not None:
-        return found
     async with _response("GET", path, context.policy) as response:
         size = _size(response)
         if size is None:
@@ -213,20 +210,17 @@ def _version(response: aiohttp.ClientResponse) -> str:
 
 async def _open_session(**settings: Any) -> aiohttp.ClientSession:
     """Open a session that reaches every address."""
-    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings})
+    seconds = RetryPolicy.from_environment().timeout_seconds
+    timeout = aiohttp.ClientTimeout(
+        total=_TOTAL_TIMEOUTS * seconds, sock_connect=seconds, sock_read=seconds
+    )
+    return aiohttp.ClientSession(**{"timeout": timeout, **settings})
 
 
 async def _open_public_session(**settings: Any) -> aiohttp.ClientSession:
     """Open a session that reaches public addresses only."""
     connector = aiohttp.TCPConnector(resolver=_PublicResolver())
-    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings, "connector": connector})
-
-
-def _timeout() -> aiohttp.ClientTimeout:
-    seconds = RetryPolicy.from_environment().timeout_seconds
-    return aiohttp.ClientTimeout(
-        total=_TOTAL_TIMEOUTS * seconds, sock_connect=seconds, sock_read=seconds
-    )
+    return await _open_session(**{**settings, "connector": connector})
 
 
 class _PublicResolver(AbstractResolver):

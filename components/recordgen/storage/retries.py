@@ -270,7 +270,10 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if found is Meaning.FORBIDDEN:
         return PermissionError(errno.EACCES, detail, masked(path))
     reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
-    if is_http(path) and _quotes_server(exc):
+    # An error of aiohttp may quote a banner, or the server's reason phrase. A row may name any port
+    # of an allowed server, and rejects are no scanner of what runs there.
+    is_quote = type(exc).__module__.startswith("aiohttp") and not isinstance(exc, OSError)
+    if is_http(path) and is_quote:
         reason = type(exc).__name__
     if not str(exc) and any(kind.__name__ == "TimeoutError" for kind in type(exc).__mro__):
         reason = "timed out"
@@ -282,14 +285,6 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if found in _RESPONSE_CODES:
         return errors.ResponseError(text, _RESPONSE_CODES[found].value)
     return errors.StorageError(text)
-
-
-def _quotes_server(exc: BaseException) -> bool:
-    """Return whether the text of an error may quote a server: a banner, or its reason phrase.
-
-    A row may name any port of an allowed server, and rejects are no scanner of what runs there.
-    """
-    return type(exc).__module__.startswith("aiohttp") and not isinstance(exc, OSError)
 
 
 _RESPONSE_CODES = {

@@ -266,9 +266,16 @@ class Schema:
                 f"a schema must be a dict of types by column, such as "
                 f'{{"photo": "image", "age": "int"}} (got {columns!r:.80})'
             )
-        self.columns: Mapping[str, ColumnType] = {
-            _checked_name(name): _type(name, given) for name, given in columns.items()
-        }
+        self.columns: dict[str, ColumnType] = {}
+        for name, given in columns.items():
+            if not isinstance(name, str) or not name.strip() or not name.isprintable():
+                raise UsageError(
+                    f"a column of a schema must have a name, a printable text (got {name!r})"
+                )
+            try:
+                self.columns[name] = ColumnType.of(given)
+            except UsageError as exc:
+                raise UsageError(f"column {name!r} of the schema: {exc}") from exc
         self._need_one_at_most("split")
         self._need_one_at_most("weight")
         self._need_one_at_most("label", "int_label", "float_label")
@@ -330,19 +337,6 @@ class Schema:
             prediction="classification" if classes else "regression" if numbers else None,
             has_gaps=bool(classes),
         )
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise UsageError(f"a column of a schema must have a name, a printable text (got {name!r})")
-    return name
-
-
-def _type(name: str, given: Any) -> ColumnType:
-    try:
-        return ColumnType.of(given)
-    except UsageError as exc:
-        raise UsageError(f"column {name!r} of the schema: {exc}") from exc
 
 
 def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

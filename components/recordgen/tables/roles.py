@@ -96,7 +96,12 @@ class Columns:
                 continue
             role, _, kind = name.partition(":")
             if kind:
-                settings["prediction"] = _prediction(role, kind)
+                if role != "target" or kind not in _TARGETS:
+                    raise UsageError(
+                        f"columns: only the target has a kind, target:class or target:number (got "
+                        f"{name!r})"
+                    )
+                settings["prediction"] = _TARGETS[kind]
             role = _SAME.get(role, role)
             if role not in ROLES:
                 known = (*ROLES, *_SETTINGS)
@@ -154,15 +159,6 @@ class Columns:
         line = io.StringIO(newline="")
         csv.writer(line, lineterminator="").writerow(pairs)
         return line.getvalue()
-
-
-def _prediction(role: str, kind: str) -> str:
-    if role != "target" or kind not in _TARGETS:
-        raise UsageError(
-            f"columns: only the target has a kind, target:class or target:number (got "
-            f"{f'{role}:{kind}'!r})"
-        )
-    return _TARGETS[kind]
 
 
 def _pairs(value: str | Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ import os
 import time
 from array import array
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -61,7 +61,6 @@ from recordgen.errors import (
     names_checked,
 )
 from recordgen.exports.export import WRITTEN, Output, described_names, exported, no_files
-from recordgen.features import FeatureSpec
 from recordgen.messages import Shown
 from recordgen.options import COMPRESSIONS
 from recordgen.writing.example_schema import ExampleSchema
@@ -135,8 +134,9 @@ class ShardedWriter:
     def __exit__(self, *_: object) -> None:
         for pool in self._pools:
             pool.shutdown(wait=True, cancel_futures=True)
-        for shard in self._all:
-            shard.abandon()
+        for shard in self._all:  # the threads are idle: remove its file unless it is finished
+            with suppress(StorageError):
+                shard.file.close()
 
     def write(self, record: Record) -> None:
         """Take the next record; wait while too many bytes are in flight."""
@@ -164,14 +164,15 @@ class ShardedWriter:
     def _hand_over(self, shard: _ShardWriter) -> None:
         size = shard.block_bytes
         self._wait(_IN_FLIGHT_BYTES - size)
-        self._waiting.append((shard.hand_over(), size))
+        block, shard.block, shard.block_bytes = shard.block, [], 0
+        self._waiting.append((shard.hand_over(block), size))
         self._waiting_bytes += size
 
     def _finish_open(self) -> None:
         for shard in self._open:
             self._hand_over(shard)
         self._wait(-1)
-        self._finished += [shard.finish() for shard in self._open]
+        self._finished += [shard.hand_over(None) for shard in self._open]
         self._open, self._open_bytes = [], 0
 
     def _wait(self, allowed: int) -> None:
@@ -186,14 +187,15 @@ class _ShardWriter:
     """One shard: an incomplete block, and the file that the shard's thread writes.
 
     Attributes:
+        file: writes the blocks that it is sent.
         block: records that were not handed over yet.
         block_bytes: approximate memory of these records.
     """
 
     def __init__(self, path: str, compression: str, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
-        self._file = _writing(path, compression)
-        next(self._file)  # opens the file
+        self.file = _writing(path, compression)
+        next(self.file)  # opens the file
         self.block: list[Record] = []
         self.block_bytes = 0
 
@@ -204,19 +206,9 @@ class _ShardWriter:
         self.block_bytes += size + _RECORD_OVERHEAD_BYTES
         return size
 
-    def hand_over(self) -> Future[None]:
-        """Let the thread write the block."""
-        block, self.block, self.block_bytes = self.block, [], 0
-        return self._pool.submit(self._file.send, block)
-
-    def finish(self) -> Future[WrittenShard]:
-        """Let the thread finish the file."""
-        return self._pool.submit(self._file.send, None)
-
-    def abandon(self) -> None:
-        """Remove the file unless it is finished; the thread must be idle."""
-        with suppress(StorageError):
-            self._file.close()
+    def hand_over(self, block: list[Record] | None) -> Future[Any]:
+        """Let the thread write a block, or finish the file: the result is the shard."""
+        return self._pool.submit(self.file.send, block)
 
 
 def _writing(path: str, compression: str) -> Generator[Any, list[Record] | None, None]:
@@ -311,16 +303,33 @@ def write(
             written = writer.finish()
         if not written:
             raise NothingToConvertError("nothing to write: there are no examples")
-        dataset = _with_split(others, split, written, schema.specs(), compression)
-        new = zip(dataset.splits[split].shards, written, strict=True)
-        lengths = {shard.file: item.lengths for shard, item in new}
-        of_old = lengths_there(target, others) if others is not None else lengths.__getitem__
+        dataset = dataset_of(EXAMPLES, {}, compression=compression, features=schema.specs())
+        new = [
+            Shard(
+                shard_file(split, at, len(written), compression), it.examples, it.bytes, it.digest
+            )
+            for at, it in enumerate(written)
+        ]
+        lengths = {shard.file: it.lengths for shard, it in zip(new, written, strict=True)}
+        of_old, kept = lengths.__getitem__, frozenset[str]()
+        if others is not None:
+            dataset, of_old = others, lengths_there(target, others)
+            kept = frozenset(shard.file for shard in others.shards)
+        dataset = with_splits(dataset, {**dataset.splits, split: Split.of(new, {})})
 
         def lengths_of(file: str) -> bytes:
             return lengths[file] if file in lengths else of_old(file)
 
         dataset = write_index(staging.path(INDEX_FILE), dataset, lengths_of)
-        _put(staging, target, others, split, dataset)
+        commit(
+            staging,
+            target,
+            dataset,
+            files=no_files() | exported(_WrittenOutput(target, dataset), WRITTEN),
+            kept=kept,
+            staged={shard.file: staged_file(staging, at) for at, shard in enumerate(new)},
+            meanwhile=others,  # while shards are moved, dataset.json lacks the split
+        )
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -373,23 +382,6 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
     return with_splits(found, splits)
 
 
-def _with_split(
-    others: Dataset | None,
-    name: str,
-    written: Sequence[WrittenShard],
-    features: Mapping[str, FeatureSpec],
-    compression: str,
-) -> Dataset:
-    shards = []
-    for index, item in enumerate(written):
-        file = shard_file(name, index, len(written), compression)
-        shards.append(Shard(file, item.examples, item.bytes, item.digest))
-    splits = {name: Split.of(shards, {})}
-    if others is not None:
-        return with_splits(others, {**others.splits, **splits})
-    return dataset_of(EXAMPLES, splits, compression=compression, features=features)
-
-
 @contextmanager
 def _staging(
     target: str, split: str, others: Dataset | None, *, overwrite: bool
@@ -421,15 +413,3 @@ class _WrittenOutput(Output):
 
     def has_examples(self) -> bool:
         return False
-
-
-def _put(
-    staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
-) -> None:
-    """Commit the split. The other splits stay complete all the time."""
-    shards = enumerate(dataset.splits[split].shards)
-    staged = {shard.file: staged_file(staging, index) for index, shard in shards}
-    kept = frozenset(shard.file for shard in others.shards) if others is not None else ()
-    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
-    # While shards are moved, dataset.json lacks the split.
-    commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, output_of, read_dataset
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
-from recordgen.core.facts.columns import read_examples
 from recordgen.core.records.example import parse_record
 from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotation import is_image, stored_features
@@ -99,49 +99,43 @@ def diff(
     """
     if by not in BY:
         raise UsageError(f"by must be {' or '.join(BY)} (got {by!r:.80})")
-    roots = [_root("old", old), _root("new", new)]
-    datasets = [*map(read_dataset, roots)]
-    tables = [*map(_read, roots, datasets)]
+    for name, given in (("old", old), ("new", new)):
+        path = os.fspath(given)
+        if not isinstance(path, str) or not path.strip():
+            raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
+    sides = [*map(Output.open, (old, new))]
+    tables = [*map(_read, sides)]
     if by != BY[0]:
-        tables = [*map(_without_names, tables, roots, datasets)]
-    rows = joined(datasets, tables, by)
-    return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)], is_copy=by != BY[0])
+        tables = [*map(_without_names, tables, sides)]
+    rows = joined([side.dataset for side in sides], tables, by)
+    return _compare(rows[0], rows[1], [*map(_compared, sides)], is_copy=by != BY[0])
 
 
-def _root(name: str, given: str | os.PathLike[str]) -> str:
-    path = os.fspath(given)
-    if not isinstance(path, str) or not path.strip():
-        raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
-    return output_of(storage.normal(path)) or "."
-
-
-def _read(root: str, dataset: Dataset) -> Any:
+def _read(output: Output) -> Any:
     """Return the columns of ``examples.parquet`` that are compared."""
-    path = storage.join(root, EXAMPLES_FILE)
-    try:
-        with storage.open_read(path) as file:
-            found = read_examples(file, COLUMNS).select(COLUMNS)
-    except FileNotFoundError:
+    path, count = output.path_of(EXAMPLES_FILE), output.dataset.examples
+    if not (parts := [*output.example_parts(COLUMNS)]):
         raise SourceError(
             f"{path}: no such file, but rows are compared by it; `recordgen convert` writes it, so "
             f"convert again (examples that were written from Python cannot be compared)"
-        ) from None
-    except (OSError, ValueError, KeyError) as exc:
-        raise SourceError(f"{path}: cannot be read: {exc}; convert again") from exc
-    gaps = [name for name in COLUMNS[1:] if found[name].null_count]
-    if gaps or len(found) != dataset.examples:
+        )
+    found = pa.concat_tables(parts)
+    gaps = [name for name in found.column_names if name != COLUMNS[0] and found[name].null_count]
+    gaps += {*COLUMNS} - {*found.column_names}
+    if gaps or len(found) != count:
         raise SourceError(
-            f"{path}: does not list the {dataset.examples:,} examples of dataset.json (it has "
+            f"{path}: does not list the {count:,} examples of dataset.json (it has "
             f"{len(found):,} rows, and gaps in {', '.join(gaps) or 'no column'}); convert again"
         )
-    return found
+    return found.select(COLUMNS)
 
 
-def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
+def _without_names(table: Any, output: Output) -> Any:
     """Return rows that name no files: their content is the address of a video, or a mask's digest.
 
     Raises: RecordError: a shard with masks is damaged.
     """
+    dataset = output.dataset
     if dataset.folder:
         base = storage.join(dataset.folder, "")
         addresses = [storage.address(uri, base) for uri in table["uri"].to_pylist()]
@@ -155,7 +149,7 @@ def _without_names(table: Any, root: str, dataset: Dataset) -> Any:
     masks = {}
     if features.IMAGE_MASK_ENCODED in stored:
         for shard in dataset.shards:
-            for at, record in enumerate(Output(root, dataset).records(shard.file)):
+            for at, record in enumerate(output.records(shard.file)):
                 found = parse_record(record, shard.file).get(features.IMAGE_MASK_ENCODED, ())
                 masks[shard.file, at] = "".join(_digest(mask).hex() for mask in found)
     columns = (table[name].to_pylist() for name in ("uri", "annotation", "shard", "record"))
@@ -172,10 +166,11 @@ def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _compared(root: str, dataset: Dataset) -> Compared:
+def _compared(output: Output) -> Compared:
+    dataset, root = output.dataset, without_secrets(output.root) or "."
     splits = {name: split.examples for name, split in dataset.splits.items()}
     version, digest = dataset.recordgen_version, dataset.digest
-    return Compared(without_secrets(root), dataset.task, version, digest, dataset.examples, splits)
+    return Compared(root, dataset.task, version, digest, dataset.examples, splits)
 
 
 def _compare(old: Rows, new: Rows, sides: Sequence[Compared], *, is_copy: bool) -> Differences:
@@ -438,9 +433,6 @@ def _shared(
     old: Rows, from_old: npt.NDArray[np.bool_], new: Rows, from_new: npt.NDArray[np.bool_]
 ) -> Pairs:
     sources, targets = np.flatnonzero(from_old), np.flatnonzero(from_new)
-    payloads, first = np.unique(old.columns["content"][sources], return_index=True)
-    wanted = new.columns["content"][targets]
-    at = np.searchsorted(payloads, wanted)
-    is_there = at < len(payloads)
-    is_there[is_there] = payloads[at[is_there]] == wanted[is_there]
-    return sources[first[at[is_there]]], targets[is_there]
+    payloads = pa.array(old.columns["content"][sources])
+    first = pc.index_in(pa.array(new.columns["content"][targets]), value_set=payloads)
+    return sources[first.drop_null().to_numpy()], targets[np.asarray(first.is_valid())]

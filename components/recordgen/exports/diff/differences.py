@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from recordgen.messages import Shown
 
@@ -70,11 +70,7 @@ class Listing(Sequence[_Item], Generic[_Item]):
     def __iter__(self) -> Iterator[_Item]:
         return self._read(slice(None))
 
-    @overload
-    def __getitem__(self, place: int) -> _Item: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[_Item]: ...
-    def __getitem__(self, place: int | slice) -> _Item | Sequence[_Item]:
+    def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return list(self._read(place))
         at = range(self._count)[place]

@@ -30,6 +30,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.ordered import default_threads, map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
+from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import Thumbnail, draw_mask, label_colour, to_thumbnail
@@ -37,7 +38,6 @@ from recordgen.payloads.header import stored_image
 from recordgen.subjects.details import KEYPOINT
 from recordgen.subjects.masks import background_of
 from recordgen.subjects.objects import StoredBox, stored_boxes
-from recordgen.tasks import TASKS
 from recordgen.tasks.suiting import remedies_of
 
 SIDE = 128  # pixels of a thumbnail
@@ -170,13 +170,13 @@ def image_of(record: Record) -> bytes | None:
 
 def labels_of(record: Record, dataset: Dataset) -> tuple[Label, ...]:
     """Return the labels of a record, each once, by number."""
-    boxed = {Label(box.number, box.label) for box in _boxes(record)}
-    if boxed:
-        return tuple(sorted(boxed))
-    for text, number in (*_LABELS, _column_of_labels(dataset)):
-        if record.get(text):
-            return tuple(sorted(_labels(record[text], record.get(number, ()))))
-    return ()
+    found = {Label(box.number, box.label) for box in _boxes(record)}
+    known = (*_LABELS, _column_of_labels(dataset)) if not found else ()
+    text, number = next((names for names in known if record.get(names[0])), ("", ""))
+    texts = record.get(text, ())
+    for value, each in zip_longest(texts, record.get(number, ())[: len(texts)]):
+        found.add(Label(each if isinstance(each, int) else features.NO_LABEL, as_text(value)))
+    return tuple(sorted(found))
 
 
 def _column_of_labels(dataset: Dataset) -> tuple[str, str]:
@@ -187,13 +187,6 @@ def _column_of_labels(dataset: Dataset) -> tuple[str, str]:
     text = (name for name in dataset.features if name.endswith("/text"))
     name = next((n for n in text if f"{n[: -len('/text')]}/label" in dataset.features), "")
     return name, f"{name[: -len('/text')]}/label"
-
-
-def _labels(texts: Sequence[Any], numbers: Sequence[Any]) -> set[Label]:
-    return {
-        Label(number if isinstance(number, int) else features.NO_LABEL, as_text(text))
-        for text, number in zip_longest(texts, numbers[: len(texts)])
-    }
 
 
 def _boxes(record: Record) -> tuple[StoredBox, ...]:
@@ -335,8 +328,7 @@ class Place(NamedTuple):
     record: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRecords:
+class ShownRecords(NamedTuple):
     """The records that a page shows.
 
     Attributes:
@@ -346,9 +338,9 @@ class ShownRecords:
         at: the requested records that were cheap enough to read.
     """
 
-    examples: Mapping[str, Sequence[RecordView]] = field(default_factory=dict)
-    sample: Mapping[str, Sequence[Record]] = field(default_factory=dict)
-    at: Mapping[Place, RecordView] = field(default_factory=dict)
+    examples: Mapping[str, Sequence[RecordView]] = {}
+    sample: Mapping[str, Sequence[Record]] = {}
+    at: Mapping[Place, RecordView] = {}
 
 
 def read_shown(
@@ -361,7 +353,10 @@ def read_shown(
     show, the most important first.
     """
     try:
-        fronts = list(_places_in_front(dataset))
+        # Examples of an image and its labels have no values to count.
+        is_plain = not dataset.features and _has_images(dataset)
+        splits = islice(dataset.splits.items(), _ALL_SHOWN)
+        fronts = [place for name, it in splits for place in _in_split(name, it, is_plain)]
         near = list(_affordable(dataset, path_of, places))
         records = _read(path_of, [*fronts, *near])
         # A shard may have fewer records.
@@ -388,17 +383,7 @@ def read_shown(
 
 
 def _has_images(dataset: Dataset) -> bool:
-    if dataset.features or dataset.task not in TASKS:
-        return any(name.endswith("/encoded") for name in dataset.features)
-    return features.IMAGE_ENCODED in TASKS[dataset.task].features
-
-
-def _places_in_front(dataset: Dataset) -> Iterator[Place]:
-    """Yield the places from which the shown examples are chosen."""
-    # Examples of an image and its labels have no values to count.
-    is_plain = not dataset.features and _has_images(dataset)
-    for name, split in islice(dataset.splits.items(), _ALL_SHOWN):
-        yield from _in_split(name, split, is_plain)
+    return any(map(is_image, stored_features(dataset)))
 
 
 def _in_split(name: str, split: Split, is_plain: bool) -> Iterator[Place]:
@@ -478,8 +463,7 @@ def _read_file(read: tuple[str, Mapping[int, Place]]) -> list[tuple[Place, Recor
     return [(wanted[at], parse_example(data)) for at, data in RECORDS.read_chosen(path, wanted)]
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One example of a finding; ``split`` is empty if unknown, ``view`` None if it was not read."""
 
     source: str
