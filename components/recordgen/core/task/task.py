@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from recordgen.core.rows.columns import PlannedBatch
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskSettings:
-    """What a task needs to know of a run."""
-
-    stratifies: bool  # each split gets its share of each label
-    by_label: bool  # each label has shards of its own
-    labels: str  # one of LABEL_MODES
-    bad_boxes: str  # what happens to a box beyond its image: `clip`, `drop` or `reject`
-    box_orientation: str  # boxes refer to the image as `stored`, or to the `upright` one
-    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
-    offsets: str  # what the offsets of entities count; `auto`: characters
-    table: object | None  # the detected Table; None if there is none
-    schema: object | None  # the declared Schema; None if there is none
-
-
 class Declaration(ABC):
     """The names of a task.
 
@@ -500,8 +485,11 @@ class Task(Parsing, Annotations, Payloads, Examples):
     """
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
-        """Return the task with its settings. Raises: UsageError: one does not suit the task."""
+    def of(cls, options: Any) -> Task:
+        """Return the task of a run with these :class:`recordgen.options.ConvertOptions`.
+
+        Raises: UsageError: an option does not suit the task.
+        """
         return cls()
 
 
