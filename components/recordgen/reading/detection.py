@@ -281,15 +281,13 @@ class BoxTargets:
         text, label = features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL
         self.numbers = ClassNumbers(classes, text=text, label=label)
         self._options = options
-        objects, self._keypoints = (
-            ((), {}) if dataset is None else (dataset.objects, dataset.keypoints)
-        )
         self._fields = tuple(options.box_form.fields)
+        self._keypoints = {} if dataset is None else dataset.keypoints
         if KEYPOINTS in self._fields and not self._keypoints:
             raise UsageError("boxes: the examples have no keypoints; remove them from fields")
-        self._skips_crowds = (
-            features.IMAGE_OBJECT_IS_CROWD in objects and IS_CROWD not in self._fields
-        )
+        objects = () if dataset is None else dataset.objects
+        has_crowds = features.IMAGE_OBJECT_IS_CROWD in objects
+        self._skips_crowds = has_crowds and IS_CROWD not in self._fields
         self._read_fields = (*self._fields, IS_CROWD) if self._skips_crowds else self._fields
 
     @property
