@@ -11,7 +11,7 @@ from recordgen import eval_dataset, read, train_dataset
 from recordgen.core.allowance import memory_limit
 from recordgen.errors import UsageError
 from recordgen.reading import Tuning, reading_plan
-from recordgen.reading.memory import free_memory
+from recordgen.reading.plan import free_memory
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records

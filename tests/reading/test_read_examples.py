@@ -255,8 +255,5 @@ def test_arrays_without_elements_are_read_one_by_one_and_in_batches(out, shape, 
     found = rows(read(out, only=lambda row: row["y"] > 1))
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
-        spec = {"x": tf.TensorSpec(shape, dtype)}
-        with pytest.raises(DataError):
-            read(out, feature_spec=spec)
-        [row] = rows(read(out, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
-        assert row["x"].dtype == dtype
+        for row in rows(read(out, feature_spec={"x": tf.TensorSpec(shape, dtype)})):
+            assert (row["x"].dtype, row["x"].shape) == (dtype, shape)

@@ -12,9 +12,8 @@ from recordgen.tasks.object_detection.training import ObjectDetector
 from recordgen.tasks.texts.training import EntityTagger, OneTextLabel
 from recordgen.tasks.video_classification.training import VideoTrainer
 from recordgen.training import TrainingConfig
-from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
+from recordgen.training.fitting import Fitting, Phase, find_replicas, learning_rates, plan_phases
 from recordgen.training.model import Models, backbone_of, build_model
-from recordgen.training.replicas import find_replicas
 from tests.trainer import trainer_of
 
 COLOURED = {"crop": 0.0, "flip": False, "brightness": 0.1, "contrast": 0.1, "saturation": 0.1}

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.training import TrainingConfig
-from recordgen.training.replicas import Replicas, find_replicas
+from recordgen.training.fitting import Replicas, find_replicas
 from tests.clusters import free_port
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
@@ -31,7 +31,7 @@ TRAIN = textwrap.dedent("""
     import keras
     import tensorflow as tf
     from recordgen.training.fitting import Fitting
-    from recordgen.training.replicas import Replicas
+    from recordgen.training.fitting import Replicas
     from tests import trainer
 
     examples, root, settings, ports, killed_at = json.loads(sys.argv[1])

@@ -14,8 +14,8 @@ from recordgen import train_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import TrainingConfig, save
+from recordgen.training.fitting import Replicas
 from recordgen.training.model import build_model
-from recordgen.training.replicas import Replicas
 from recordgen.training.run import fit
 from tests import serving, trainer
 

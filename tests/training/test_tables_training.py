@@ -168,7 +168,7 @@ def test_few_rows_are_read_more_often(given, epochs, tmp_path):
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
     """Columns with a gap in any part are remembered as such."""
-    from recordgen.training.moments import Moments
+    from recordgen.training.measures import Moments
 
     moments = Moments.of(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
     assert (moments + Moments.of(np.array([[1.0, 1.0, np.nan]]))).with_gaps == [1, 2]

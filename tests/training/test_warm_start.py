@@ -10,10 +10,10 @@ import tensorflow as tf
 from recordgen import convert
 from recordgen.errors import UsageError
 from recordgen.training import run_fn
+from recordgen.training.measures import Scale
 from recordgen.training.model_files import EarlierModel, write_inputs, write_model_labels
-from recordgen.training.moments import Scale
+from recordgen.training.run import warm_start
 from recordgen.training.saving import save_for_serving
-from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
 from tests.trainer import records_of, trainer_of
 

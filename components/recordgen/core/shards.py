@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
@@ -18,7 +18,7 @@ import simplejpeg
 
 from recordgen import storage
 from recordgen.core.conversion import IN_FLIGHT_BYTES, Conversion
-from recordgen.core.dataset.counts import ImageStats, Shard, Split, expect_counts
+from recordgen.core.dataset.counts import Count, ImageStats, Shard, Split
 from recordgen.core.dataset.manifest import built, is_shard, shard_file, split_dir
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
@@ -37,7 +37,7 @@ from recordgen.core.rows.columns import (
     values_of,
 )
 from recordgen.core.rows.row import PlannedRow, requested_uris, with_uri
-from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Task, count_labels
+from recordgen.core.task.task import BuiltBatch, FetchPayloads, Payloads, Tally, Task, count_labels
 from recordgen.rejects import Reject
 from recordgen.storage.local import Spool
 from recordgen.version import __version__
@@ -299,15 +299,15 @@ class ShardResult:
     split: str
     shard: Shard  # file, counts and digest (no bytes if only checked)
     # Examples by label; an example with several labels counts for each of them.
-    labels: Mapping[str, int]
-    assigned: int  # examples whose split was assigned, not named
-    reencoded: Mapping[str, int]
+    labels: Mapping[str, Count]
+    assigned: Count  # examples whose split was assigned, not named
+    reencoded: Mapping[str, Count]
     rejects: tuple[Reject, ...]
     images: ImageStats | None  # formats and sizes of the images; None if unknown, or without images
     fingerprint: str  # see ShardTask.fingerprint
     kept: bool = False  # whether the shard was written by an earlier run
-    unlabelled: int = 0
-    changes: Mapping[str, int] = field(default_factory=dict)  # see BuiltBatch
+    unlabelled: Count = 0
+    changes: Mapping[str, Count] = field(default_factory=dict)  # see Tally
     # Length of each record in bytes (uint32, little-endian), and `facts`, the facts of its planned
     # rows for the checks in parts: not read with the result; they are stored separately. Facts of
     # a shard that was just written are made while they are read, which can be done once.
@@ -328,25 +328,16 @@ class ShardResult:
         folder, _, name = found.shard.file.partition("/")
         if folder != split_dir(found.split) or not is_shard(name):
             raise ValueError(f"{found.shard.file!r:.80} is no shard of split {found.split!r:.80}")
-        sums = (found.labels, found.reencoded, found.changes)
-        counts = (number for each in sums for number in each.values())
-        expect_counts(f"shard {name}", [found.assigned, found.unlabelled, *counts])
         return found
 
 
 @dataclass
-class SplitSum:
+class SplitSum(Tally):
     """The sum of the results of a split's shards; the fields are those of ShardResult."""
 
     shards: list[Shard] = field(default_factory=list)
-    labels: Counter[str] = field(default_factory=Counter)
-    assigned: int = 0
-    reencoded: Counter[str] = field(default_factory=Counter)
-    rejects: list[Reject] = field(default_factory=list)
     images: ImageStats | None = None
     kept: int = 0
-    unlabelled: int = 0
-    changes: Counter[str] = field(default_factory=Counter)
 
     @property
     def examples(self) -> int:
@@ -360,13 +351,8 @@ class SplitSum:
             images = [result.images] if is_first else [self.images, result.images]
             self.images = ImageStats.merge(images)
         self.shards.append(result.shard)
-        self.labels.update(result.labels)
-        self.assigned += result.assigned
-        self.reencoded.update(result.reencoded)
-        self.rejects += result.rejects
+        self.count(result)
         self.kept += result.kept
-        self.unlabelled += result.unlabelled
-        self.changes.update(result.changes)
 
     def split(self) -> Split:
         """Return the split as ``dataset.json`` describes it."""
@@ -406,16 +392,11 @@ class ShardStats:
     def add(self, built: BuiltBatch) -> None:
         """Count a batch of examples."""
         found = self._sum
+        found.count(built)
         found.examples += built.examples
-        found.assigned += built.assigned
-        found.labels.update(built.labels)
-        found.unlabelled += built.unlabelled
-        found.reencoded.update(built.reencoded)
         found.images.update(built.images)
-        found.rejects += built.rejects
         found.facts.extend(built.facts)
         found.payload_bytes += built.payload_bytes
-        found.changes.update(built.changes)
         for part in built.digested:
             self._digest.update(part)
         self._lengths += _lengths(built)

@@ -28,7 +28,6 @@ from recordgen.messages import Depends, takes
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_for, kind_of
-from recordgen.reading.memory import NOTHING
 from recordgen.reading.naming import Search, named_errors, searchable
 from recordgen.reading.options import (
     EntityOptions,
@@ -39,7 +38,7 @@ from recordgen.reading.options import (
     TaskOptions,
     decode_options,
 )
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import NOTHING, ReadPlan
 from recordgen.reading.records import batches_of, check_lengths, read_records
 from recordgen.registry import TASKS
 

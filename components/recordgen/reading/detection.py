@@ -6,7 +6,6 @@ Corners are float32 [n, 4]: top, left, bottom, right, in shares of the image's h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -36,43 +35,6 @@ FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"
 
 # Without it, rounding to float32 could make a whole box count as clipped.
 _TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True)
-class ObjectFields:
-    """The fields of boxes that are returned.
-
-    Attributes:
-        names: their names, of :data:`recordgen.features.OBJECT_FIELDS`.
-        keypoints: the number of keypoints of a box.
-        flip: for each keypoint the one that it becomes in a mirrored image.
-        skips_crowds: whether boxes around crowds are skipped.
-    """
-
-    names: Sequence[str] = ()
-    keypoints: int = 0
-    flip: Sequence[int] = ()
-    skips_crowds: bool = False
-
-    @classmethod
-    def of(
-        cls, names: Sequence[str], objects: Sequence[str], keypoints: Mapping[str, Any]
-    ) -> ObjectFields:
-        """Return the fields with these names of a dataset, given what it knows of objects.
-
-        Raises: UsageError: it has no keypoints.
-        """
-        if KEYPOINTS in names and not keypoints:
-            raise UsageError("boxes: the examples have no keypoints; remove them from fields")
-        skips = features.IMAGE_OBJECT_IS_CROWD in objects and IS_CROWD not in names
-        count = len(keypoints.get("names", ()))
-        return cls(tuple(names), count, tuple(keypoints.get("flip_idx", ())), skips)
-
-    @property
-    def features(self) -> Sequence[str]:
-        """The features to parse."""
-        names = (*self.names, IS_CROWD) if self.skips_crowds else self.names
-        return [feature for name in names for feature in FIELD_FEATURES[name]]
 
 
 def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
@@ -123,39 +85,6 @@ def _areas(corners: tf.Tensor) -> tf.Tensor:
     """Return areas (float32 [n]) as shares of the image; 0 if corners are swapped."""
     sides = tf.maximum(corners[:, 2:] - corners[:, :2], 0.0)
     return sides[:, 0] * sides[:, 1]
-
-
-def fields_of(
-    parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor, wanted: ObjectFields
-) -> dict[str, tf.RaggedTensor]:
-    """Return the fields of each box of parsed records, as they are stored.
-
-    Returns:
-        Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3]; of masks,
-        what they are drawn of.
-    """
-    found = {
-        name: for_each_box(parsed[FIELD_FEATURES[name][0]], boxes)
-        for name in wanted.names
-        if name in FLAGS
-    }
-    if AREA in wanted.names:
-        stored = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes).values
-        found[AREA] = boxes.with_values(tf.where(stored > 0, stored, _pixels(parsed, boxes)))
-    if wanted.skips_crowds:
-        found[IS_CROWD] = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], boxes)
-    if KEYPOINTS in wanted.names:
-        columns = (
-            for_each_box(parsed[name], boxes, wanted.keypoints)
-            for name in FIELD_FEATURES[KEYPOINTS]
-        )
-        points = tf.stack([tf.cast(column.values, tf.float32) for column in columns], -1)
-        found[KEYPOINTS] = boxes.with_values(points)
-    if MASKS in wanted.names:
-        found |= _shapes(parsed, boxes)
-    if not {KEYPOINTS, MASKS}.isdisjoint(wanted.names):
-        found[FRAME] = whole_frames(boxes)
-    return found
 
 
 def _shapes(
@@ -352,14 +281,21 @@ class BoxTargets:
         text, label = features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL
         self.numbers = ClassNumbers(classes, text=text, label=label)
         self._options = options
-        known = ((), {}) if dataset is None else (dataset.objects, dataset.keypoints)
-        self.fields = ObjectFields.of(options.box_form.fields, *known)
+        self._fields = tuple(options.box_form.fields)
+        self._keypoints = {} if dataset is None else dataset.keypoints
+        if KEYPOINTS in self._fields and not self._keypoints:
+            raise UsageError("boxes: the examples have no keypoints; remove them from fields")
+        objects = () if dataset is None else dataset.objects
+        has_crowds = features.IMAGE_OBJECT_IS_CROWD in objects
+        self._skips_crowds = has_crowds and IS_CROWD not in self._fields
+        self._read_fields = (*self._fields, IS_CROWD) if self._skips_crowds else self._fields
 
     @property
     def spec(self) -> dict[str, Any]:
         """The features to parse, as lists."""
         known = {**features.OBJECT_DETECTION, **features.OBJECTS}
-        wanted = (*CORNERS, *self.numbers.names, *self.fields.features)
+        fields = [feature for name in self._read_fields for feature in FIELD_FEATURES[name]]
+        wanted = (*CORNERS, *self.numbers.names, *fields)
         return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
     def stored(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
@@ -386,10 +322,41 @@ class BoxTargets:
         outside = tf.boolean_mask(corners, ~is_inside)
         corners = checked(corners, tf.reduce_all(is_inside), message, outside)
         labels = first.with_values(numbers)
-        details = fields_of(parsed, labels, self.fields)
+        details = self._stored_fields(parsed, labels)
         # Classes that are not read have negative numbers.
         found = Boxes(first.with_values(corners), labels, details).only(numbers >= 0)
-        return found.without_crowds() if self.fields.skips_crowds else found
+        return found.without_crowds() if self._skips_crowds else found
+
+    def _stored_fields(
+        self, parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor
+    ) -> dict[str, tf.RaggedTensor]:
+        """Return the fields of each box of parsed records, as they are stored.
+
+        Returns:
+            Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3]; of
+            masks, what they are drawn of.
+        """
+        names = self._read_fields
+        found = {
+            name: for_each_box(parsed[FIELD_FEATURES[name][0]], boxes)
+            for name in names
+            if name in FLAGS
+        }
+        if AREA in names:
+            stored = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes).values
+            found[AREA] = boxes.with_values(tf.where(stored > 0, stored, _pixels(parsed, boxes)))
+        if KEYPOINTS in names:
+            count = len(self._keypoints.get("names", ()))
+            columns = (
+                for_each_box(parsed[name], boxes, count) for name in FIELD_FEATURES[KEYPOINTS]
+            )
+            points = tf.stack([tf.cast(column.values, tf.float32) for column in columns], -1)
+            found[KEYPOINTS] = boxes.with_values(points)
+        if MASKS in names:
+            found |= _shapes(parsed, boxes)
+        if not {KEYPOINTS, MASKS}.isdisjoint(names):
+            found[FRAME] = whole_frames(boxes)
+        return found
 
     def to_batch(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
         """Return the boxes of a batch, relative to the returned images.
@@ -425,9 +392,9 @@ class BoxTargets:
 
     def _details(self, found: Boxes) -> dict[str, tf.RaggedTensor]:
         """Return the wanted fields of boxes as the images show them."""
-        names = (name for name in self.fields.names if name != MASKS)
+        names = (name for name in self._fields if name != MASKS)
         details = {name: found.details[name] for name in names}
-        if MASKS in self.fields.names:
+        if MASKS in self._fields:
             polygons, runs, sizes, frames = (
                 found.details[name].values for name in (POLYGONS, RUNS, SIZES, FRAME)
             )
@@ -440,11 +407,11 @@ class BoxTargets:
                 drawn_keypoints(
                     details[KEYPOINTS].values,
                     found.details[FRAME].values,
-                    self.fields.flip,
+                    self._keypoints.get("flip_idx", ()),
                     (1.0, 1.0) if is_share else (float(width), float(height)),
                 )
             )
-        return {name: details[name] for name in self.fields.names}
+        return {name: details[name] for name in self._fields}
 
 
 def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None) -> tf.Tensor:

@@ -11,7 +11,7 @@ from recordgen.access.named_features import SHOWN
 from recordgen.access.parse import Steps
 from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed, takes
 from recordgen.reading.decoding import as_written
@@ -83,19 +83,19 @@ def read_features(
 ) -> tf.data.Dataset:
     """Return the examples of shards; arguments and errors are as in :func:`read`."""
     single = batch_size is None
-    # Lists would be padded to the longest one that is parsed with them.
-    padded = [it for it in (feature_spec or {}).values() if isinstance(it, _PADDED)]
-    at_once = 1 if padded else _PARSED_AT_ONCE
+    specs = _specs(shards, feature_spec)
+    # Lists would be padded to the longest one that is parsed with them, and TensorFlow crashes if
+    # it takes arrays without elements out of a batch.
+    is_alone = single and any(isinstance(it, _PADDED) or _is_empty(it) for it in specs.values())
+    at_once = 1 if is_alone else _PARSED_AT_ONCE
     given = {**options, "batch_size": at_once if single else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and decoded.tuning.drop_remainder:
         raise UsageError("drop_remainder needs a batch_size")
     plan = plan_records(shards, decoded)
     check_lengths(plan, shards)
-    specs = _specs(shards, feature_spec)
     floats = _with_gaps(shards) if feature_spec is None else ()
-    empty = {name: spec for name, spec in specs.items() if _is_empty(spec)}
-    stored = {name: _stored(spec) for name, spec in specs.items() if name not in empty}
+    stored = {name: _stored(spec) for name, spec in specs.items()}
     if any(name.endswith("/label") for name in specs):
         shards.check_numbers()
     lists = _lists(plan.files, stored) if shards.dataset is None else ()
@@ -108,26 +108,14 @@ def read_features(
         remedy = "give it a default_value if others have it"
         check_first(plan.files, needed, remedy)
 
-    if not stored:
-        raise DataError(f"{plan.files[0]}: no feature has values, only {', '.join(sorted(empty))}")
-
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
         parsed = as_floats(parser_for(shards.dataset, lists)(records, stored), floats)
         return {name: _restored(parsed[name], specs[name]) for name in stored}
 
     @as_written
-    def with_empty(example: dict[str, Any], shape: Sequence[int] = ()) -> dict[str, Any]:
-        arrays = {name: tf.zeros([*shape, *spec.shape], spec.dtype) for name, spec in empty.items()}
-        return {**example, **arrays}
-
-    @as_written
-    def parse_all(records: tf.Tensor) -> dict[str, Any]:
-        return with_empty(parse(records), [tf.shape(records)[0]])
-
-    @as_written
     def parse_first(records: tf.Tensor) -> dict[str, Any]:
-        return {name: _first(value) for name, value in parse_all(records).items()}
+        return {name: _first(value) for name, value in parse(records).items()}
 
     keep = None
     if (predicate := decoded.predicate) is not None:
@@ -135,12 +123,8 @@ def read_features(
         def keep(record: tf.Tensor) -> tf.Tensor:
             return predicate(parse_first(record[None]))
 
-    # TensorFlow crashes if it takes arrays without elements out of a batch.
-    is_batched = not single or bool(padded)
-    to_batch = parse if not is_batched else parse_first if single else parse_all
+    to_batch, is_batched = parse_first if is_alone else parse, is_alone or not single
     made = finished(batches(plan, decoded, keep, to_batch), plan, decoded, batched=is_batched)
-    if empty and not is_batched:
-        made = made.map(with_empty)
     return searchable(made, Search(plan.files, lambda: (keep, parse)))
 
 
@@ -178,9 +162,12 @@ def _with_gaps(shards: ShardSet) -> Collection[str]:
 
 def _stored(spec: Any) -> Any:
     """Return the spec of a feature for ``tf.io.parse_example``; arrays are read as raw bytes."""
+    is_list = spec.dtype in DTYPES.values()
+    if _is_empty(spec):
+        return tf.io.RaggedFeature(spec.dtype if is_list else tf.string)
     if not isinstance(spec, tf.TensorSpec):
         return spec
-    if spec.dtype in DTYPES.values():
+    if is_list:
         return tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
     return tf.io.FixedLenFeature((), tf.string)
 
@@ -191,6 +178,8 @@ def _is_empty(spec: Any) -> bool:
 
 def _restored(parsed: Any, spec: Any) -> Any:
     """Turn raw bytes back into arrays; return other values unchanged."""
+    if _is_empty(spec):
+        return tf.zeros([parsed.nrows(), *spec.shape], spec.dtype)
     if not isinstance(spec, tf.TensorSpec) or spec.dtype in DTYPES.values():
         return parsed
     values = tf.io.decode_raw(parsed, _DECODED_AS.get(spec.dtype, spec.dtype))

@@ -19,14 +19,11 @@ from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, st
 from recordgen.reading.detection import Boxes, BoxTargets, Masks, MaskTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
-from recordgen.reading.memory import IMAGES
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parse_named, parser_for, parsing_spec
 from recordgen.reading.plan import BOX_MODE, MASK_MODE, ReadPlan
 from recordgen.reading.records import (
-    cached,
     finished,
-    mixed,
     parallel_calls,
     random_numbers,
     read_records,
@@ -94,19 +91,14 @@ class ImageReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        parallel = parallel_calls(options)
-        records = read_records(plan, options, self.keep)
-        if plan.cache is not None and plan.cache.stage == IMAGES:
+        records, make = read_records(plan, options, self.keep), self._decoded
+        if plan.cache is not None and plan.cache.keeps_images:
             # Cache before augmenting: otherwise every epoch would see the same changes.
-            kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
-            change = as_written(lambda *kept: self._elements(self._changed(*kept)))
-            images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
-            return finished(images, plan, options)
-        records = mixed(cached(records, plan, options), plan, options)
+            records, make = self._to_keep(records), self._changed
         # Batch before parse: one vectorised call for all records.
-        decode = as_written(lambda *batch: self._elements(self._decoded(*batch)))
-        images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)
-        return finished(images, plan, options)
+        batches = self._seeded(repeated_batches(records, plan, options))
+        elements = as_written(lambda *batch: self._elements(make(*batch)))
+        return finished(batches.map(elements, **parallel_calls(options)), plan, options)
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records, in batches, to single images for the cache."""

@@ -120,7 +120,7 @@ class Tuning:
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
             in a file. Images are kept decoded if all of them fit, see
-            :mod:`recordgen.reading.memory`.
+            :mod:`recordgen.reading.plan`.
         decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
             the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
             every pixel and resizes with antialiasing, in floats.

@@ -23,10 +23,9 @@ from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
-from recordgen.reading.memory import IMAGES, NOTHING, CachePlan
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.parsing import as_floats
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.plan import NOTHING, CachePlan, ReadPlan
 
 # --- random order and random numbers that depend only on a seed -----------------------------------
 
@@ -275,29 +274,30 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, LabelOptions):
         parts.append(tuple(options.extras))
-    if isinstance(options, ReadOptions) and cache.stage == IMAGES:
+    if isinstance(options, ReadOptions) and cache.keeps_images:
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
-def mixed(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
-    """Shuffle if the plan says so. Call it before :func:`repeated`, so that each epoch is whole."""
-    buffer = plan.shuffle_buffer
-    return shuffled(dataset, buffer, options.seed) if buffer else dataset
+def repeated_batches(
+    dataset: tf.data.Dataset,
+    plan: ReadPlan,
+    options: RecordOptions,
+    arrange: Arrange | None = None,
+) -> tf.data.Dataset:
+    """Cache elements and shuffle them, if the plan says so, and repeat and batch them.
 
-
-def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
-    """Repeat for as many epochs as the options say.
-
-    Call it before batching: no epoch ends with a short batch, and one iterator serves the whole
-    training, so that nothing is torn down and restarted in between.
+    Each epoch is whole, because it is shuffled before the next one begins; none ends with a short
+    batch; and one iterator serves the whole training, so that nothing is torn down and restarted in
+    between. ``arrange`` changes the order of the elements before they are batched.
     """
-    return dataset if options.passes == 1 else dataset.repeat(options.passes)
-
-
-def repeated_batches(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
-    """Repeat the elements, then batch them."""
-    whole = repeated(dataset, options)
+    whole = cached(dataset, plan, options)
+    if plan.shuffle_buffer:
+        whole = shuffled(whole, plan.shuffle_buffer, options.seed)
+    if options.passes != 1:
+        whole = whole.repeat(options.passes)
+    if arrange is not None:
+        whole = arrange(whole)
     return whole.batch(options.batch_size, drop_remainder=options.has_full_batches)
 
 
@@ -308,18 +308,11 @@ def batches(
     to_batch: Callable[..., Any],
     arrange: Arrange | None = None,
 ) -> tf.data.Dataset:
-    """Return batches, each made by ``to_batch`` of selected records (string [batch]).
-
-    ``arrange`` changes the order of the records before they are batched.
-    """
+    """Return batches, each made by ``to_batch`` of selected records (string [batch])."""
     records = read_records(plan, options, keep)
-    parallel = parallel_calls(options)
-    records = repeated(mixed(cached(records, plan, options), plan, options), options)
-    size, is_full = options.batch_size, options.has_full_batches
-    if arrange is not None:
-        records = arrange(records)
     # Batch before parse: one vectorised call for all records.
-    return records.batch(size, drop_remainder=is_full).map(to_batch, **parallel)
+    batched = repeated_batches(records, plan, options, arrange)
+    return batched.map(to_batch, **parallel_calls(options))
 
 
 def finished(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.facts import IMAGES, MEASURES
-from recordgen.core.task.task import ONE, Task, TaskSettings
+from recordgen.core.task.task import ONE, Task
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, OPTIONS, ConvertOptions, Need
 from recordgen.registry import CHECKS, OWN, TASKS
@@ -34,18 +34,7 @@ def task_for(options: ConvertOptions) -> Task:
     if options.task == AUTO:
         raise UsageError("the task is not decided: detect it from the import files first")
     check_suits(options)
-    settings = TaskSettings(
-        stratifies=options.stratify == "label",
-        by_label=options.shard_by == "label",
-        labels=options.labels,
-        bad_boxes=options.bad_boxes,
-        box_orientation=options.box_orientation,
-        resize=options.resize,
-        offsets=options.columns.offsets,
-        table=options.inferred_table,
-        schema=options.declared_schema,
-    )
-    task = TASKS[options.task].of(settings)
+    task: Task = TASKS[options.task].of(options)
     for name in ("stratify", "shard_by"):
         if getattr(options, name) == "label" and task.labelling != ONE:
             raise UsageError(

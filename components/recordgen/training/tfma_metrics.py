@@ -8,19 +8,16 @@ metric returns ``unknown_labels``, the number of labels that the model does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
 from recordgen.training import measures
 from recordgen.training.config import KNOWN, UNKNOWN
 from recordgen.training.measures import EvalAccumulator
-
-_Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
 
 
 class _CountingMetric(metrics.Metric):
@@ -29,8 +26,36 @@ class _CountingMetric(metrics.Metric):
     accumulator: ClassVar[type[EvalAccumulator]]
 
     def __init__(self, name: str = "") -> None:
-        start = self.accumulator.of_scores
-        super().__init__(_computations(start), name=name or self.accumulator.tfma.name)
+        super().__init__(self._computations, name=name or self.accumulator.tfma.name)
+
+    def _computations(
+        self,
+        name: str,
+        eval_config: Any = None,
+        model_names: Iterable[str] = ("",),
+        output_names: Iterable[str] = ("",),
+        example_weighted: bool = False,
+    ) -> list[metrics.MetricComputation]:
+        """Return one computation for each output of a model, as TFMA asks for them."""
+        keys = [
+            metrics.MetricKey(name, model, output, example_weighted=example_weighted)
+            for model in model_names
+            for output in output_names
+        ]
+        return [
+            metrics.MetricComputation(
+                keys=[key],
+                preprocessors=[
+                    metrics.CombinedFeaturePreprocessor(
+                        [UNKNOWN, KNOWN],
+                        # With several models, each has its own features.
+                        model_names=[key.model_name] if key.model_name else None,
+                    )
+                ],
+                combiner=CountAnswers(self.accumulator, key, eval_config),
+            )
+            for key in keys
+        ]
 
 
 class LabelAccuracy(_CountingMetric):
@@ -93,8 +118,10 @@ class CountAnswers(beam.CombineFn):
     The accumulator is None before the first example.
     """
 
-    def __init__(self, start: _Start, key: metrics.MetricKey, eval_config: Any) -> None:
-        self._start = start
+    def __init__(
+        self, kind: type[EvalAccumulator], key: metrics.MetricKey, eval_config: Any
+    ) -> None:
+        self._kind = kind
         self._key = key
         self._eval_config = eval_config or EvalConfig()
 
@@ -117,7 +144,7 @@ class CountAnswers(beam.CombineFn):
             require_single_example_weight=True,
         )
         measures.check_answers(scores)
-        accumulator = accumulator or self._start(scores)
+        accumulator = accumulator or self._kind.of_scores(scores)
         if weight.item() > 0:
             accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))
             features = element.get_transformed_features(self._key.model_name) or {}
@@ -163,36 +190,3 @@ class CountAnswers(beam.CombineFn):
                 for label, count in unknown
             },
         }
-
-
-def _computations(start: _Start) -> Any:
-    """Return the function that ``tfma.metrics.Metric`` calls: one computation per model output."""
-
-    def computations(
-        name: str,
-        eval_config: Any = None,
-        model_names: Iterable[str] = ("",),
-        output_names: Iterable[str] = ("",),
-        example_weighted: bool = False,
-    ) -> list[metrics.MetricComputation]:
-        keys = [
-            metrics.MetricKey(name, model, output, example_weighted=example_weighted)
-            for model in model_names
-            for output in output_names
-        ]
-        return [
-            metrics.MetricComputation(
-                keys=[key],
-                preprocessors=[
-                    metrics.CombinedFeaturePreprocessor(
-                        [UNKNOWN, KNOWN],
-                        # With several models, each has its own features.
-                        model_names=[key.model_name] if key.model_name else None,
-                    )
-                ],
-                combiner=CountAnswers(start, key, eval_config),
-            )
-            for key in keys
-        ]
-
-    return computations

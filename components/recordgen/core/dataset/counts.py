@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
 
 from recordgen import storage
+
+#: A number of things in JSON: :func:`recordgen.core.dataset.manifest.built` refuses negative ones.
+Count = Annotated[int, range(1 << 63)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,8 @@ class Shard:
     """One shard file."""
 
     file: str  # its path inside the output
-    examples: int  # number of its records
-    bytes: int
+    examples: Count  # number of its records
+    bytes: Count
     # Sha256 (hex) over one line per record, in order: the stored image's sha256, the annotation and
     # the uri, separated by tabs. For examples written from Python, sha256 over the serialised
     # records.
@@ -26,10 +29,9 @@ class Shard:
     label: str | None = None
 
     def check_values(self) -> None:
-        """Raise ValueError if the file is not in the output, or a count is below 0."""
+        """Raise ValueError if the file is not in the output."""
         if fault := storage.path_fault(self.file):
             raise ValueError(f"the shard {self.file!r:.80} must be in the output: {fault}")
-        expect_counts(f"shard {self.file}", [self.examples, self.bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +76,17 @@ class ImageStats:
 class Split:
     """One split."""
 
-    examples: int  # number of its examples
-    bytes: int  # size of all shards
+    examples: Count  # number of its examples
+    bytes: Count  # size of all shards
     # Examples by label; an example with several labels counts for each of them.
-    labels: Mapping[str, int]
+    labels: Mapping[str, Count]
     shards: tuple[Shard, ...]  # its files
     images: ImageStats | None = None  # formats and sizes of its images; None if unknown
-    unlabelled: int = 0  # examples without a label
-    assigned: int = 0  # examples whose split was assigned, not named by their row
+    unlabelled: Count = 0  # examples without a label
+    assigned: Count = 0  # examples whose split was assigned, not named by their row
 
     def check_values(self, name: str) -> None:
-        """Raise ValueError if a shard is not in the output, or a count is below 0."""
+        """Raise ValueError if a shard is not in the output, or a sum is wrong."""
         for shard in self.shards:
             shard.check_values()
         for part in ("examples", "bytes"):
@@ -94,8 +96,6 @@ class Split:
                     f"{part} of split {name} must be {total}, the sum of its shards "
                     f"(got {getattr(self, part)})"
                 )
-        counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
-        expect_counts(f"split {name}", [*counts, *self.labels.values()])
 
     @classmethod
     def of(cls, shards: Iterable[Shard], labels: Mapping[str, int], **known: Any) -> Split:
@@ -127,16 +127,16 @@ class RowCounts:
     was appended to, these are the sums over all runs.
     """
 
-    read: int = 0  # rows in the import files, without blank lines and header lines
-    examples: int = 0  # rows that became an example
-    duplicates: int = 0  # rows that repeat another row of their example
-    dropped: int = 0  # rows without a split, dropped by `missing_split=drop`
-    assigned: int = 0  # examples whose split was assigned, not named
-    existing: int = 0  # rows whose example was in the dataset that was appended to
-    rejected: Mapping[str, int] = field(default_factory=dict)  # rejected rows by reason
-    merged: int = 0  # rows that add labels or boxes to another row's example
+    read: Count = 0  # rows in the import files, without blank lines and header lines
+    examples: Count = 0  # rows that became an example
+    duplicates: Count = 0  # rows that repeat another row of their example
+    dropped: Count = 0  # rows without a split, dropped by `missing_split=drop`
+    assigned: Count = 0  # examples whose split was assigned, not named
+    existing: Count = 0  # rows whose example was in the dataset that was appended to
+    rejected: Mapping[str, Count] = field(default_factory=dict)  # rejected rows by reason
+    merged: Count = 0  # rows that add labels or boxes to another row's example
     # Changes that made rows usable, by kind, such as `boxes_clipped`.
-    adjusted: Mapping[str, int] = field(default_factory=dict)
+    adjusted: Mapping[str, Count] = field(default_factory=dict)
 
     @classmethod
     def merge(cls, parts: Sequence[RowCounts]) -> RowCounts:
@@ -151,21 +151,10 @@ class RowCounts:
                 sums[item.name] = dict(sorted(total.items()))
         return cls(**sums)
 
-    def check_values(self) -> None:
-        """Raise ValueError if a count is below 0."""
-        counts = (value for value in asdict(self).values() if isinstance(value, int))
-        expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
-
     @property
     def rejects(self) -> int:
         """All rejected rows."""
         return sum(self.rejected.values())
-
-
-def expect_counts(name: str, counts: Iterable[int]) -> None:
-    """Check counts. Raises: ValueError: one is below 0."""
-    if min(counts, default=0) < 0:
-        raise ValueError(f"counts of {name:.80} must be at least 0")
 
 
 def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:

@@ -18,11 +18,13 @@ import json
 import os
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     TypeAlias,
     TypeVar,
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Numbers are stored in 64 bits.
-_BOUND = 2**63
+# Types of values that have no parts, as errors name them; whole numbers are stored in 64 bits.
+_NAMES = {str: "a text", int: "a whole number", float: "a number"}
+_NAMES |= {bool: "true or false", bytes: "bytes"}
+_NUMBERS = range(-(1 << 63), 1 << 63)
 
 
 def built(kind: type[_T], data: Any, name: str = "") -> _T:
@@ -59,7 +63,7 @@ def built(kind: type[_T], data: Any, name: str = "") -> _T:
     An instance gets the types of its fields checked. ``name`` is for messages.
 
     Raises:
-        ValueError: a value has another type, or is a whole number beyond 64 bits.
+        ValueError: a value has another type, or is a whole number that its field does not allow.
         TypeError: a field without a default is missing, or there are others.
     """
     hints = _hints(kind)  # type: ignore[arg-type]  # types are hashable
@@ -69,57 +73,49 @@ def built(kind: type[_T], data: Any, name: str = "") -> _T:
     elif is_tuple and isinstance(data, list):
         data = dict(zip(hints, data, strict=True))
     _expect(isinstance(data, Mapping), data, name, "a list" if is_tuple else "an object")
-    known = {key: next(iter(_built([data[key]], hints[key], key))) for key in hints if key in data}
+    known = {key: _built(data[key], hints[key], key) for key in hints if key in data}
     return kind(**{**data, **known})
 
 
 @lru_cache(256)
 def _hints(kind: type[Any]) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+    return get_type_hints(kind, include_extras=True)
 
 
-def _built(values: Collection[Any], hint: Any, name: str) -> Iterable[Any]:
-    """Build values of one type together: a vocabulary may have a million labels."""
+def _built(value: Any, hint: Any, name: str) -> Any:
+    """Build a value of a type; of several ones, of the first unless the value shows another."""
     origin, inside = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return values
     if origin in (Union, types.UnionType):
-        return [_one_of(value, inside, name) for value in values]
+        of = tuple if isinstance(value, list) else type(value)
+        fitting = [kind for kind in inside if (get_origin(kind) or kind) is of]
+        return _built(value, (fitting or inside)[0], name)
+    if hint is Any or hint is types.NoneType:
+        return value
     if is_dataclass(hint) or hasattr(hint, "_fields"):
-        return [built(hint, value, name) for value in values]
-    if origin is tuple:
-        return [_tuple(value, inside, name) for value in values]
+        return built(hint, value, name)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        for value in values:
-            _expect(isinstance(value, Mapping), value, name, "an object")
-        return [dict(zip(v, _built(v.values(), inside[1], name), strict=True)) for v in values]
-    for value in values:
-        _expect(type(value) is hint, value, name, _NAMES.get(hint, hint.__name__))
-        if hint is int:
-            _expect(-_BOUND <= value < _BOUND, value, name, "a number of 64 bits")
-    return values
-
-
-def _one_of(value: Any, kinds: Collection[Any], name: str) -> Any:
-    """Build a value of one of several types, the first one unless the value shows another."""
-    if value is None and types.NoneType in kinds:
-        return None
-    others = [kind for kind in kinds if kind is not types.NoneType]
-    of = tuple if isinstance(value, list) else type(value)
-    fitting = [kind for kind in others if (get_origin(kind) or kind) is of]
-    [found] = _built([value], (fitting or others)[0], name)
-    return found
-
-
-def _tuple(value: Any, inside: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+        _expect(isinstance(value, Mapping), value, name, "an object")
+        return dict(zip(value, _all_built(value.values(), inside[1], name), strict=True))
+    if origin is not tuple:
+        return _all_built([value], hint, name)[0]
     _expect(isinstance(value, list | tuple), value, name, "a list")
     if inside[1:] == (...,):
-        return tuple(_built(value, inside[0], name))
+        return tuple(_all_built(value, inside[0], name))
     _expect(len(value) == len(inside), value, name, f"a list of {len(inside)}")
-    return tuple(_one_of(each, (kind,), name) for each, kind in zip(value, inside, strict=True))
+    return tuple(map(_built, value, inside, repeat(name)))
 
 
-_NAMES = {str: "a text", int: "a whole number", float: "a number", bytes: "a text"}
+def _all_built(values: Collection[Any], hint: Any, name: str) -> list[Any]:
+    """Build values of one type: a vocabulary may have a million labels."""
+    is_limited = get_origin(hint) is Annotated
+    if not is_limited and hint not in _NAMES:
+        return [_built(value, hint, name) for value in values]
+    kind, allowed = get_args(hint) if is_limited else (hint, _NUMBERS)
+    expected = f"{_NAMES[kind]}, at least {allowed[0]}" if kind is int else _NAMES[kind]
+    for value in values:
+        is_right = type(value) is kind and (kind is not int or value in allowed)
+        _expect(is_right, value, name, expected)
+    return list(values)
 
 
 def parsed_json(data: bytes) -> Any:
@@ -339,7 +335,6 @@ class Dataset(Shown):
         index = {name: type(value) for name, value in self.index.items()}
         if index and (index != _OF_INDEX or self.index["file"] != INDEX_FILE):
             raise ValueError(f"index must have {', '.join(_OF_INDEX)} (got {self.index!r:.80})")
-        self.rows.check_values()
         for name, split in self.splits.items():
             if not SPLIT_NAME.fullmatch(name):
                 raise ValueError(

@@ -256,26 +256,21 @@ class ExampleNote(NamedTuple):
     seen: Seen | None = None  # its picture or text; None if no check needs it
 
 
-class _Chunk(NamedTuple):
-    """Facts about several rows."""
-
-    contents: npt.NDArray[np.uint64]  # see ExampleNote; 0 for rows that became no example
-    is_refused: npt.NDArray[np.bool_]  # which rows became no example
-    annotations: Columns | None = None  # the annotations, if they differ from the planned rows'
-    odd: RowIndices = np.zeros(0, np.intp)  # indexes of the rows that checks of columns need
-    measures: Mapping[str, Any] = {}  # the columns of images and texts, as far as there are any
-
-
 class FactsBuilder:
     """Facts about planned rows, in their order.
 
     Each batch of rows has its own, and a shard concatenates them. Notes wait until there are enough
-    to measure them together; then they become a chunk of columns.
+    to measure them together; then they become a table of those columns of facts that they have.
+
+    Attributes:
+        annotations: the annotations in parts, if they differ from the planned rows'.
     """
 
     def __init__(self) -> None:
-        self._chunks: list[_Chunk] = []
-        self._notes: list[ExampleNote | None] = []  # the rows after the chunks, None: refused
+        self.annotations: list[Columns] = []
+        self._tables: list[Columns] = []
+        self._notes: list[ExampleNote | None] = []  # the rows after the tables, None: refused
+        self._odd: list[RowIndices] = []  # indexes of the rows that checks of columns need
 
     @classmethod
     def of(
@@ -285,12 +280,13 @@ class FactsBuilder:
         annotations: Columns | None = None,
         odd: RowIndices | None = None,
     ) -> FactsBuilder:
-        """Return the facts about rows without images and texts; see :class:`_Chunk`."""
+        """Return the facts about rows without images and texts; ``refused`` became no example."""
         builder = cls()
         is_refused = np.zeros(len(contents), np.bool_)
         is_refused[list(refused)] = True
-        odd = np.zeros(0, np.intp) if odd is None else odd
-        builder._chunks = [_Chunk(contents, is_refused, annotations, odd)]
+        builder._tables.append(pa.table({"content": pa.array(contents, mask=is_refused)}))
+        builder.annotations = [] if annotations is None else [annotations]
+        builder._odd = [] if odd is None else [odd]
         return builder
 
     def add(self, note: ExampleNote | None) -> None:
@@ -300,73 +296,49 @@ class FactsBuilder:
 
     def extend(self, more: FactsBuilder) -> None:
         """Append the facts about the rows of another batch."""
-        if more._chunks:
+        self._odd += [len(self) + rows for rows in more._odd]
+        if more._tables:
             self._measure()
-            self._chunks += more._chunks
+            self._tables += more._tables
         self._notes += more._notes
+        self.annotations += more.annotations
         self._measure(_AT_ONCE)
 
     def _measure(self, least: int = 1) -> None:
-        """Make a chunk of the notes that wait, if there are this many."""
+        """Make a table of the notes that wait, if there are this many."""
         if len(self._notes) >= least:
-            self._chunks.append(_chunk_of(self._notes))
+            self._tables.append(_table_of(self._notes))
             self._notes = []
 
     def __len__(self) -> int:
-        return sum(len(chunk.contents) for chunk in self._chunks) + len(self._notes)
-
-    @property
-    def annotations(self) -> Sequence[Columns]:
-        """The annotations in parts, if the rows have their own."""
-        return [chunk.annotations for chunk in self._chunks if chunk.annotations is not None]
+        return sum(map(len, self._tables)) + len(self._notes)
 
     def kept(self, count: int) -> tuple[RowIndices, npt.NDArray[np.bool_]]:
         """Return the indexes of rows to keep whole, and which of them are the sample."""
-        contents, is_refused = self._contents()
-        sampled = sample_of(contents, ~is_refused, count)
-        starts = np.cumsum([0, *(len(chunk.contents) for chunk in self._chunks)])
-        odd = [start + chunk.odd for start, chunk in zip(starts, self._chunks, strict=False)]
-        rows = np.unique(np.concatenate([sampled, *odd]).astype(np.intp))
+        contents = self.columns()["content"]
+        is_there = np.asarray(contents.is_valid())
+        sampled = sample_of(contents.fill_null(0).to_numpy(), is_there, count)
+        rows = np.unique(np.concatenate([sampled, *self._odd]).astype(np.intp))
         return rows, np.isin(rows, sampled)
 
-    def _contents(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        """Return the contents of all rows, and whether each became no example."""
-        self._measure()
-        contents = [chunk.contents for chunk in self._chunks]
-        is_refused = [chunk.is_refused for chunk in self._chunks]
-        return (
-            np.concatenate([np.zeros(0, np.uint64), *contents]),
-            np.concatenate([np.zeros(0, np.bool_), *is_refused]),
-        )
-
     def columns(self) -> Columns:
-        """Return the facts as columns."""
-        contents, is_refused = self._contents()
-        found = {"content": pa.array(contents, mask=is_refused)}
-        for field in NOTED:
-            if field.name not in found:
-                found[field.name] = self._measures(field.name, field.type)
-        return pa.table(found)
-
-    def _measures(self, name: str, kind: Any) -> Any:
-        """Return one column of all rows; null where it was not measured."""
-        if not any(name in chunk.measures for chunk in self._chunks):
-            return pa.nulls(len(self), kind)
-        parts = [
-            chunk.measures.get(name, pa.nulls(len(chunk.contents), kind)) for chunk in self._chunks
-        ]
-        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+        """Return the facts as columns; null where they were not measured."""
+        self._measure()
+        tables = self._tables or [_table_of([])]
+        measured = {name for table in tables for name in table.column_names}
+        schema = pa.schema([field for field in NOTED if field.name in measured])
+        found = pa.concat_tables([whole(table, schema) for table in tables])
+        return whole(found.unify_dictionaries().combine_chunks(), NOTED)
 
 
-def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
+def _table_of(notes: Sequence[ExampleNote | None]) -> Columns:
     """Measure rows together."""
-    contents = np.array([0 if note is None else note.content for note in notes], np.uint64)
-    is_refused = np.array([note is None for note in notes], np.bool_)
-    found: dict[str, Any] = {}
+    contents = [None if note is None else note.content for note in notes]
+    found = {"content": pa.array(contents, pa.uint64())}
     for name, column in (*_image_columns(notes), *_seen_columns(notes)):
         # Pictures and texts share a column.
         found[name] = pc.coalesce(found[name], column) if name in found else column
-    return _Chunk(contents, is_refused, measures=found)
+    return pa.table(found)
 
 
 def _image_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:

@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from recordgen.core.rows.columns import PlannedBatch
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskSettings:
-    """What a task needs to know of a run."""
-
-    stratifies: bool  # each split gets its share of each label
-    by_label: bool  # each label has shards of its own
-    labels: str  # one of LABEL_MODES
-    bad_boxes: str  # what happens to a box beyond its image: `clip`, `drop` or `reject`
-    box_orientation: str  # boxes refer to the image as `stored`, or to the `upright` one
-    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
-    offsets: str  # what the offsets of entities count; `auto`: characters
-    table: object | None  # the detected Table; None if there is none
-    schema: object | None  # the declared Schema; None if there is none
-
-
 class Declaration(ABC):
     """The names of a task.
 
@@ -210,10 +195,10 @@ class BuiltExample(NamedTuple):
     # content.
     content: bytes | None = None
     seen: Seen | None = None  # small copy of its image, or its text, if a check needs it
-    changes: Mapping[str, int] | None = None  # see BuiltBatch; None if there are none
+    changes: Mapping[str, int] | None = None  # see Tally; None if there are none
 
 
-#: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
+#: Prefixes of names in :attr:`Tally.changes`, before the name of a column of whole numbers.
 GAP = "gap:"
 INEXACT = "inexact:"
 #: Likewise before the name of a feature that not every dataset has.
@@ -221,7 +206,32 @@ HAS = "has:"
 
 
 @dataclass
-class BuiltBatch:
+class Tally:
+    """What is counted of some examples: those of a batch, a shard or a split."""
+
+    assigned: int = 0  # number of examples whose row names no split
+    # Examples per label; an example with several labels counts for each.
+    labels: Counter[str] = field(default_factory=Counter)
+    unlabelled: int = 0
+    reencoded: Counter[str] = field(default_factory=Counter)  # re-encoded images per reason
+    rejects: list[Reject] = field(default_factory=list)
+    # Changed annotations by their name in `rows.adjusted` of `dataset.json`. For columns of whole
+    # numbers, the number of missing values (GAP), and of values that float32 cannot hold (INEXACT).
+    # The number of examples with a feature that not every dataset has (HAS).
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def count(self, more: Any) -> None:
+        """Add the counts of further examples, whose attributes have the same names."""
+        self.assigned += more.assigned
+        self.labels.update(more.labels)
+        self.unlabelled += more.unlabelled
+        self.reencoded.update(more.reencoded)
+        self.rejects += more.rejects
+        self.changes.update(more.changes)
+
+
+@dataclass
+class BuiltBatch(Tally):
     """Examples of several rows, in their order."""
 
     examples: int = 0
@@ -231,19 +241,9 @@ class BuiltBatch:
     column: RecordColumn | None = None
     # Bytes that they add to their shard's digest, in pieces.
     digested: list[bytes | memoryview] = field(default_factory=list)
-    assigned: int = 0  # number of examples whose row names no split
-    # Examples per label; an example with several labels counts for each.
-    labels: Counter[str] = field(default_factory=Counter)
-    unlabelled: int = 0
-    reencoded: Counter[str] = field(default_factory=Counter)  # re-encoded images per reason
     # Examples per format, height and width of their image.
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
-    rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0  # payload bytes of all rows
-    # Changed annotations by their name in `rows.adjusted` of `dataset.json`. For columns of whole
-    # numbers, the number of missing values (GAP), and of values that float32 cannot hold (INEXACT).
-    # The number of examples with a feature that not every dataset has (HAS).
-    changes: Counter[str] = field(default_factory=Counter)
     facts: Any = None  # the rows' FactsBuilder, for the checks
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
@@ -500,8 +500,11 @@ class Task(Parsing, Annotations, Payloads, Examples):
     """
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
-        """Return the task with its settings. Raises: UsageError: one does not suit the task."""
+    def of(cls, options: Any) -> Task:
+        """Return the task of a run with these :class:`recordgen.options.ConvertOptions`.
+
+        Raises: UsageError: an option does not suit the task.
+        """
         return cls()
 
 

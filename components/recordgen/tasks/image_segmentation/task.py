@@ -36,8 +36,9 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import PARTS, Task, TaskSettings
+from recordgen.core.task.task import PARTS, Task
 from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.subjects.details import Details, Polygons
 from recordgen.subjects.masks import BACKGROUND
@@ -84,8 +85,8 @@ class ImageSegmentation(ImageTask):
     orientation: str = "stored"
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
-        return cls(settings.box_orientation)
+    def of(cls, options: ConvertOptions) -> Task:
+        return cls(options.box_orientation)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if len(fields) > 1:

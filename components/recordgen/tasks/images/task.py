@@ -55,7 +55,7 @@ class StoredImage(NamedTuple):
         image: the image as it is stored.
         others: the row's payloads after its image.
         settings: how to check and change payloads.
-        changes: counts changes, see :class:`recordgen.core.task.task.BuiltBatch`.
+        changes: counts changes, see :class:`recordgen.core.task.task.Tally`.
     """
 
     image: CheckedImage

@@ -37,8 +37,9 @@ from recordgen.core.task.annotation import (
     check_label,
     check_uri,
 )
-from recordgen.core.task.task import PARTS, Task, TaskSettings, Texts
+from recordgen.core.task.task import PARTS, Task, Texts
 from recordgen.messages import listed
+from recordgen.options import ConvertOptions
 from recordgen.subjects.details import NOTHING
 from recordgen.subjects.objects import details_in
 from recordgen.subjects.picture import Picture
@@ -134,8 +135,8 @@ class ObjectDetection(ImageTask):
     unit: BoxUnit = field(default_factory=BoxUnit, compare=False, repr=False)
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> Task:
-        return cls(settings.bad_boxes, settings.box_orientation, settings.resize)
+    def of(cls, options: ConvertOptions) -> Task:
+        return cls(options.bad_boxes, options.box_orientation, options.resize)
 
     @property
     def moves_boxes(self) -> bool:

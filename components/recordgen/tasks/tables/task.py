@@ -43,10 +43,10 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import TaskSettings
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
+from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Schema, Table
 
@@ -92,13 +92,13 @@ class Tabular(TableTask):
         self.labelling = task.ONE if table.has_labels else None
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> task.Task:
-        if settings.by_label:
+    def of(cls, options: ConvertOptions) -> task.Task:
+        if options.shard_by == "label":
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
-        table = settings.table
-        if not isinstance(table, Table):
+        table = options.inferred_table
+        if table is None:
             raise UsageError("the columns are not decided: detect them from the import files first")
-        if settings.stratifies and not table.has_labels:
+        if options.stratify == "label" and not table.has_labels:
             raise UsageError(
                 "stratify=label needs a target of classes; name one with --columns target=NAME, or "
                 "omit stratify"
@@ -210,13 +210,13 @@ class Declared(TableTask):
         object.__setattr__(self, "labelling", task.ONE if self.table.has_labels else None)
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> task.Task:
-        if not isinstance(settings.schema, Schema):
+    def of(cls, options: ConvertOptions) -> task.Task:
+        if options.declared_schema is None:
             raise UsageError(
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
-        return cls(settings.schema)
+        return cls(options.declared_schema)
 
     @cached_property
     def _annotation_columns(self) -> Sequence[Column]:

@@ -42,9 +42,9 @@ from recordgen.tasks.tables.reading import TableReader, column_specs, given_colu
 from recordgen.tasks.tables.trees import answer_of, better_model
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
+from recordgen.training.measures import NOTHING, Moments, Scale
 from recordgen.training.model import Models, augmented, movement, predicted, small_cnn
 from recordgen.training.model_files import EarlierModel
-from recordgen.training.moments import NOTHING, Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, has_words, mean_of_words
 
 NUMBERS = "numbers"

@@ -25,6 +25,7 @@ from recordgen.core.rows.row import Adjustments, is_content_uri
 from recordgen.core.task import task
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
 from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
 from recordgen.tasks.lines import check_spelling, display_name, either
@@ -81,8 +82,8 @@ class TextEntities(TextTask):
     offsets: str = CODEPOINTS
 
     @classmethod
-    def of(cls, settings: task.TaskSettings) -> task.Task:
-        return cls(CODEPOINTS if settings.offsets == AUTO else settings.offsets)
+    def of(cls, options: ConvertOptions) -> task.Task:
+        return cls(CODEPOINTS if options.columns.offsets == AUTO else options.columns.offsets)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise bad_annotation(f"{self.name} needs lines such as {self.expected}")

@@ -46,9 +46,9 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.core.task.task import TaskSettings
 from recordgen.errors import PayloadError, UsageError
 from recordgen.messages import listed
+from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import lines
@@ -385,8 +385,8 @@ class TextSentiment(OneLabel):
     json_keys = ("sentimentAnnotation",)
 
     @classmethod
-    def of(cls, settings: TaskSettings) -> task.Task:
-        if settings.labels == "text":
+    def of(cls, options: ConvertOptions) -> task.Task:
+        if options.labels == "text":
             raise UsageError(
                 f"labels=text does not apply to {cls.name}: a sentiment is a number, and its own "
                 f"number in the vocabulary; omit it"

@@ -30,6 +30,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task import task
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
 from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.lines import check_spelling, display_name, list_in, too_many_fields, uri_in
@@ -102,8 +103,8 @@ class VideoClassification(task.Task):
     details_noun = "segment"
 
     @classmethod
-    def of(cls, settings: task.TaskSettings) -> task.Task:
-        if settings.stratifies:
+    def of(cls, options: ConvertOptions) -> task.Task:
+        if options.stratify == "label":
             raise UsageError(
                 "stratify=label would put segments of one video, which have several labels, into "
                 "several splits; omit it"
