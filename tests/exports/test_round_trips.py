@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from pycocotools.coco import COCO
 
 import recordgen
@@ -386,8 +387,29 @@ def test_automl_names_whole_urls_in_a_store():
     assert {tuple(row[2:]) for row in rows} == source
 
 
+def test_an_interrupted_copy_is_no_source(datasets, tmp_path):
+    """Its files would be taken for all of them."""
+    copy = shutil.copytree(datasets[1]("folder", "classes").with_name("to"), tmp_path / "copy")
+    mark = copy / COPY_FILE
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "finished": False}))
+    with pytest.raises(SourceError, match="recordgen export"):
+        recordgen.convert(copy, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["", "parquet", "webdataset"])
+def test_an_image_without_a_mask_stays_one(name, tmp_path):
+    """Only in documents of boxes an image without any of them shows nothing but background."""
+    write_noise(tmp_path, ["a.jpg", "b.jpg"])
+    (tmp_path / "a.png").write_bytes(encoded(Image.new("L", (16, 12), 1)))
+    out = convert_lines(tmp_path, ["TRAIN,a.jpg,a.png", "VALIDATE,b.jpg,"])
+    if name:
+        export(name, out, tmp_path / "to")
+    found = recordgen.convert(tmp_path / ("to" if name else "out"), tmp_path / "back").dataset
+    assert (found.labels, found.splits["eval"].unlabelled) == (("0", "1"), 1)
+
+
 def test_documents_are_json(tmp_path):
-    """A split without boxes has an empty list of annotations."""
+    """A split without boxes has an empty list of annotations, and is read again."""
     lines = pictures(tmp_path, "{split}/{name}", lambda number, size: [""] * 9)
     box = "cat,0.1,0.1,,,0.5,0.5,,"
     lines[0] = f"{','.join(lines[0].split(',')[:2])},{box}"
@@ -397,6 +419,8 @@ def test_documents_are_json(tmp_path):
     counts = [len(documents[f"instances_{word}"]["annotations"]) for word in ("train", "val")]
     assert counts == [1, 0]
     assert len(documents["instances_val"]["images"]) == 3
+    splits = recordgen.convert(tmp_path / "to", tmp_path / "back").dataset.splits
+    assert {name: split.examples for name, split in splits.items()}["eval"] == 3
 
 
 @pytest.mark.parametrize(("name", "source"), [("yolo", ""), ("automl", "import.csv")])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 import math
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from recordgen.subjects.picture import Corners, Marked, Picture, are_numbers, is
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _SHAPES = frozenset({"bbox", "segmentation", "keypoints"})
+# The version of a dataset, in copies that Recordgen writes.
+_DIGEST = re.compile("[0-9a-f]{64}")
 _CROWD = frozenset({IS_CROWD})
 _FLOAT_BYTES = array("f").itemsize
 _NO_CORNERS = (math.nan,) * 4
@@ -134,6 +137,7 @@ class CocoDocument:
         used: the ids of the categories that annotations have.
         has_shapes: an annotation has a key for a shape, or a list; otherwise all are labels of
             whole images.
+        is_copy: Recordgen wrote it, so that no image of a split may have objects.
     """
 
     images: list[Image] = field(default_factory=list)
@@ -142,6 +146,7 @@ class CocoDocument:
     keypoints: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     has_shapes: bool = False
+    is_copy: bool = False
     _most_keypoints: int = 0
     # The packed annotations; the number of the last one of each image, by its id; and the number
     # of the one before of the same image, or -1.
@@ -162,6 +167,8 @@ class CocoDocument:
             self._add_annotation(item)
         elif key == "categories":
             self._add_category(item)
+        elif key == "info" and _DIGEST.fullmatch(str(item.get("version"))):
+            self.is_copy = self.has_shapes = True
 
     def _add_annotation(self, item: Mapping[str, Any]) -> None:
         found = Annotation.of(item)
@@ -191,7 +198,7 @@ class CocoDocument:
         if not self.images or not self.names:
             got = f"{len(self.images):,} images and {len(self.names):,} categories"
             raise ValueError(f"it needs images and categories (got {got})")
-        if self._file_of.keys().isdisjoint(self._last):
+        if not self.is_copy and self._file_of.keys().isdisjoint(self._last):
             what = "it has no annotations with the image_id of one of its images"
             raise ValueError(f"{what}; pass a document with annotations")
         self.keypoints = self.keypoints or list(map(str, range(self._most_keypoints)))

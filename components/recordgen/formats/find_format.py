@@ -147,6 +147,9 @@ def _said(listing: Listing) -> Mapping[str, Any]:
             raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
     except (LookupError, TypeError, ValueError, UsageError) as exc:
         raise SourceError(f"{path}: not what Recordgen writes: {exc}") from exc
+    if dataset is None and not copied.get("finished", True):
+        remedy = "the same recordgen export finishes it"
+        raise SourceError(f"{path}: this copy of a dataset was interrupted; {remedy}")
     task = str(copied.get("task", ""))
     return {"task": task, "labels": labels, "keypoints": points, "options": options}
 

@@ -400,7 +400,8 @@ def _picture(
             size = header.width, header.height
     mask = row[columns.mask].place if columns.mask else None
     files = [payload, mask] if mask else [payload]
-    return Picture(line, uri, None, size, marked, labels, payloads=files)
+    masked = None if columns.mask else ""
+    return Picture(line, uri, None, size, marked, labels, payloads=files, mask=masked)
 
 
 class _Chunk:

@@ -467,7 +467,9 @@ def _picture(names: Names, document: str, line: int, record: StoredRecord) -> Pi
         if not all(isinstance(data, bytes) for data in mask):
             raise ValueError(f"expected a mask, which is bytes (got {mask[0]!r:.80})")
     files = [record.range_of(document, data) for data in (image[0], *mask)]
-    return Picture(line, uri, None, size, objects, labels, payloads=files)
+    is_silent = values.keys().isdisjoint({names.boxes, *features.BBOX})
+    masked = None if is_silent else ""
+    return Picture(line, uri, None, size, objects, labels, payloads=files, mask=masked)
 
 
 def file_name_in(names: Names, values: Values) -> str:

@@ -220,7 +220,8 @@ def _picture(
         size = _size(values, file, image) if marked else None
     members = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
     files = [Range(document, each.offset, each.size) for each in members]
-    return Picture(line, uri, None, size, marked, labels, payloads=files)
+    masked = "" if _OBJECTS in values else None
+    return Picture(line, uri, None, size, marked, labels, payloads=files, mask=masked)
 
 
 def _values(file: IO[bytes], group: _Group, unread: set[str]) -> Mapping[str, Any]:

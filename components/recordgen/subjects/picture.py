@@ -68,7 +68,9 @@ class Picture(NamedTuple):
     document: str = ""  # its own document, if each image has one; empty if several share one
     # Where its bytes, and those of its mask, are in a container; None for a file of its own.
     payloads: Sequence[Range | None] = ()
-    mask: str = ""  # the image with a class for each pixel, as `uri`; empty if there is none
+    # The image with a class for each pixel, as `uri`; empty if the objects are drawn instead, and
+    # None if others have masks, and nothing is said of this one.
+    mask: str | None = ""
     # The class of each colour in the mask, such as `#ff0000`; empty if its pixels are the numbers
     # of classes.
     colours: Mapping[str, str] = {}

@@ -113,6 +113,8 @@ class ImageSegmentation(ImageTask):
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         uri = check_uri(picture.uri)
+        if picture.mask is None and not picture.objects:
+            return RowContent(uri, None)
         if not picture.mask:
             width, height = picture.size or (1, 1)
             drawn = [_drawn(each, width, height) for each in picture.objects]
