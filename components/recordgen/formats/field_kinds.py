@@ -9,6 +9,7 @@ cat, 4, A Tale                 in doubt
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -62,6 +63,11 @@ def words_by_kind() -> Mapping[str, Any]:
 def known_words(kind: str) -> frozenset[str]:
     """Return the words of a kind."""
     return frozenset(words_by_kind()[kind])
+
+
+def lists_splits(path: str) -> bool:
+    """Return whether the name of a file says that numbers in it are splits."""
+    return have_words("splits_in_names_of_lists", words_of(posixpath.basename(path)))
 
 
 def have_words(kind: str, some: Iterable[str]) -> bool:

@@ -8,7 +8,6 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -26,6 +25,7 @@ from recordgen.formats.field_kinds import (
     is_sentence,
     known_words,
     likely_kind,
+    lists_splits,
     mostly,
     words_of,
 )
@@ -58,6 +58,9 @@ from recordgen.tables.roles import (
     Columns,
 )
 
+# One row in so many may be wrong.
+_FEW_ROWS = 100
+
 # So few columns may hold short texts; MANY are a table, whose texts are names or addresses.
 _FEW = 3
 
@@ -74,6 +77,9 @@ _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
 _AMOUNT = re.compile(r"\W*\d[\d.,]*(?:[^\d.,][^\d\s]*)?")
 # The name of a shape before its points: POLYGON ((5 6, 25 6, 25 21)).
 _SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
+
+# A place as language models write it: <loc0100>.
+_PLACE = re.compile(r"<[a-z]+_?\d+>")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -126,13 +132,18 @@ def propose(
     is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns) or not all(columns.roles.values()):
+    are_odd = _loses(columns) or _conflict(columns)
+    if is_bad_text or not is_whole or are_odd or not all(columns.roles.values()):
         return {}
-    if _are_pairs(columns, subjects, header):
+    if _are_pairs(columns, subjects, header) or columns.holds("label", _is_fraction):
         return {} if kind or columns.has_namesakes else _of_pairs(columns, header)
+    has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
+    labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
+    are_joined = not has_boxes and any(BETWEEN in label for label in labels)
     return {
         "columns": _spelled(columns.roles, header),
         **({"image_root": image_root} if image_root else {}),
+        **({"label_separator": BETWEEN} if are_joined else {}),
         **({} if has_labels else {"labels": "none"}),
     }
 
@@ -151,7 +162,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
     are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
     is_whole = are_listed and len(pairs) == len(rows) > 0
-    if not is_whole or "split" in words_of(posixpath.basename(source)):
+    if not is_whole or lists_splits(source):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
@@ -174,21 +185,25 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     addresses = columns.those(_is_address)
+    of_others = [
+        at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]
+    ]
     others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
     texts = [at for at in texts if at not in others]
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
+    alone += columns.named(PATH_COLUMNS)  # the image of several boxes
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
-    if columns.take("path", paths := paths or ([] if texts else addresses)):
+    if columns.take("path", paths := paths or ([] if texts or of_others else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
-        columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
+        columns.take("path", [] if of_others else named)
     return texts, ""
 
 
@@ -231,14 +246,36 @@ def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -
 
 def _loses(columns: ProposedColumns) -> bool:
     """Return whether columns without a role may describe the rows."""
-    label = columns.roles.get("label", "")
-    nested = [] if have_words("labels", words_of(label)) else columns.those(_is_nested)
+    label = column_name(columns.roles.get("label", ""))
+    nested = [] if label in LABEL_COLUMNS else columns.those(_is_nested)
+    times = [at for at in columns.rest if have_words("times", words_of(columns.names[at]))]
+    numbers = {*columns.those(_are_numbers)} - {*times}
     commas = [[value.count(",") for value in column] for column in columns.all]
     labels = [commas[at] for role, at in columns.places.items() if role == "label"]
     lists = columns.those(LIST.fullmatch)
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
-    return bool(columns.those(_are_numbers) or nested or tags or len(points) > 1)
+    places = columns.those(_PLACE.search)
+    return bool(numbers or nested or tags or places or len(points) > 1)
+
+
+def _conflict(columns: ProposedColumns) -> bool:
+    """Return whether an image has several labels, boxes have none, or images have amounts."""
+    if "path" not in columns.roles:
+        return False
+    places = columns.places
+    boxes = [places[role] for role in ("xmin", *BOX_LISTS) if role in places]
+    labels = columns.all[places["label"]] if "label" in places else []
+    if boxes:
+        pairs = [*zip(columns.all[boxes[0]], labels, strict=False)]
+        return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
+    paths = columns.all[places["path"]]
+    are_several = 1 < len({*paths}) < len({*zip(paths, labels, strict=False)})  # 1: bytes
+    return are_several or columns.holds("label", _is_fraction)
+
+
+def _is_fraction(value: str) -> bool:
+    return NUMBER.fullmatch(value) is not None and not value.lstrip("+-").isdecimal()
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -394,11 +431,11 @@ def unknown_columns(
 ) -> NotUnderstoodError:
     """Return the refusal of a file that holds images, whose other columns have no known role."""
     ends = {name: column_name(name.rpartition("/")[2]) for name in images}
-    known = frozenset[str]() if label else LABEL_COLUMNS | MASK_COLUMNS | MASKS
+    known = MASK_COLUMNS | MASKS | (frozenset() if label else LABEL_COLUMNS)
     mask = next((name for name in images if ends[name] in known), "")
     image = next((name for name in images if name != mask), "")
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
-    labels = [label] if label or mask else label_names(others)
+    labels = [] if mask else [label] if label else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
@@ -443,7 +480,7 @@ def _named_labels(columns: ProposedColumns) -> list[int]:
 
 def _labels(columns: ProposedColumns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    tests = is_sentence, is_media, _is_nested, _DATE.match
+    tests = is_sentence, is_media, is_web, _is_nested, _DATE.match
     others = {at for test in tests for at in columns.those(test)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}

@@ -23,6 +23,7 @@ MANY = 8
 # Fields of rows that are considered: of wide tables, some rows are enough for advice.
 _CONSIDERED_FIELDS = 50_000
 
+_OF_BOX = re.compile(r"\A(?:bounding_)?b?box_")
 _BRACKETS = str.maketrans("[]()", "    ")
 
 
@@ -58,6 +59,10 @@ class ProposedColumns:
         """Return the columns without a role most of whose values pass a test."""
         return [at for at in self.rest if mostly(test, self.filled[at])]
 
+    def holds(self, role: str, test: Callable[[str], object]) -> bool:
+        """Return whether most values of the column of a role pass a test."""
+        return role in self.places and mostly(test, self.filled[self.places[role]])
+
     def is_varied(self, at: int) -> bool:
         """Return whether a column has several values, or too few rows to show them."""
         return len({*self.filled[at]}) > 1 or len(self.filled[at]) < MANY
@@ -84,8 +89,8 @@ class ProposedColumns:
 
 
 def bare_name(name: str) -> str:
-    """Return the known name of a column without its unit: ``xmin [px]`` → ``xmin``."""
-    return column_name(name.partition("[")[0].partition("(")[0] or name)
+    """Return the known name of a column without unit and box: ``bbox_x [px]`` → ``x``."""
+    return _OF_BOX.sub("", column_name(name.partition("[")[0].partition("(")[0] or name))
 
 
 def _numbers_splits(name: str, values: Sequence[str]) -> bool:
@@ -166,6 +171,8 @@ def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
 def take_list(columns: ProposedColumns, form: str, places: Sequence[int]) -> None:
     """Give one role to several columns."""
     columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
+    if form in BOX_LISTS:
+        columns.places[form] = places[0]
     columns.rest = [at for at in columns.rest if at not in places]
 
 

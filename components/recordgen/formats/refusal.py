@@ -20,7 +20,9 @@ from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
 from recordgen.formats.header import Head
+from recordgen.formats.named_records import as_before_gaps
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
+from recordgen.tables.roles import BOX_LISTS, Columns
 
 _ROWS_SHOWN = 3
 # Words in the name of a split, such as ``PublicTest``.
@@ -59,6 +61,8 @@ def stop(
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
+        if _are_boxes_in_text(head, options):
+            problem, options = f"{problem}; write a row for each box", {}
         if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
             if len({*names}) < len(names):
@@ -69,6 +73,15 @@ def stop(
         raise form.error(head.where)
     shown = f"the first lines of {head.path}:{shown}"
     raise NotUnderstoodError(f"{head.where}: {problem}", shown=shown, options=options)
+
+
+def _are_boxes_in_text(head: Head, options: Mapping[str, str]) -> bool:
+    """Return whether a field of a CSV, which holds one box, has a list of them."""
+    roles = Columns.of(options.get("columns", "")).roles
+    names = [name for form in BOX_LISTS for name in roles.get(form, ())]
+    columns = () if head.objects else enumerate(head.names)
+    places = [at for at, name in columns if name in names and at not in head.lists]
+    return any("[[" in value for at in places for value in head.filled(at))
 
 
 def some_of(values: Iterable[str]) -> str:
@@ -83,7 +96,9 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
     if head.objects:
         records = [record for _, record in head.objects[:CONSIDERED]]
         names = [*dict.fromkeys(key for record in records for key in record)][:CONSIDERED]
-        return names, [[str(each.get(name, "")) for name in names] for each in records]
+        return names, [
+            [str(as_before_gaps(each.get(name, ""))) for name in names] for each in records
+        ]
     if head.has_header or header == "yes":
         return head.rows[0], head.rows[1:]
     width = max(map(len, head.rows))

@@ -19,7 +19,6 @@ Whoever names the column of paths or texts, or the task, ignores other columns o
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,8 +40,8 @@ from recordgen.formats.field_kinds import (
     is_sentence,
     kind_of,
     likely_kind,
+    lists_splits,
     mostly,
-    words_of,
 )
 from recordgen.formats.format import Format
 from recordgen.formats.header import (
@@ -264,7 +263,10 @@ def _has_columns_of(head: Head, task: Task) -> bool:
 def _check_known(head: Head, task: Task) -> None:
     """Check that no unknown column may hold what a given task needs. Raises: NotUnderstoodError."""
     if head.columns is not None and row_parser(task, Adjustments()).unused(head.columns, Given()):
-        stop(head, f"no column is known to hold {' or '.join(task.columns)}", kind=task.kind)
+        problem = f"no column is known to hold {' or '.join(task.columns)}"
+        if "mask" in task.columns:  # which have known names
+            stop(head, problem, options={})
+        stop(head, problem, kind=task.kind)
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
@@ -501,7 +503,7 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     if not is_given:
         _check_several(head, task)
         labels = {label for line in head.lines for label in line.labels}
-        if "split" in words_of(posixpath.basename(head.path)) and labels <= {"0", "1", "2"}:
+        if lists_splits(head.path) and labels <= {"0", "1", "2"}:
             stop(head, f"the file's name says that {some_of(labels)} are splits", options={})
 
 
