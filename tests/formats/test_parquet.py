@@ -175,6 +175,7 @@ REFUSED = {
         {"image": images(0), "annotation": images(1), **LABEL},
         "mask=annotation",
     ),
+    "two images": ({"image": images(0), "image_b": images(1), **LABEL}, "such as image=image"),
     "a mask and a label": ({"image": images(0), "mask": images(1), **LABEL}, "image, mask"),
 }
 

@@ -256,7 +256,9 @@ def _loses(columns: ProposedColumns) -> bool:
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
     places = columns.those(_PLACE.search)
-    return bool(numbers or nested or tags or places or len(points) > 1)
+    words = {word for at in columns.rest for word in words_of(columns.names[at])}
+    is_asked = "path" in columns.roles and have_words("columns_of_pairs_of_texts", words)
+    return bool(numbers or nested or tags or places or len(points) > 1 or is_asked)
 
 
 def _conflict(columns: ProposedColumns) -> bool:
@@ -313,12 +315,14 @@ def _take_labels(columns: ProposedColumns) -> bool:
     named, flags = _named_labels(columns), _flags(columns)
     others = [at for at in _labels(columns) or filter(columns.repeats, ids) if at not in flags]
     masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
+    masks += [at for at in named if at in columns.those(is_media)]
     if columns.take("mask", masks) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
         take_list(columns, "label", flags)
         return True
-    if not columns.take("label", others) and has_boxes:
+    amounts = columns.those(_is_fraction) if "text" in columns.roles else []
+    if not columns.take("label", others or amounts) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
     return "label" in columns.roles
 
@@ -440,7 +444,7 @@ def unknown_columns(
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
     forms = {form_of_boxes(name) or "xywh": [name] for name in boxes if len(boxes) == 1}
-    is_read = forms.keys() <= {*BOX_LISTS}
+    is_read = forms.keys() <= {*BOX_LISTS} and len(images) <= len([image, *filter(None, [mask])])
     found |= {**(forms if is_read else {}), "label": labels[:1]}
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}

@@ -117,15 +117,15 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
     numbers = columns.those(NUMBER.fullmatch)
     fours = [[*range(at, at + len(BOX_ROLES))] for at in numbers]
     fours = [four for four in fours if {*four} <= {*numbers}]
-    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
-    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
+    named = [*filter(None, (_corners_in(columns, four) for four in fours))]
     for four in named[:1] if len(named) == 1 else ():  # more are points
         first, _, second, _ = (words_of(columns.names[at]) for at in four)
         if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
             return
     for form, sides in words_by_kind()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
-            take_list(columns, form, [first for first, *_ in found])
+            places = [first for first, *_ in found]
+            take_list(columns, "center_xywh" if _end_outside(columns, places) else form, places)
             return
     if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
         for four in fours[:1]:
@@ -135,6 +135,13 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
         if fours and len(size) == len(SIZE_ROLES):
             for role, at in zip(SIZE_ROLES, size, strict=True):
                 columns.take(role, [at])
+
+
+def _corners_in(columns: ProposedColumns, four: Sequence[int]) -> Sequence[int]:
+    """Return columns as x and y of one corner and of the other; none if names say other sides."""
+    axes = {at: {"x", "y"} & {*words_of(columns.names[at])} for at in four}
+    across, down = ([at for at in four if axes[at] == {axis}] for axis in "xy")
+    return [across[0], down[0], across[1], down[1]] if len(across) == len(down) == 2 else ()
 
 
 def form_of_boxes(name: str) -> str:
@@ -166,6 +173,14 @@ def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
         for x, y, across, down in some
     )
     return are_beyond or len(boxes) >= MANY
+
+
+def _end_outside(columns: ProposedColumns, places: Sequence[int]) -> bool:
+    """Return whether boxes in shares of a picture would end outside of it, so x is their center."""
+    numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)
+    boxes = [*zip(*(map(float, each) for each in numbers), strict=False)]
+    are_shares = bool(boxes) and max(map(max, boxes)) <= 1
+    return are_shares and any(max(x + wide, y + high) > 1.01 for x, y, wide, high in boxes)
 
 
 def take_list(columns: ProposedColumns, form: str, places: Sequence[int]) -> None:

@@ -19,7 +19,7 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
-from recordgen.formats.header import Head
+from recordgen.formats.header import KNOWN_COLUMNS, Head
 from recordgen.formats.named_records import as_before_gaps
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
 from recordgen.tables.roles import BOX_LISTS, Columns
@@ -117,6 +117,9 @@ def _what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         are_few = 1 < len(words) < len(values)
         if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
             return f"{name!r} names splits: write TRAIN, VALIDATION or TEST in it"
+    headers = [row for row in rows[:_ROWS_SHOWN] if len(row) > 1 and KNOWN_COLUMNS.issuperset(row)]
+    if headers and headers[0] != names:
+        return f"{','.join(headers[0]):.80} names columns: remove the lines above it"
     first, *others = rows or [()]
     are_numbers = [all(map(NUMBER.fullmatch, values)) for values in zip(*others, strict=False)]
     if sum(are_numbers) * 2 > len(names) and all(first) and not any(map(NUMBER.fullmatch, first)):
