@@ -15,22 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats import header as headers
 from recordgen.formats import understand
 from recordgen.formats.field_kinds import field_at, mostly
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
-from recordgen.formats.header import (
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Candidate,
-    Given,
-    Head,
-    Line,
-    find_columns,
-    find_path,
-    find_split,
-)
+from recordgen.formats.header import Candidate, Given, Head, Line, find_columns, find_path
 from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN
 from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
@@ -376,8 +366,12 @@ def _flags(head: Head) -> Sequence[str]:
     others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
     if not head.has_header or head.classes or find_columns(header, others_known):
         return ()
-    paths = PATH_COLUMNS | TEXT_FILE_COLUMNS
-    used = {find_split(header), find_path(header, paths), *find_columns(header, TEXT_COLUMNS)}
+    paths = headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS
+    used = {
+        headers.find_split(header),
+        find_path(header, paths),
+        *find_columns(header, headers.TEXT_COLUMNS),
+    }
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
     has_others = any(BETWEEN in name or names_split(name) for name in names)

@@ -17,46 +17,22 @@ from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats import field_kinds, proposed_columns
+from recordgen.formats import header as headers
 from recordgen.formats.field_kinds import (
-    IMAGE_WORD,
     NUMBER,
     have_words,
     is_media,
     is_sentence,
-    known_words,
-    likely_kind,
-    lists_splits,
     mostly,
     words_of,
 )
 from recordgen.formats.folder_names import MASKS, PAIRED
-from recordgen.formats.header import (
-    PATH_COLUMNS,
-    SPLIT_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Given,
-    column_name,
-)
+from recordgen.formats.header import PATH_COLUMNS, TEXT_COLUMNS, Given, column_name
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
-from recordgen.formats.proposed_columns import (
-    MANY,
-    ProposedColumns,
-    form_of_boxes,
-    is_web,
-    numbers_in,
-    take_boxes,
-    take_list,
-)
-from recordgen.tables.roles import (
-    BOX_LISTS,
-    BOX_ROLES,
-    LABEL_COLUMNS,
-    LABEL_TEXT,
-    MASK_COLUMNS,
-    Columns,
-)
+from recordgen.formats.proposed_columns import MANY, ProposedColumns, form_of_boxes, is_web
+from recordgen.tables.roles import BOX_LISTS, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS, Columns
 
 # One row in so many may be wrong.
 _FEW_ROWS = 100
@@ -114,7 +90,7 @@ def propose(
     # An object whose keys are files, or numbers of rows.
     is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    are_points = len(axes) > len(BOX_ROLES) and len({*axes}) > 1
+    are_points = len(axes) > 4 and len({*axes}) > 1
     if is_record or are_points:
         return {}
     subjects, image_root = _take_subject(columns, source, header)
@@ -125,7 +101,7 @@ def propose(
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
-        take_boxes(columns, image_root or storage.folder_of(source))
+        proposed_columns.take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
@@ -162,7 +138,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
     are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
     is_whole = are_listed and len(pairs) == len(rows) > 0
-    if not is_whole or lists_splits(source):
+    if not is_whole or field_kinds.lists_splits(source):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
@@ -200,7 +176,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     if columns.take("path", paths := paths or ([] if texts or of_others else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
-        named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
+        named = columns.named(PATH_COLUMNS | headers.TEXT_FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [] if of_others else named)
@@ -213,8 +189,8 @@ def _is_address(value: str) -> bool:
 
 def _is_phrase(value: str) -> bool:
     """Return whether a value is a text, and neither numbers nor an amount."""
-    is_number = bool(_AMOUNT.fullmatch(value) or numbers_in(value))
-    return not is_number and likely_kind(value) == "text"
+    is_number = bool(_AMOUNT.fullmatch(value) or proposed_columns.numbers_in(value))
+    return not is_number and field_kinds.likely_kind(value) == "text"
 
 
 def _of_pairs(columns: ProposedColumns, header: str) -> Mapping[str, str]:
@@ -291,7 +267,7 @@ def _without_marks(name: str) -> Sequence[str]:
 
 def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
-    numbers = numbers_in(_SHAPE.sub("", value).replace(";", " "))
+    numbers = proposed_columns.numbers_in(_SHAPE.sub("", value).replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
 
 
@@ -305,7 +281,9 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in known_words("no_labels") or words_of(name)[-1:] == ["id"]
+    return column_name(name) in field_kinds.known_words("no_labels") or words_of(name)[-1:] == [
+        "id"
+    ]
 
 
 def _take_labels(columns: ProposedColumns) -> bool:
@@ -319,7 +297,7 @@ def _take_labels(columns: ProposedColumns) -> bool:
     if columns.take("mask", masks) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
-        take_list(columns, "label", flags)
+        proposed_columns.take_list(columns, "label", flags)
         return True
     amounts = columns.those(_is_fraction) if "text" in columns.roles else []
     if not columns.take("label", others or amounts) and has_boxes:
@@ -358,7 +336,7 @@ def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     amounts = [at for at in columns.those(NUMBER.fullmatch) if not _is_key(columns.names[at])]
     if len(texts) > 1 and not repeat and {*last} <= {*amounts}:
         texts, last = [], []  # the target is one of the words, or the amount at the end
-    target = [*columns.named(known_words("labels")), *repeat, *texts, *last]
+    target = [*columns.named(field_kinds.known_words("labels")), *repeat, *texts, *last]
     if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
@@ -389,7 +367,7 @@ def _are_listed(names: Sequence[str]) -> bool:
     times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
     keys = [name for name in names if _is_key(name)]
     are_parts = bool(keys) and {"start", "end"} <= times
-    return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
+    return "target" not in names and (are_parts or any(map(field_kinds.IMAGE_WORD.search, keys)))
 
 
 def _is_class_first(columns: ProposedColumns) -> bool:
@@ -438,7 +416,9 @@ def unknown_columns(
     known = MASK_COLUMNS | MASKS | (frozenset() if label else LABEL_COLUMNS)
     mask = next((name for name in images if ends[name] in known), "")
     image = next((name for name in images if name != mask), "")
-    splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
+    splits = [
+        name for name in others if column_name(name.rpartition("/")[2]) in headers.SPLIT_COLUMNS
+    ]
     labels = [] if mask else [label] if label else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]

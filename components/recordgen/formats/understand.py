@@ -31,41 +31,13 @@ from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.field_kinds import (
-    IMAGE_WORD,
-    NUMBER,
-    field_at,
-    is_file,
-    is_media,
-    is_sentence,
-    kind_of,
-    likely_kind,
-    lists_splits,
-    mostly,
-)
+from recordgen.formats import field_kinds, label_fields
+from recordgen.formats import header as headers
+from recordgen.formats.field_kinds import NUMBER, field_at, is_media, is_sentence, kind_of, mostly
 from recordgen.formats.format import Format
-from recordgen.formats.header import (
-    NOWHERE,
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Candidate,
-    Given,
-    Head,
-    Line,
-    check_twice,
-    find_columns,
-    find_path,
-    same_named,
-)
+from recordgen.formats.header import Candidate, Given, Head, Line, find_columns, find_path
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.label_fields import (
-    BETWEEN,
-    IS_CLASS,
-    have_several,
-    separated,
-    width_of_lists,
-)
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, have_several, separated
 from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
 from recordgen.formats.split_names import split_in_path
@@ -134,12 +106,12 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
     Raises: NotUnderstoodError: no column is known to hold paths or texts, or one of each is.
     """
     header = head.header or ()
-    texts = find_columns(header, TEXT_COLUMNS)
-    path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
+    texts = find_columns(header, headers.TEXT_COLUMNS)
+    path = find_path(header, headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS)
     if "path" in given.roles and "text" not in given.roles:
         texts = []
     elif "text" in given.roles and "path" not in given.roles:
-        path = NOWHERE
+        path = headers.NOWHERE
     if texts and path < len(header):
         both = f"{head.names[path]} and {head.names[texts[0]]}"
         stop(head, f"both {both} may be what is labelled")
@@ -157,8 +129,10 @@ def _task_of_roles(
 ) -> tuple[type[Task], str]:
     header = head.header or ()
     kinds = {*map(kind_of, head.filled(path))}
-    are_images = "image" in kinds or any(map(IMAGE_WORD.search, header[path : path + 1]))
-    labels = same_named(header, find_columns(header, LABEL_COLUMNS))
+    are_images = "image" in kinds or any(
+        map(field_kinds.IMAGE_WORD.search, header[path : path + 1])
+    )
+    labels = headers.same_named(header, find_columns(header, LABEL_COLUMNS))
     several = _have_several(head, labels)
     segments = tasks.VideoClassification.columns
     has_segments = all(find_columns(header, segments[role]) for role in SEGMENT_ROLES)
@@ -333,7 +307,7 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
     header = head.header or ()
     parser = row_parser(task, Adjustments())
     columns = parser.columns_of(header)
-    check_twice(header, columns)
+    headers.check_twice(header, columns)
     words = {word for at in columns["split"] for word in head.filled(at)}
     if words and not any(map(is_ml_use, words)):
         problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
@@ -352,7 +326,7 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
 def _check_flags(head: Head, labels: Sequence[int]) -> None:
     """Check that labels are not 0 and 1, in several columns or in lists: classes have names."""
     values = [value for at in labels if at not in head.classes for value in head.filled(at)]
-    width = width_of_lists(values)
+    width = label_fields.width_of_lists(values)
     are_flags = len(labels) > 1 and {*map(str.lower, values)} <= IS_CLASS.keys()
     if not values or not (are_flags or width > 1):
         return
@@ -360,9 +334,11 @@ def _check_flags(head: Head, labels: Sequence[int]) -> None:
     label = BETWEEN.join(names)
     if width > 1:
         label = f"{names[0]}[{BETWEEN.join(map(str, range(width)))}]"
-    subject = find_columns(head.header or (), TEXT_COLUMNS)
+    subject = find_columns(head.header or (), headers.TEXT_COLUMNS)
     role = "text" if subject else "path"
-    at = (*subject, find_path(head.header or (), PATH_COLUMNS | TEXT_FILE_COLUMNS))[0]
+    at = (*subject, find_path(head.header or (), headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS))[
+        0
+    ]
     columns = Columns.of({role: head.names[at], "label": label})
     stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
 
@@ -409,7 +385,9 @@ def _kind(line: Line) -> str:
     if _is_other(line.subject):
         return ""
     is_marked = line.has_ml_use or line.is_quoted
-    return line.kind or ("text" if is_marked and likely_kind(line.subject) == "text" else "")
+    return line.kind or (
+        "text" if is_marked and field_kinds.likely_kind(line.subject) == "text" else ""
+    )
 
 
 def _is_other(subject: str) -> bool:
@@ -424,7 +402,9 @@ def _check_texts(head: Head, lines: Sequence[Line]) -> None:
 
     Raises: NotUnderstoodError.
     """
-    texts = [line for line in lines if line.kind == "text" and not is_file(line.subject)]
+    texts = [
+        line for line in lines if line.kind == "text" and not field_kinds.is_file(line.subject)
+    ]
     are_marked = any(line.has_ml_use or line.is_quoted for line in texts)
     if len(texts) * LINES_AROUND_A_MISTAKE > len(lines) and not are_marked:
         stop(head, "no text is in quotes or follows ML_USE", header="no")
@@ -503,7 +483,7 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     if not is_given:
         _check_several(head, task)
         labels = {label for line in head.lines for label in line.labels}
-        if lists_splits(head.path) and labels <= {"0", "1", "2"}:
+        if field_kinds.lists_splits(head.path) and labels <= {"0", "1", "2"}:
             stop(head, f"the file's name says that {some_of(labels)} are splits", options={})
 
 
