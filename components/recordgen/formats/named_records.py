@@ -23,19 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
 from recordgen.formats.header import NOTHING_GIVEN, Given, Head, Line, is_constant
 from recordgen.formats.label_fields import BETWEEN_ITEMS
-from recordgen.formats.proposal import propose
-from recordgen.formats.row_parser import (
-    made_below,
-    names_in_path,
-    row_parser,
-    with_made_columns,
-)
+from recordgen.formats.row_parser import made_below, names_in_path, row_parser, with_made_columns
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT
@@ -124,11 +118,6 @@ class NamedRecords:
         header = [*names, *(name for each in made for name in each.columns)]
         columns = given.below(header, source)
         self._columns = self._parser.columns_of(columns.known)
-        if not (self._columns["path"] or self._columns["text"]):
-            raise NotUnderstoodError(
-                f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})",
-                options=propose(names, (), source),
-            )
         used = {columns.group, *chain.from_iterable(self._columns.values())}
         whole |= {at for at, classes in columns.classes.items() if isinstance(classes, tuple)}
         labels = set(self._columns.get("label", ())) if self._parser.takes_labels else set()
