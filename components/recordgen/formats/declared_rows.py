@@ -166,9 +166,7 @@ def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
     found = [index for index, field in enumerate(there) if field == name]
     if not found:
-        raise error(
-            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
-        )
+        raise error(f"{where}: no column {name!r}, which the schema declares, only {_shown(there)}")
     if len(found) > 1:
         raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
     return found[0]

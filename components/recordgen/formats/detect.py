@@ -195,12 +195,8 @@ def _columns(
         return ()
     head = heads[0]
     found = row_parser(task_for(options), Adjustments()).columns_of(head.header or ())
-    columns = [
-        (head.names[at], role)
-        for role, where in found.items()
-        for at in where
-        if at not in head.classes
-    ]
+    places = ((at, role) for role, there in found.items() for at in there)
+    columns = [(head.names[at], role) for at, role in places if at not in head.classes]
     if given.boxes and head.has_header and head.columns is not None:
         form, name = given.boxes
         shown = [head.names[at] for at in head.columns.boxes]
@@ -328,11 +324,8 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
     """
     if options.columns.uncertain != AUTO:
-        labels = [
-            head.filled(at)
-            for head in heads
-            for at in find_columns(head.header or (), LABEL_COLUMNS)
-        ]
+        named = [(head, find_columns(head.header or (), LABEL_COLUMNS)) for head in heads]
+        labels = [head.filled(at) for head, places in named for at in places]
         flags = IS_CLASS.keys() | UNCERTAIN
         are_flags = bool(labels) and all(mostly(flags.__contains__, it) for it in labels)
         if not are_flags and not any(head.classes for head in heads):
@@ -354,9 +347,8 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
 
 def _uncertain(head: Head, line: Line) -> Sequence[int]:
     """Return the one-hot columns of a line that hold -1 or nothing, beside others with a value."""
-    fields = {
-        at: field_at(line.fields, at) for at, name in head.classes.items() if isinstance(name, str)
-    }
+    columns = [at for at, name in head.classes.items() if isinstance(name, str)]
+    fields = {at: field_at(line.fields, at) for at in columns}
     return [at for at, text in fields.items() if text in UNCERTAIN and any(fields.values())]
 
 
@@ -366,12 +358,8 @@ def _flags(head: Head) -> Sequence[str]:
     others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
     if not head.has_header or head.classes or find_columns(header, others_known):
         return ()
-    paths = headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS
-    used = {
-        headers.find_split(header),
-        find_path(header, paths),
-        *find_columns(header, headers.TEXT_COLUMNS),
-    }
+    texts = find_columns(header, headers.TEXT_COLUMNS)
+    used = {headers.find_split(header), find_path(header, headers.FILE_COLUMNS), *texts}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
     has_others = any(BETWEEN in name or names_split(name) for name in names)

@@ -49,6 +49,8 @@ PATH_COLUMNS = _PERHAPS_PATH | known_words("paths")
 TEXT_COLUMNS = known_words("texts")
 #: Columns of paths to text files.
 TEXT_FILE_COLUMNS = known_words("files_of_texts")
+#: Columns of paths to files of any kind.
+FILE_COLUMNS = PATH_COLUMNS | TEXT_FILE_COLUMNS
 
 #: Names that occur only in headers, for any task.
 KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
@@ -305,7 +307,7 @@ NOTHING_GIVEN = Given()
 
 # By role: the known names that lose their meaning if another column is given for the role.
 _ALSO = {
-    "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
+    "path": FILE_COLUMNS,
     "text": TEXT_COLUMNS,
     "split": SPLIT_COLUMNS,
     "label": LABEL_COLUMNS | {"sentiment", LABEL_TEXT},
@@ -367,7 +369,7 @@ def kinds_in(fields: Sequence[str]) -> set[str]:
 
 def names_payloads(fields: Sequence[str]) -> bool:
     """Return whether a line has a known name of a column of paths or texts."""
-    return bool(find_columns(fields, PATH_COLUMNS | TEXT_COLUMNS | TEXT_FILE_COLUMNS))
+    return bool(find_columns(fields, FILE_COLUMNS | TEXT_COLUMNS))
 
 
 def begins_with_header(first: Sequence[str], given: Given) -> bool:

@@ -79,9 +79,7 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, bytes):
         return [_decoded(value, column)]
     if isinstance(value, dict):
-        raise bad_annotation(
-            f"{printable(column)} needs a text, number or list (got {value!r:.80})"
-        )
+        raise bad_annotation(f"{printable(column)} needs text, number or list (got {value!r:.80})")
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
     return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]

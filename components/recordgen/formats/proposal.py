@@ -28,7 +28,7 @@ from recordgen.formats.field_kinds import (
     words_of,
 )
 from recordgen.formats.folder_names import MASKS, PAIRED
-from recordgen.formats.header import PATH_COLUMNS, TEXT_COLUMNS, Given, column_name
+from recordgen.formats.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, Given, column_name
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.proposed_columns import MANY, ProposedColumns, form_of_boxes, is_web
@@ -161,9 +161,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
     addresses = columns.those(_is_address)
-    of_others = [
-        at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]
-    ]
+    sounds = [at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]]
     others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
     texts = [at for at in texts if at not in others]
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
@@ -173,13 +171,13 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
-    if columns.take("path", paths := paths or ([] if texts or of_others else addresses)):
+    if columns.take("path", paths := paths or ([] if texts or sounds else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
-        named = columns.named(PATH_COLUMNS | headers.TEXT_FILE_COLUMNS)
+        named = columns.named(headers.FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
-        columns.take("path", [] if of_others else named)
+        columns.take("path", [] if sounds else named)
     return texts, ""
 
 
@@ -281,9 +279,7 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in field_kinds.known_words("no_labels") or words_of(name)[-1:] == [
-        "id"
-    ]
+    return have_words("no_labels", [column_name(name)]) or words_of(name)[-1:] == ["id"]
 
 
 def _take_labels(columns: ProposedColumns) -> bool:
@@ -416,9 +412,7 @@ def unknown_columns(
     known = MASK_COLUMNS | MASKS | (frozenset() if label else LABEL_COLUMNS)
     mask = next((name for name in images if ends[name] in known), "")
     image = next((name for name in images if name != mask), "")
-    splits = [
-        name for name in others if column_name(name.rpartition("/")[2]) in headers.SPLIT_COLUMNS
-    ]
+    splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
     labels = [] if mask else [label] if label else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]

@@ -96,9 +96,7 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
     if head.objects:
         records = [record for _, record in head.objects[:CONSIDERED]]
         names = [*dict.fromkeys(key for record in records for key in record)][:CONSIDERED]
-        return names, [
-            [str(as_before_gaps(each.get(name, ""))) for name in names] for each in records
-        ]
+        return names, [[str(as_before_gaps(it.get(name, ""))) for name in names] for it in records]
     if head.has_header or header == "yes":
         return head.rows[0], head.rows[1:]
     width = max(map(len, head.rows))

@@ -488,11 +488,8 @@ class RowParser(CsvParser):
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
         """Return the columns of a header in known names, by role; a missing role has none."""
-        found = {
-            "split": [headers.find_split(header)],
-            "path": [headers.find_path(header, self.paths)],
-        }
-        found["text"] = find_columns(header, self.texts)[:1]
+        split, path = headers.find_split(header), headers.find_path(header, self.paths)
+        found = {"split": [split], "path": [path], "text": find_columns(header, self.texts)[:1]}
         for role, names in self._task.columns.items():
             columns = find_columns(header, names)
             found[role] = list(headers.same_named(header, columns)) if columns else []

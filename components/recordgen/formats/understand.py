@@ -107,7 +107,7 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
     """
     header = head.header or ()
     texts = find_columns(header, headers.TEXT_COLUMNS)
-    path = find_path(header, headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS)
+    path = find_path(header, headers.FILE_COLUMNS)
     if "path" in given.roles and "text" not in given.roles:
         texts = []
     elif "text" in given.roles and "path" not in given.roles:
@@ -129,18 +129,16 @@ def _task_of_roles(
 ) -> tuple[type[Task], str]:
     header = head.header or ()
     kinds = {*map(kind_of, head.filled(path))}
-    are_images = "image" in kinds or any(
-        map(field_kinds.IMAGE_WORD.search, header[path : path + 1])
-    )
+    is_image = "image" in kinds or any(map(field_kinds.IMAGE_WORD.search, header[path : path + 1]))
     labels = headers.same_named(header, find_columns(header, LABEL_COLUMNS))
     several = _have_several(head, labels)
     segments = tasks.VideoClassification.columns
     has_segments = all(find_columns(header, segments[role]) for role in SEGMENT_ROLES)
     if tasks.ObjectDetection.has_header(header):
         return tasks.ObjectDetection, "the columns of a box"
-    if texts or (kinds == {"text"} and not are_images):
+    if texts or (kinds == {"text"} and not is_image):
         return _task_of_texts(head, several=several), "the columns of texts"
-    if kinds == {"video"} or (has_segments and not are_images):
+    if kinds == {"video"} or (has_segments and not is_image):
         return tasks.VideoClassification, "the columns of a segment"
     masks = find_columns(header, MASK_COLUMNS)
     is_mask = any(is_media(it) for at in masks for it in head.filled(at)) and not labels
@@ -336,9 +334,7 @@ def _check_flags(head: Head, labels: Sequence[int]) -> None:
         label = f"{names[0]}[{BETWEEN.join(map(str, range(width)))}]"
     subject = find_columns(head.header or (), headers.TEXT_COLUMNS)
     role = "text" if subject else "path"
-    at = (*subject, find_path(head.header or (), headers.PATH_COLUMNS | headers.TEXT_FILE_COLUMNS))[
-        0
-    ]
+    at = (*subject, find_path(head.header or (), headers.FILE_COLUMNS))[0]
     columns = Columns.of({role: head.names[at], "label": label})
     stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
 
@@ -385,9 +381,8 @@ def _kind(line: Line) -> str:
     if _is_other(line.subject):
         return ""
     is_marked = line.has_ml_use or line.is_quoted
-    return line.kind or (
-        "text" if is_marked and field_kinds.likely_kind(line.subject) == "text" else ""
-    )
+    is_text = is_marked and field_kinds.likely_kind(line.subject) == "text"
+    return line.kind or ("text" if is_text else "")
 
 
 def _is_other(subject: str) -> bool:
@@ -402,9 +397,7 @@ def _check_texts(head: Head, lines: Sequence[Line]) -> None:
 
     Raises: NotUnderstoodError.
     """
-    texts = [
-        line for line in lines if line.kind == "text" and not field_kinds.is_file(line.subject)
-    ]
+    texts = [it for it in lines if it.kind == "text" and not field_kinds.is_file(it.subject)]
     are_marked = any(line.has_ml_use or line.is_quoted for line in texts)
     if len(texts) * LINES_AROUND_A_MISTAKE > len(lines) and not are_marked:
         stop(head, "no text is in quotes or follows ML_USE", header="no")
@@ -475,11 +468,7 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     for at in range(int(is_by_place), width):
         words = {field_at(fields, at) for fields in bare} - {""}
         if words and all(map(is_ml_use, words)) and (width > 1 or len(words) > 1 or not is_given):
-            stop(
-                head,
-                f"fields behind the first hold {some_of(words)}, which name splits",
-                header="no",
-            )
+            stop(head, f"other fields hold {some_of(words)}, which name splits", header="no")
     if not is_given:
         _check_several(head, task)
         labels = {label for line in head.lines for label in line.labels}
