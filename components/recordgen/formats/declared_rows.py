@@ -14,6 +14,7 @@ from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats import header as headers
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given, names_without_blanks
@@ -23,7 +24,7 @@ from recordgen.formats.objects import StoredFile
 from recordgen.formats.pictures import in_addresses
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
+from recordgen.rejects import REPEATED_HEADER, Reject
 from recordgen.tasks import Declared, task_for
 
 if TYPE_CHECKING:
@@ -65,11 +66,7 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                message = (
-                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
-                    f"field that holds a comma"
-                )
-                yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
+                yield headers.too_many_fields(count, len(fields)).reject(source, item.line)
             else:
                 record = dict(zip(schema.columns, (fields[at] for at in columns), strict=True))
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
@@ -151,11 +148,9 @@ def _columns(
     if _is_header(fields, schema, header):
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
-        raise SourceError(
-            f"{where}: the line has {len(fields)} fields ({_shown(fields)}) and names none of the "
-            f"schema's {len(schema.columns)} columns ({_shown(schema.columns)}); add a header, or "
-            f"declare all columns in order, including ignored ones"
-        )
+        what = f"the line has {len(fields)} fields ({_shown(fields)}), and names no declared column"
+        remedy = f"add a header, or declare all its columns, not only {_shown(schema.columns)}"
+        raise SourceError(f"{where}: {what}; {remedy}")
     return list(range(len(fields))), False
 
 

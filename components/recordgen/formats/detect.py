@@ -260,10 +260,8 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
     grouping = options.grouping
     has_words = format_.has_columns or options.layout
     if grouping is not None and grouping.column and not has_words:
-        raise UsageError(
-            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
-            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
-        )
+        what = f"group_by={grouping.column} names a column, but the format {found} has none"
+        raise UsageError(f"{what}; give a regular expression for the uri, such as '(patient\\d+)/'")
     if options.columns.roles and not (format_.has_columns or format_.numbered_roles):
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
     if options.image_root and not format_.has_columns:
@@ -337,12 +335,11 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     is_minus = any(field_at(line.fields, at) for _, line, at in odd)
     if is_minus or len(odd) > len(lines) * options.max_reject_fraction:
         head, line, at = odd[0]
-        raise NotUnderstoodError(
-            f"{line.where}: the one-hot column {head.names[at]!r} holds "
-            f"{field_at(line.fields, at)!r}, not 0 or 1; uncertain=0 reads -1 as 0, uncertain=1 as "
-            f"1, and both read an empty field as 0",
-            options={"columns": str(replace(options.columns, uncertain="0"))},
-        )
+        value = field_at(line.fields, at)
+        what = f"the one-hot column {head.names[at]!r} holds {value!r}, not 0 or 1"
+        remedy = "uncertain=0 reads -1 as 0, uncertain=1 as 1, and both read an empty field as 0"
+        advice = {"columns": str(replace(options.columns, uncertain="0"))}
+        raise NotUnderstoodError(f"{line.where}: {what}; {remedy}", options=advice)
 
 
 def _uncertain(head: Head, line: Line) -> Sequence[int]:

@@ -67,11 +67,8 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, str):
         return [value]
     if getattr(value, "ndim", 0) > 1:
-        raise UsageError(
-            f"column {column!r} holds arrays that are no images, uint8 [height, width, channels] "
-            f"of 1, 3 or 4 channels (got {value.dtype} {[*value.shape]}); recordgen.write writes "
-            f"any arrays"
-        )
+        what = f"column {column!r} holds arrays, and no images (got {value.dtype} {[*value.shape]})"
+        raise UsageError(f"{what}: uint8 of 1, 3 or 4 channels; recordgen.write writes any arrays")
     if is_list(value):
         return [text for item in value for text in _several(item, column)]
     if value is None or value != value:
@@ -223,10 +220,8 @@ def _joined(separator: str, value: Any, column: str) -> str:
 def check_roles(task: Task, given: Given) -> None:
     """Check that the task has the given roles. Raises: UsageError."""
     if not task.columns:
-        raise UsageError(
-            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
-            f"write {task.expected} in each line of a JSONL file, and omit columns"
-        )
+        what = f"columns: {task.name} has no columns, because its annotations are lists of spans"
+        raise UsageError(f"{what}; write {task.expected} in each line of a JSONL file, and omit it")
     row_parser(task, Adjustments()).check_roles(given)
 
 
@@ -253,16 +248,8 @@ def named_head(
     separator = given.label_separator
     lines = [Line.of(f"{source}:{n}", row, separator=separator) for n, row in enumerate(rows, 1)]
     lists = {at for record in values for at, value in enumerate(record) if is_list(value)}
-    return Head(
-        source,
-        source,
-        [first, *rows],
-        given.below(first, source),
-        True,
-        lines,
-        lists,
-        label_separator=separator,
-    )
+    rows, columns = [first, *rows], given.below(first, source)
+    return Head(source, source, rows, columns, True, lines, lists, label_separator=separator)
 
 
 SOURCE = "DataFrame"

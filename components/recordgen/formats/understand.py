@@ -62,11 +62,9 @@ def decide(heads: Sequence[Head], options: ConvertOptions, format_: Format) -> C
     readings = settle(in_order) or [Candidate(OF_OTHER_RECORDS, "", 0)]
     if len(readings) > 1:
         shown = "; ".join(f"{each.task}: {each.reason}" for each in readings)
-        stop(
-            heads[0],
-            f"rows have more than one task ({shown}); keep them in separate files, or choose one",
-            options={"task": max(readings, key=lambda each: each.lines).task},
-        )
+        problem = f"rows have more than one task ({shown}); keep them apart, or choose one"
+        most = max(readings, key=lambda each: each.lines)
+        stop(heads[0], problem, options={"task": most.task})
     [reading] = readings
     if reading.lines:
         return reading
@@ -174,13 +172,8 @@ def _check_first_line(head: Head, kind: str = "") -> None:
     ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.refusal.stop`.
     """
     if head.in_doubt:
-        stop(
-            head,
-            "the first line names no known column of paths or texts, and is no row like those "
-            "below it",
-            header="yes",
-            kind=kind,
-        )
+        problem = "the first line names no known column of paths or texts, and no row is like it"
+        stop(head, problem, header="yes", kind=kind)
 
 
 def check_columns(
