@@ -120,13 +120,8 @@ def is_sentence(text: str) -> bool:
     """Return whether a text reads as a sentence: it has several words, or ends like a sentence."""
     words = len(text.split())
     is_path = "/" in text and words <= _WORDS_OF_A_PATH
-    return not is_path and (words >= _WORDS_OF_A_SENTENCE or ends_sentence(text))
-
-
-def ends_sentence(text: str) -> bool:
-    """Return whether a text has several words and ends like a sentence."""
-    has_several = len(text.split()) > 1 or _is_unspaced(text)
-    return has_several and text.rstrip(_CLOSING).endswith(_ENDS)
+    has_end = text.rstrip(_CLOSING).endswith(_ENDS) and (words > 1 or _is_unspaced(text))
+    return not is_path and (words >= _WORDS_OF_A_SENTENCE or has_end)
 
 
 def _is_unspaced(text: str) -> bool:

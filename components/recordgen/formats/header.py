@@ -24,19 +24,10 @@ from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.field_kinds import filled_at, kind_of, known_words, words_of
 from recordgen.formats.label_fields import BETWEEN, Classes, label_columns, separated
 from recordgen.messages import listed
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tables.roles import (
-    AUTO,
-    BOX_LISTS,
-    BOX_ROLES,
-    LABEL,
-    LABEL_COLUMNS,
-    LABEL_NUMBER,
-    LABEL_TEXT,
-    TABLE_ROLES,
-    Roles,
-)
+from recordgen.tables import roles as known_roles
+from recordgen.tables.roles import BOX_LISTS, BOX_ROLES, LABEL, LABEL_COLUMNS, LABEL_TEXT, Roles
 
 # Weak names: they mean the split or the path only if the header has no stronger name for it.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
@@ -161,7 +152,7 @@ class Given:
     def of(cls, options: ConvertOptions) -> Given:
         """Return the columns that options give, without the roles that only tables have."""
         given = options.columns.roles
-        others = (*TABLE_ROLES, *BOX_LISTS)
+        others = (*known_roles.TABLE_ROLES, *BOX_LISTS)
         roles = {role: names for role, names in given.items() if role not in others}
         boxes = next(((form, *given[form]) for form in BOX_LISTS if form in given), ())
         group = options.grouping.column if options.grouping is not None else ""
@@ -358,7 +349,7 @@ def _with_names_of_labels(header: Sequence[str]) -> list[str]:
     names, pair = [*header], [find_columns(header, {name}) for name in (LABEL, LABEL_TEXT)]
     if all(pair):
         [number, *_], [text, *_] = pair
-        names[number], names[text] = LABEL_NUMBER, LABEL
+        names[number], names[text] = known_roles.LABEL_NUMBER, LABEL
     return names
 
 

@@ -116,12 +116,10 @@ def propose(
     has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
     labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
     are_joined = not has_boxes and any(BETWEEN in label for label in labels)
-    return {
-        "columns": _spelled(columns.roles, header),
-        **({"image_root": image_root} if image_root else {}),
-        **({"label_separator": BETWEEN} if are_joined else {}),
-        **({} if has_labels else {"labels": "none"}),
-    }
+    options = {"columns": _spelled(columns.roles, header), "image_root": image_root}
+    options |= {"label_separator": BETWEEN} if are_joined else {}
+    options |= {} if has_labels else {"labels": "none"}
+    return {name: value for name, value in options.items() if value}
 
 
 def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
@@ -160,7 +158,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
         texts += columns.those(_is_phrase)
     elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
-    addresses = columns.those(_is_address)
+    addresses = columns.those(is_web)
     sounds = [at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]]
     others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
     texts = [at for at in texts if at not in others]
@@ -179,10 +177,6 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
         columns.take("path", [] if sounds else named)
     return texts, ""
-
-
-def _is_address(value: str) -> bool:
-    return is_web(value) and " " not in value
 
 
 def _is_phrase(value: str) -> bool:

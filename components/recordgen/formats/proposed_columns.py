@@ -223,5 +223,5 @@ def numbers_in(value: str) -> list[str]:
 
 
 def is_web(value: str) -> bool:
-    """Return whether a value is a URL."""
-    return "://" in value
+    """Return whether a value is a URL, and no text with one."""
+    return "://" in value and " " not in value

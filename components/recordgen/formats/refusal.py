@@ -12,7 +12,9 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
@@ -22,12 +24,13 @@ from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
 from recordgen.formats.header import KNOWN_COLUMNS, Head
 from recordgen.formats.named_records import as_before_gaps
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
-from recordgen.tables.roles import BOX_LISTS, Columns
 
 _ROWS_SHOWN = 3
 # Words in the name of a split, such as ``PublicTest``.
 _WORDS_OF_A_SPLIT = 3
 _ROW_CHARACTERS = 160
+
+_BOXES = re.compile(r"\[\[\s*-?[\d.]+,")
 
 
 def stop(
@@ -56,13 +59,11 @@ def stop(
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     form = None if options else foreign_formats.of_rows(first)
-    misleading = _what_misleads(names, rows)
+    misleading = _what_misleads(head, names, rows)
     if misleading:
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
         options = propose(names, rows, head.path, header=header, kind=kind)
-        if _are_boxes_in_text(head, options):
-            problem, options = f"{problem}; write a row for each box", {}
         if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
             if len({*names}) < len(names):
@@ -73,15 +74,6 @@ def stop(
         raise form.error(head.where)
     shown = f"the first lines of {head.path}:{shown}"
     raise NotUnderstoodError(f"{head.where}: {problem}", shown=shown, options=options)
-
-
-def _are_boxes_in_text(head: Head, options: Mapping[str, str]) -> bool:
-    """Return whether a field of a CSV, which holds one box, has a list of them."""
-    roles = Columns.of(options.get("columns", "")).roles
-    names = [name for form in BOX_LISTS for name in roles.get(form, ())]
-    columns = () if head.objects else enumerate(head.names)
-    places = [at for at, name in columns if name in names and at not in head.lists]
-    return any("[[" in value for at in places for value in head.filled(at))
 
 
 def some_of(values: Iterable[str]) -> str:
@@ -103,11 +95,14 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
     return [str(number) for number in range(1, width + 1)], head.rows
 
 
-def _what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _what_misleads(head: Head, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return what must change in rows before any options read them; "" if nothing must.
 
-    A column holds words of ML_USE in others, such as ``PublicTest``; or a second line has names.
+    A column holds words of ML_USE in others, such as ``PublicTest``; a second line has names; or a
+    field of a CSV, which holds one box, has several.
     """
+    if not (head.objects or head.lists) and any(map(_BOXES.match, chain.from_iterable(rows))):
+        return "fields hold lists in lists: write a row for each box"
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _WORDS_OF_A_SPLIT for each in words]

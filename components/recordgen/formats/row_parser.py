@@ -218,10 +218,9 @@ _UNREADABLE = "\ufffd"
 #: (fields, source, line) → the row of the line
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
+_Texts = Sequence["str | None"]
 #: Splits, uris, annotations and groups, see :class:`RowBatch`.
-Columns = tuple[
-    Sequence["str | None"], Sequence[str], Sequence["str | None"], "Sequence[str | None] | None"
-]
+Columns = tuple[_Texts, Sequence[str], _Texts, "_Texts | None"]
 
 
 class Places(NamedTuple):

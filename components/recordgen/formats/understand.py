@@ -20,7 +20,7 @@ Whoever names the column of paths or texts, or the task, ignores other columns o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -344,10 +344,7 @@ _LINES_ALIKE = 3
 _MOST_DIGITS = 19
 
 #: Tasks with several labels read all rows of the tasks with one label, too.
-SUBSUMES: Mapping[str, str] = {
-    "image_multi_label": "image_classification",
-    "text_multi_label": "text_classification",
-}
+SUBSUMES = {"image_multi_label": "image_classification", "text_multi_label": "text_classification"}
 
 
 def tasks_of_lines(head: Head) -> Iterator[Candidate]:
