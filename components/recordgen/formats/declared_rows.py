@@ -14,7 +14,6 @@ from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats import header as headers
 from recordgen.formats.csv_records import each_record, read_blocks
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.header import NOTHING_GIVEN, NOWHERE, Given, names_without_blanks
@@ -24,7 +23,7 @@ from recordgen.formats.objects import StoredFile
 from recordgen.formats.pictures import in_addresses
 from recordgen.formats.row_parser import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rejects import REPEATED_HEADER, Reject
+from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tasks import Declared, task_for
 
 if TYPE_CHECKING:
@@ -66,7 +65,9 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                yield headers.too_many_fields(count, len(fields)).reject(source, item.line)
+                what = f"expected {count} fields, as the first line has (got {len(fields)})"
+                message = f"{what}; quote a field that holds a comma"
+                yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
                 record = dict(zip(schema.columns, (fields[at] for at in columns), strict=True))
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
