@@ -83,6 +83,7 @@ FILES = [
     ("a.csv", b"image,boxes\n1.jpg,\"[{'bbox': [1, 2, 3, 4]}]\"\n", "lists of objects"),
     ("a.csv", b'image,label,Box_2D\n1.jpg,cat,"[1, 2, 3, 4]"\n', "the order of Gemini"),
     ("a.jsonl", as_json({"image": "1.jpg", "Box_2D": [1, 2, 3, 4]}), "the order of Gemini"),
+    ("a.jsonl", as_json({"image": "1.jpg", "at": [{"box_2d": [1, 2, 3, 4]}]}), "the order of Gemini"),
     ("a.jsonl", as_json({"words": ["Anna", "flew"], "tags": ["B-PER", "O"]}), "their tags"),
     ("a.json", as_json([{"paragraphs": [{"sentences": [{"tokens": []}]}]}]), "spaCy"),
     ("a.tsv", b"Aspirin\tB\nhelps\tO\nme\tO\n", "tokens and tags without"),

@@ -109,6 +109,7 @@ UNKNOWN = [
     ({"label": "cat", "x": 7, "bbox": [0.1, 0.2, 0.3, 0.4]}, "image=pixels,label=label,xywh=bbox"),
     ({"label": "cat", "xyxy_box": [0.1, 0.2, 0.3, 0.4]}, "image=pixels,label=label,xyxy=xyxy_box"),
     ({"label": "cat", "box_2d": [100, 200, 300, 400]}, ""),
+    ({"label": "cat", "objects/bbox": [0.1, 0.2, 0.3, 0.4]}, ""),
 ]
 
 

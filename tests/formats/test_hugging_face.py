@@ -15,6 +15,7 @@ UNCLEAR = [
     ({"label": "cat", "category": "pet"}, "label.*category"),
     ({"label": "cat", "bbox": [1, 2, 3, 4]}, "bbox"),
 ]
+GEMINI = {"file_name": "a.png", "objects": {"box_2d": [[1, 2, 3, 4]], "label": ["cat"]}}
 
 
 @pytest.mark.parametrize(("record", "words"), UNCLEAR)
@@ -27,6 +28,12 @@ def test_columns_that_are_unclear_stop(record, words, outcome):
     columns = f"path=file_name,label={next(iter(record))}"
     options = {"task": "image_classification", "columns": columns}
     assert len(outcome({}, document="metadata.jsonl", **options).rows) == 1
+
+
+def test_boxes_of_gemini_are_named(outcome):
+    """No remedy reads them, so none is named."""
+    with pytest.raises(SourceError, match="Gemini"):
+        outcome({"metadata.jsonl": json_lines(GEMINI)}, "a.png")
 
 
 def test_an_image_of_another_split_is_no_substitute(outcome):

@@ -166,10 +166,16 @@ def test_a_bad_row_is_a_reject_with_its_place(folder):
 
 
 LABEL = {"label": (pa.int64(), [0])}
+SOUND = {"sound": (IMAGE, [{"bytes": b"RIFF", "path": None}]), **LABEL}
 REFUSED = {
     "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, "text"),
     "two labels": ({"image": images(0), **LABEL, "category": (pa.int64(), [0])}, "category"),
     "a label of pixels": ({"image": images(0), "label": images(1)}, "image=image,mask=label"),
+    "masks beside a label": (
+        {"image": images(0), "annotation": images(1), **LABEL},
+        "mask=annotation",
+    ),
+    "two images": ({"image": images(0), "image_b": images(1), **LABEL}, "such as image=image"),
     "a mask and a label": ({"image": images(0), "mask": images(1), **LABEL}, "image, mask"),
 }
 
@@ -179,6 +185,13 @@ def test_unclear_columns_are_named(columns, named, folder):
     """Columns that leave the task open are named."""
     write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
+        converted(folder, source=folder / "in/a.parquet")
+
+
+def test_a_column_of_sounds_is_none_of_images(folder):
+    """The schema says what bytes are."""
+    write(folder, "a.parquet", SOUND, features={"sound": {"_type": "Audio"}, "label": CLASS})
+    with pytest.raises(SourceError, match="paths or texts"):
         converted(folder, source=folder / "in/a.parquet")
 
 

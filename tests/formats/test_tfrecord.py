@@ -124,6 +124,13 @@ def test_tfds_boxes(folder):
     assert found["voc-test.tfrecord-00000-of-00001/0/a.jpg"][0] == "test"
 
 
+def test_labels_without_features(folder):
+    """The file of TFDS names the numbers of classes also where features.json is not there."""
+    (folder / "in/label.labels.txt").write_text("cat\ndog\n")
+    write(folder, "a-train.tfrecord", *({"image": image(at), "label": at} for at in range(2)))
+    assert list(converted(folder)[0].labels) == ["cat", "dog"]
+
+
 def test_tfds_labels(folder):
     """Labels of a TFDS dataset get their names, and masks are skipped with a remark."""
     tfds(folder, image="Image", mask="Image", label="ClassLabel", id="Text")

@@ -24,6 +24,7 @@ GIVEN = [
     ('word\ngood\nbad', 'text_classification', {'columns': 'text=word', 'labels': 'none'}),
     ('word,kind\ngood,p\nbad,n', 'text_classification', {'columns': 'text=word,label=kind'}),
     ('word,kind\ngood,p\nbad,n', 'image_classification', {}),
+    ('image,kind\na.jpg,p\nb.jpg,n', 'image_segmentation', {}),
     ('1,The river is long\n2,It is cold here', 'text_classification', {'columns': 'text=2,label=1,header=no'}),
     ('image,Id\n1.jpg,a\n2.jpg,b\n3.jpg,a', 'image_classification', {'columns': 'path=image,label=Id'}),
     ('joy,"It is cold, and late"\nfear,Nobody knows that\njoy,Who is it\nfear,So it goes on', 'text_multi_label', {'columns': 'text=2,label=1,header=no'}),

@@ -65,10 +65,8 @@ class DeclaredParser(OwnColumns):
                     adjusted.add_line(source, item.line, *REPEATED_HEADER)
                 continue
             if len(fields) != count:
-                message = (
-                    f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
-                    f"field that holds a comma"
-                )
+                what = f"expected {count} fields, as the first line has (got {len(fields)})"
+                message = f"{what}; quote a field that holds a comma"
                 yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             else:
                 record = dict(zip(schema.columns, (fields[at] for at in columns), strict=True))
@@ -151,11 +149,9 @@ def _columns(
     if _is_header(fields, schema, header):
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
-        raise SourceError(
-            f"{where}: the line has {len(fields)} fields ({_shown(fields)}) and names none of the "
-            f"schema's {len(schema.columns)} columns ({_shown(schema.columns)}); add a header, or "
-            f"declare all columns in order, including ignored ones"
-        )
+        what = f"the line has {len(fields)} fields ({_shown(fields)}), and names no declared column"
+        remedy = f"add a header, or declare all its columns, not only {_shown(schema.columns)}"
+        raise SourceError(f"{where}: {what}; {remedy}")
     return list(range(len(fields))), False
 
 
@@ -166,9 +162,7 @@ def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:
 def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
     found = [index for index, field in enumerate(there) if field == name]
     if not found:
-        raise error(
-            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
-        )
+        raise error(f"{where}: no column {name!r}, which the schema declares, only {_shown(there)}")
     if len(found) > 1:
         raise error(f"{where}: {len(found)} columns are named {name!r}; rename the others")
     return found[0]

@@ -15,22 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats import header as headers
 from recordgen.formats import understand
 from recordgen.formats.field_kinds import field_at, mostly
 from recordgen.formats.find_format import check_task, find_format
 from recordgen.formats.format import Format
-from recordgen.formats.header import (
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Candidate,
-    Given,
-    Head,
-    Line,
-    find_columns,
-    find_path,
-    find_split,
-)
+from recordgen.formats.header import Candidate, Given, Head, Line, find_columns, find_path
 from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN
 from recordgen.formats.row_parser import has_row_parser, own_columns, row_parser
@@ -205,12 +195,8 @@ def _columns(
         return ()
     head = heads[0]
     found = row_parser(task_for(options), Adjustments()).columns_of(head.header or ())
-    columns = [
-        (head.names[at], role)
-        for role, where in found.items()
-        for at in where
-        if at not in head.classes
-    ]
+    places = ((at, role) for role, there in found.items() for at in there)
+    columns = [(head.names[at], role) for at, role in places if at not in head.classes]
     if given.boxes and head.has_header and head.columns is not None:
         form, name = given.boxes
         shown = [head.names[at] for at in head.columns.boxes]
@@ -274,10 +260,8 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
     grouping = options.grouping
     has_words = format_.has_columns or options.layout
     if grouping is not None and grouping.column and not has_words:
-        raise UsageError(
-            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
-            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
-        )
+        what = f"group_by={grouping.column} names a column, but the format {found} has none"
+        raise UsageError(f"{what}; give a regular expression for the uri, such as '(patient\\d+)/'")
     if options.columns.roles and not (format_.has_columns or format_.numbered_roles):
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
     if options.image_root and not format_.has_columns:
@@ -338,11 +322,8 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
     """
     if options.columns.uncertain != AUTO:
-        labels = [
-            head.filled(at)
-            for head in heads
-            for at in find_columns(head.header or (), LABEL_COLUMNS)
-        ]
+        named = [(head, find_columns(head.header or (), LABEL_COLUMNS)) for head in heads]
+        labels = [head.filled(at) for head, places in named for at in places]
         flags = IS_CLASS.keys() | UNCERTAIN
         are_flags = bool(labels) and all(mostly(flags.__contains__, it) for it in labels)
         if not are_flags and not any(head.classes for head in heads):
@@ -354,19 +335,17 @@ def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
     is_minus = any(field_at(line.fields, at) for _, line, at in odd)
     if is_minus or len(odd) > len(lines) * options.max_reject_fraction:
         head, line, at = odd[0]
-        raise NotUnderstoodError(
-            f"{line.where}: the one-hot column {head.names[at]!r} holds "
-            f"{field_at(line.fields, at)!r}, not 0 or 1; uncertain=0 reads -1 as 0, uncertain=1 as "
-            f"1, and both read an empty field as 0",
-            options={"columns": str(replace(options.columns, uncertain="0"))},
-        )
+        value = field_at(line.fields, at)
+        what = f"the one-hot column {head.names[at]!r} holds {value!r}, not 0 or 1"
+        remedy = "uncertain=0 reads -1 as 0, uncertain=1 as 1, and both read an empty field as 0"
+        advice = {"columns": str(replace(options.columns, uncertain="0"))}
+        raise NotUnderstoodError(f"{line.where}: {what}; {remedy}", options=advice)
 
 
 def _uncertain(head: Head, line: Line) -> Sequence[int]:
     """Return the one-hot columns of a line that hold -1 or nothing, beside others with a value."""
-    fields = {
-        at: field_at(line.fields, at) for at, name in head.classes.items() if isinstance(name, str)
-    }
+    columns = [at for at, name in head.classes.items() if isinstance(name, str)]
+    fields = {at: field_at(line.fields, at) for at in columns}
     return [at for at, text in fields.items() if text in UNCERTAIN and any(fields.values())]
 
 
@@ -376,8 +355,8 @@ def _flags(head: Head) -> Sequence[str]:
     others_known = {*LABEL_COLUMNS, *BOX_ROLES, *SEGMENT_ROLES, "sentiment"}
     if not head.has_header or head.classes or find_columns(header, others_known):
         return ()
-    paths = PATH_COLUMNS | TEXT_FILE_COLUMNS
-    used = {find_split(header), find_path(header, paths), *find_columns(header, TEXT_COLUMNS)}
+    texts = find_columns(header, headers.TEXT_COLUMNS)
+    used = {headers.find_split(header), find_path(header, headers.FILE_COLUMNS), *texts}
     others = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     names = [head.names[at].strip() for at in others]
     has_others = any(BETWEEN in name or names_split(name) for name in names)

@@ -9,6 +9,7 @@ cat, 4, A Tale                 in doubt
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -64,6 +65,11 @@ def known_words(kind: str) -> frozenset[str]:
     return frozenset(words_by_kind()[kind])
 
 
+def lists_splits(path: str) -> bool:
+    """Return whether the name of a file says that numbers in it are splits."""
+    return have_words("splits_in_names_of_lists", words_of(posixpath.basename(path)))
+
+
 def have_words(kind: str, some: Iterable[str]) -> bool:
     """Return whether some words are of a kind."""
     return not known_words(kind).isdisjoint(some)
@@ -114,13 +120,8 @@ def is_sentence(text: str) -> bool:
     """Return whether a text reads as a sentence: it has several words, or ends like a sentence."""
     words = len(text.split())
     is_path = "/" in text and words <= _WORDS_OF_A_PATH
-    return not is_path and (words >= _WORDS_OF_A_SENTENCE or ends_sentence(text))
-
-
-def ends_sentence(text: str) -> bool:
-    """Return whether a text has several words and ends like a sentence."""
-    has_several = len(text.split()) > 1 or _is_unspaced(text)
-    return has_several and text.rstrip(_CLOSING).endswith(_ENDS)
+    has_end = text.rstrip(_CLOSING).endswith(_ENDS) and (words > 1 or _is_unspaced(text))
+    return not is_path and (words >= _WORDS_OF_A_SENTENCE or has_end)
 
 
 def _is_unspaced(text: str) -> bool:

@@ -21,16 +21,11 @@ from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import import_file
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import (
-    IMPORT_SUFFIXES,
-    ImportFile,
-    Samples,
-    names_images,
-    stems_in,
-)
+from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, Samples, names_images
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.split_names import split_in_name
@@ -245,11 +240,9 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
             f"--format {item.name}" + f" for {found.task}" * bool(found.task)
             for item, found in known
         )
-        raise NotUnderstoodError(
-            f"{path}: the source may have more than one format ({shown}); choose {choices}, or "
-            f"pass the document itself",
-            options={"format": known[0][0].name},
-        )
+        what = f"the source may have more than one format ({shown}); choose {choices}"
+        advice = {"format": known[0][0].name}
+        raise NotUnderstoodError(f"{path}: {what}, or pass the document itself", options=advice)
     if certain and not listing.only:
         _check_import_files(listing, *known[0])
         _check_configurations(listing, *known[0])
@@ -265,10 +258,9 @@ def _check_configurations(listing: Listing, format_: Format, evidence: Evidence)
     train = (name for name in tables if split_in_name(posixpath.basename(name)) == TRAIN)
     folders = sorted({*map(posixpath.dirname, train)})
     if len(folders) > 1:
-        raise NotUnderstoodError(
-            f"{listing.root}: {' and '.join(folders[:2])} have a split {TRAIN} each, and may be "
-            f"datasets of their own; pass one of them, or --format {format_.name} for all of them"
-        )
+        what = f"{' and '.join(folders[:2])} have a split {TRAIN} each, and may be datasets"
+        remedy = f"pass one of them, or --format {format_.name} for all of them"
+        raise NotUnderstoodError(f"{listing.root}: {what}; {remedy}")
 
 
 def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:
@@ -285,12 +277,10 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
         head = listing.head(name)
         if names_images(head, listing.images) or (is_list and _lists_images(head, listing)):
             pairs = _lists_of_pairs(listing, name) if is_list else ""
-            raise NotUnderstoodError(
-                f"{listing.root}: {name} names images, too, and the source may have the format "
-                f"{format_.name} ({evidence.reason}), which ignores it; or pass that file",
-                options={} if pairs else {"format": format_.name},
-                source=pairs,
-            )
+            what = f"{name} names images, too, and the format {format_.name} ignores it"
+            reason = f"{listing.root}: {what} ({evidence.reason}); or pass that file"
+            advice = {} if pairs else {"format": format_.name}
+            raise NotUnderstoodError(reason, options=advice, source=pairs)
 
 
 def _is_list(name: str) -> bool:
@@ -303,7 +293,7 @@ def _lists_images(head: bytes, listing: Listing) -> bool:
     """Return whether most lines of a text begin with the name of an image, or of its folder."""
     parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
     first = [line.split()[0] for line in head.splitlines() if line.strip()]
-    return sum(bool(stems_in(word, parts)) for word in first) * 2 > len(first)
+    return sum(bool(import_file.stems_in(word, parts)) for word in first) * 2 > len(first)
 
 
 def _lists_of_pairs(listing: Listing, name: str) -> str:

@@ -24,19 +24,10 @@ from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.field_kinds import filled_at, kind_of, known_words, words_of
 from recordgen.formats.label_fields import BETWEEN, Classes, label_columns, separated
 from recordgen.messages import listed
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tables.roles import (
-    AUTO,
-    BOX_LISTS,
-    BOX_ROLES,
-    LABEL,
-    LABEL_COLUMNS,
-    LABEL_NUMBER,
-    LABEL_TEXT,
-    TABLE_ROLES,
-    Roles,
-)
+from recordgen.tables import roles as known_roles
+from recordgen.tables.roles import BOX_LISTS, BOX_ROLES, LABEL, LABEL_COLUMNS, LABEL_TEXT, Roles
 
 # Weak names: they mean the split or the path only if the header has no stronger name for it.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
@@ -49,6 +40,8 @@ PATH_COLUMNS = _PERHAPS_PATH | known_words("paths")
 TEXT_COLUMNS = known_words("texts")
 #: Columns of paths to text files.
 TEXT_FILE_COLUMNS = known_words("files_of_texts")
+#: Columns of paths to files of any kind.
+FILE_COLUMNS = PATH_COLUMNS | TEXT_FILE_COLUMNS
 
 #: Names that occur only in headers, for any task.
 KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
@@ -159,7 +152,7 @@ class Given:
     def of(cls, options: ConvertOptions) -> Given:
         """Return the columns that options give, without the roles that only tables have."""
         given = options.columns.roles
-        others = (*TABLE_ROLES, *BOX_LISTS)
+        others = (*known_roles.TABLE_ROLES, *BOX_LISTS)
         roles = {role: names for role, names in given.items() if role not in others}
         boxes = next(((form, *given[form]) for form in BOX_LISTS if form in given), ())
         group = options.grouping.column if options.grouping is not None else ""
@@ -305,7 +298,7 @@ NOTHING_GIVEN = Given()
 
 # By role: the known names that lose their meaning if another column is given for the role.
 _ALSO = {
-    "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
+    "path": FILE_COLUMNS,
     "text": TEXT_COLUMNS,
     "split": SPLIT_COLUMNS,
     "label": LABEL_COLUMNS | {"sentiment", LABEL_TEXT},
@@ -356,7 +349,7 @@ def _with_names_of_labels(header: Sequence[str]) -> list[str]:
     names, pair = [*header], [find_columns(header, {name}) for name in (LABEL, LABEL_TEXT)]
     if all(pair):
         [number, *_], [text, *_] = pair
-        names[number], names[text] = LABEL_NUMBER, LABEL
+        names[number], names[text] = known_roles.LABEL_NUMBER, LABEL
     return names
 
 
@@ -367,7 +360,7 @@ def kinds_in(fields: Sequence[str]) -> set[str]:
 
 def names_payloads(fields: Sequence[str]) -> bool:
     """Return whether a line has a known name of a column of paths or texts."""
-    return bool(find_columns(fields, PATH_COLUMNS | TEXT_COLUMNS | TEXT_FILE_COLUMNS))
+    return bool(find_columns(fields, FILE_COLUMNS | TEXT_COLUMNS))
 
 
 def begins_with_header(first: Sequence[str], given: Given) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError
-from recordgen.formats import pictures
+from recordgen.formats import foreign_formats, pictures
 from recordgen.formats.format import Evidence
 from recordgen.formats.header import SPLIT_COLUMNS, column_name
 from recordgen.formats.image_sizes import size_in_file
@@ -144,6 +144,9 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     lost = [key for key in others if any(part in key.lower() for part in _GEOMETRY)]
     labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
     if lost or len(labels) != 1:
+        row = ", ".join(f"{key}: {value}" for key, value in first.items())
+        if form := foreign_formats.of_rows([row]):
+            raise form.error(where)
         why = f"{', '.join(lost)} would be lost" if lost else "it is unclear which one has labels"
         got = f"{', '.join(others):.200}" or "nothing"
         remedy = f"pass this file, and name the column: --columns path={FILE},label=LABEL"

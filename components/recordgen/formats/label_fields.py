@@ -74,23 +74,21 @@ def width_of_lists(values: Iterable[str]) -> int:
     return width if count * 2 > widths.total() else 0
 
 
-def classes_of(
-    fields: Sequence[str], classes: Sequence[Classes], uncertain: str = AUTO
-) -> list[str]:
+def classes_of(texts: Sequence[str], names: Sequence[Classes], uncertain: str = AUTO) -> list[str]:
     """Return the labels in the columns of a row, of which some are one-hot.
 
     Args:
-        fields: the contents of the columns.
-        classes: the classes of each one-hot column; "" for a column of labels.
+        texts: the contents of the columns.
+        names: the classes of each one-hot column; "" for a column of labels.
         uncertain: what -1 means, see :class:`recordgen.tables.roles.Columns`. Then a column of
             labels holds 0 and 1, too.
 
     Raises: AnnotationError: a one-hot column holds something other than 0 and 1.
     """
-    if any(classes) and not any(fields):
+    if any(names) and not any(texts):
         return []
     labels = list[str]()
-    for text, name in zip(fields, classes, strict=True):
+    for text, name in zip(texts, names, strict=True):
         if isinstance(name, tuple):
             labels += _in_list(text, name)
         elif not name:

@@ -23,19 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_images import suffix_of
 from recordgen.formats.header import NOTHING_GIVEN, Given, Head, Line, is_constant
 from recordgen.formats.label_fields import BETWEEN_ITEMS
-from recordgen.formats.proposal import propose
-from recordgen.formats.row_parser import (
-    made_below,
-    names_in_path,
-    row_parser,
-    with_made_columns,
-)
+from recordgen.formats.row_parser import made_below, names_in_path, row_parser, with_made_columns
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, LABEL, LABEL_TEXT
@@ -73,11 +67,8 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, str):
         return [value]
     if getattr(value, "ndim", 0) > 1:
-        raise UsageError(
-            f"column {column!r} holds arrays that are no images, uint8 [height, width, channels] "
-            f"of 1, 3 or 4 channels (got {value.dtype} {[*value.shape]}); recordgen.write writes "
-            f"any arrays"
-        )
+        what = f"column {column!r} holds arrays, and no images (got {value.dtype} {[*value.shape]})"
+        raise UsageError(f"{what}: uint8 of 1, 3 or 4 channels; recordgen.write writes any arrays")
     if is_list(value):
         return [text for item in value for text in _several(item, column)]
     if value is None or value != value:
@@ -85,9 +76,7 @@ def _several(value: Any, column: str) -> Sequence[str]:
     if isinstance(value, bytes):
         return [_decoded(value, column)]
     if isinstance(value, dict):
-        raise bad_annotation(
-            f"{printable(column)} needs a text, number or list (got {value!r:.80})"
-        )
+        raise bad_annotation(f"{printable(column)} needs text, number or list (got {value!r:.80})")
     if isinstance(value, float) and value.is_integer():
         return [str(int(value))]
     return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
@@ -124,11 +113,6 @@ class NamedRecords:
         header = [*names, *(name for each in made for name in each.columns)]
         columns = given.below(header, source)
         self._columns = self._parser.columns_of(columns.known)
-        if not (self._columns["path"] or self._columns["text"]):
-            raise NotUnderstoodError(
-                f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})",
-                options=propose(names, (), source),
-            )
         used = {columns.group, *chain.from_iterable(self._columns.values())}
         whole |= {at for at, classes in columns.classes.items() if isinstance(classes, tuple)}
         labels = set(self._columns.get("label", ())) if self._parser.takes_labels else set()
@@ -236,10 +220,8 @@ def _joined(separator: str, value: Any, column: str) -> str:
 def check_roles(task: Task, given: Given) -> None:
     """Check that the task has the given roles. Raises: UsageError."""
     if not task.columns:
-        raise UsageError(
-            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
-            f"write {task.expected} in each line of a JSONL file, and omit columns"
-        )
+        what = f"columns: {task.name} has no columns, because its annotations are lists of spans"
+        raise UsageError(f"{what}; write {task.expected} in each line of a JSONL file, and omit it")
     row_parser(task, Adjustments()).check_roles(given)
 
 
@@ -266,16 +248,8 @@ def named_head(
     separator = given.label_separator
     lines = [Line.of(f"{source}:{n}", row, separator=separator) for n, row in enumerate(rows, 1)]
     lists = {at for record in values for at, value in enumerate(record) if is_list(value)}
-    return Head(
-        source,
-        source,
-        [first, *rows],
-        given.below(first, source),
-        True,
-        lines,
-        lists,
-        label_separator=separator,
-    )
+    rows, columns = [first, *rows], given.below(first, source)
+    return Head(source, source, rows, columns, True, lines, lists, label_separator=separator)
 
 
 SOURCE = "DataFrame"

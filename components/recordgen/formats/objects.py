@@ -37,7 +37,7 @@ TASKS_OF_IMAGES = tuple(task.name for task in _TASKS)
 IMAGE_NAMES = ("id", "image_id", "image_name", "file_name", "filename", "source_id")
 
 #: The files in which number 0 is the name on the first line.
-_NAMES_FILES = ("classes.txt", "labels.txt")
+_NAMES_FILES = ("classes.txt", "labels.txt", "label.labels.txt")
 
 _NAMES_BYTES = 16 << 20
 

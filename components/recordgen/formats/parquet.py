@@ -119,11 +119,12 @@ def image_leaves(schema: Any, features: Mapping[str, Any], given: str = "") -> M
         kind, declared = field.type, features.get(field.name)
         inside = [kind.field(at).name for at in range(kind.num_fields)]
         is_struct = pa.types.is_struct(kind) and "bytes" in inside
-        is_image = isinstance(declared, dict) and declared.get("_type") == "Image"
+        form = declared.get("_type") if isinstance(declared, dict) else None
+        is_image = form == "Image"
         is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
         if given not in ("", field.name):
             continue
-        if is_struct:
+        if is_struct and (is_image or form is None or given):
             leaves[field.name] = f"{field.name}.bytes"
         elif is_binary and (is_image or given or IMAGE_WORD.search(field.name)):
             leaves[field.name] = field.name

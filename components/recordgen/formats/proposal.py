@@ -8,7 +8,6 @@ They are advice, which may be wrong: nothing is read before the user agrees.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -18,45 +17,25 @@ from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats import field_kinds, proposed_columns
+from recordgen.formats import header as headers
 from recordgen.formats.field_kinds import (
-    IMAGE_WORD,
     NUMBER,
     have_words,
     is_media,
     is_sentence,
-    known_words,
-    likely_kind,
     mostly,
     words_of,
 )
 from recordgen.formats.folder_names import MASKS, PAIRED
-from recordgen.formats.header import (
-    PATH_COLUMNS,
-    SPLIT_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Given,
-    column_name,
-)
+from recordgen.formats.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, Given, column_name
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
-from recordgen.formats.proposed_columns import (
-    MANY,
-    ProposedColumns,
-    form_of_boxes,
-    is_web,
-    numbers_in,
-    take_boxes,
-    take_list,
-)
-from recordgen.tables.roles import (
-    BOX_LISTS,
-    BOX_ROLES,
-    LABEL_COLUMNS,
-    LABEL_TEXT,
-    MASK_COLUMNS,
-    Columns,
-)
+from recordgen.formats.proposed_columns import MANY, ProposedColumns, form_of_boxes, is_web
+from recordgen.tables.roles import BOX_LISTS, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS, Columns
+
+# One row in so many may be wrong.
+_FEW_ROWS = 100
 
 # So few columns may hold short texts; MANY are a table, whose texts are names or addresses.
 _FEW = 3
@@ -74,6 +53,9 @@ _OTHER_FILE = re.compile(r".*\.(?!txt)[A-Za-z][A-Za-z0-9]{1,4}")
 _AMOUNT = re.compile(r"\W*\d[\d.,]*(?:[^\d.,][^\d\s]*)?")
 # The name of a shape before its points: POLYGON ((5 6, 25 6, 25 21)).
 _SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
+
+# A place as language models write it: <loc0100>.
+_PLACE = re.compile(r"<[a-z]+_?\d+>")
 
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
@@ -108,7 +90,7 @@ def propose(
     # An object whose keys are files, or numbers of rows.
     is_record = not header and (any(map(is_media, names)) or (are_numbers and len(rows) < 2))
     axes = [it for name in names if (it := name.lower().strip("0123456789_")) in ("x", "y")]
-    are_points = len(axes) > len(BOX_ROLES) and len({*axes}) > 1
+    are_points = len(axes) > 4 and len({*axes}) > 1
     if is_record or are_points:
         return {}
     subjects, image_root = _take_subject(columns, source, header)
@@ -119,22 +101,25 @@ def propose(
         return {} if kind or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
-        take_boxes(columns, image_root or storage.folder_of(source))
+        proposed_columns.take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
     is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    if is_bad_text or not is_whole or _loses(columns) or not all(columns.roles.values()):
+    are_odd = _loses(columns) or _conflict(columns)
+    if is_bad_text or not is_whole or are_odd or not all(columns.roles.values()):
         return {}
-    if _are_pairs(columns, subjects, header):
+    if _are_pairs(columns, subjects, header) or columns.holds("label", _is_fraction):
         return {} if kind or columns.has_namesakes else _of_pairs(columns, header)
-    return {
-        "columns": _spelled(columns.roles, header),
-        **({"image_root": image_root} if image_root else {}),
-        **({} if has_labels else {"labels": "none"}),
-    }
+    has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
+    labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
+    are_joined = not has_boxes and any(BETWEEN in label for label in labels)
+    options = {"columns": _spelled(columns.roles, header), "image_root": image_root}
+    options |= {"label_separator": BETWEEN} if are_joined else {}
+    options |= {} if has_labels else {"labels": "none"}
+    return {name: value for name, value in options.items() if value}
 
 
 def propose_table(rows: Sequence[Sequence[str]]) -> Mapping[str, str]:
@@ -151,7 +136,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
     are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
     is_whole = are_listed and len(pairs) == len(rows) > 0
-    if not is_whole or "split" in words_of(posixpath.basename(source)):
+    if not is_whole or field_kinds.lists_splits(source):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
@@ -173,33 +158,31 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
         texts += columns.those(_is_phrase)
     elif count >= MANY:
         texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
-    addresses = columns.those(_is_address)
+    addresses = columns.those(is_web)
+    sounds = [at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]]
     others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
     texts = [at for at in texts if at not in others]
     are_ids = header == "no" and min(map(len, columns.all[0]), default=0) > _FEW
     alone = [at for at in columns.rest if len({*columns.all[at]}) == len(columns.all[at]) > 1]
+    alone += columns.named(PATH_COLUMNS)  # the image of several boxes
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
     # An image that is there is nearer than its address.
     paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
-    if columns.take("path", paths := paths or ([] if texts else addresses)):
+    if columns.take("path", paths := paths or ([] if texts or sounds else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
-        named = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
+        named = columns.named(headers.FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
         named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
-        columns.take("path", [at for at in named if at not in columns.those(_OTHER_FILE.fullmatch)])
+        columns.take("path", [] if sounds else named)
     return texts, ""
-
-
-def _is_address(value: str) -> bool:
-    return is_web(value) and " " not in value
 
 
 def _is_phrase(value: str) -> bool:
     """Return whether a value is a text, and neither numbers nor an amount."""
-    is_number = bool(_AMOUNT.fullmatch(value) or numbers_in(value))
-    return not is_number and likely_kind(value) == "text"
+    is_number = bool(_AMOUNT.fullmatch(value) or proposed_columns.numbers_in(value))
+    return not is_number and field_kinds.likely_kind(value) == "text"
 
 
 def _of_pairs(columns: ProposedColumns, header: str) -> Mapping[str, str]:
@@ -231,14 +214,38 @@ def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -
 
 def _loses(columns: ProposedColumns) -> bool:
     """Return whether columns without a role may describe the rows."""
-    label = columns.roles.get("label", "")
-    nested = [] if have_words("labels", words_of(label)) else columns.those(_is_nested)
+    label = column_name(columns.roles.get("label", ""))
+    nested = [] if label in LABEL_COLUMNS else columns.those(_is_nested)
+    times = [at for at in columns.rest if have_words("times", words_of(columns.names[at]))]
+    numbers = {*columns.those(_are_numbers)} - {*times}
     commas = [[value.count(",") for value in column] for column in columns.all]
     labels = [commas[at] for role, at in columns.places.items() if role == "label"]
     lists = columns.those(LIST.fullmatch)
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
-    return bool(columns.those(_are_numbers) or nested or tags or len(points) > 1)
+    places = columns.those(_PLACE.search)
+    words = {word for at in columns.rest for word in words_of(columns.names[at])}
+    is_asked = "path" in columns.roles and have_words("columns_of_pairs_of_texts", words)
+    return bool(numbers or nested or tags or places or len(points) > 1 or is_asked)
+
+
+def _conflict(columns: ProposedColumns) -> bool:
+    """Return whether an image has several labels, boxes have none, or images have amounts."""
+    if "path" not in columns.roles:
+        return False
+    places = columns.places
+    boxes = [places[role] for role in ("xmin", *BOX_LISTS) if role in places]
+    labels = columns.all[places["label"]] if "label" in places else []
+    if boxes:
+        pairs = [*zip(columns.all[boxes[0]], labels, strict=False)]
+        return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
+    paths = columns.all[places["path"]]
+    are_several = 1 < len({*paths}) < len({*zip(paths, labels, strict=False)})  # 1: bytes
+    return are_several or columns.holds("label", _is_fraction)
+
+
+def _is_fraction(value: str) -> bool:
+    return NUMBER.fullmatch(value) is not None and not value.lstrip("+-").isdecimal()
 
 
 def _without_marks(name: str) -> Sequence[str]:
@@ -252,7 +259,7 @@ def _without_marks(name: str) -> Sequence[str]:
 
 def _are_numbers(value: str) -> bool:
     """Return whether a value is several numbers, but not one-hot labels."""
-    numbers = numbers_in(_SHAPE.sub("", value).replace(";", " "))
+    numbers = proposed_columns.numbers_in(_SHAPE.sub("", value).replace(";", " "))
     return len(numbers) > 1 and not IS_CLASS.keys() >= {*numbers}
 
 
@@ -266,7 +273,7 @@ def _is_list(value: str) -> bool:
 
 def _is_key(name: str) -> bool:
     """Return whether a column of this name identifies a row, or says the size of its image."""
-    return column_name(name) in known_words("no_labels") or words_of(name)[-1:] == ["id"]
+    return have_words("no_labels", [column_name(name)]) or words_of(name)[-1:] == ["id"]
 
 
 def _take_labels(columns: ProposedColumns) -> bool:
@@ -276,12 +283,14 @@ def _take_labels(columns: ProposedColumns) -> bool:
     named, flags = _named_labels(columns), _flags(columns)
     others = [at for at in _labels(columns) or filter(columns.repeats, ids) if at not in flags]
     masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
+    masks += [at for at in named if at in columns.those(is_media)]
     if columns.take("mask", masks) or columns.take("label", named):
         return True
     if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
-        take_list(columns, "label", flags)
+        proposed_columns.take_list(columns, "label", flags)
         return True
-    if not columns.take("label", others) and has_boxes:
+    amounts = columns.those(_is_fraction) if "text" in columns.roles else []
+    if not columns.take("label", others or amounts) and has_boxes:
         columns.roles["label"] = _ONE_LABEL
     return "label" in columns.roles
 
@@ -317,7 +326,7 @@ def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     amounts = [at for at in columns.those(NUMBER.fullmatch) if not _is_key(columns.names[at])]
     if len(texts) > 1 and not repeat and {*last} <= {*amounts}:
         texts, last = [], []  # the target is one of the words, or the amount at the end
-    target = [*columns.named(known_words("labels")), *repeat, *texts, *last]
+    target = [*columns.named(field_kinds.known_words("labels")), *repeat, *texts, *last]
     if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
     target = [at for at in target if _may_be_target(columns, at)]
@@ -348,7 +357,7 @@ def _are_listed(names: Sequence[str]) -> bool:
     times = {word for name in names for word in words_of(name) if len(words_of(name)) < 3}
     keys = [name for name in names if _is_key(name)]
     are_parts = bool(keys) and {"start", "end"} <= times
-    return "target" not in names and (are_parts or any(map(IMAGE_WORD.search, keys)))
+    return "target" not in names and (are_parts or any(map(field_kinds.IMAGE_WORD.search, keys)))
 
 
 def _is_class_first(columns: ProposedColumns) -> bool:
@@ -394,16 +403,16 @@ def unknown_columns(
 ) -> NotUnderstoodError:
     """Return the refusal of a file that holds images, whose other columns have no known role."""
     ends = {name: column_name(name.rpartition("/")[2]) for name in images}
-    known = frozenset[str]() if label else LABEL_COLUMNS | MASK_COLUMNS | MASKS
+    known = MASK_COLUMNS | MASKS | (frozenset() if label else LABEL_COLUMNS)
     mask = next((name for name in images if ends[name] in known), "")
     image = next((name for name in images if name != mask), "")
     splits = [name for name in others if column_name(name.rpartition("/")[2]) in SPLIT_COLUMNS]
-    labels = [label] if label or mask else label_names(others)
+    labels = [] if mask else [label] if label else label_names(others)
     texts = [name for name in others if column_name(name) in TEXT_COLUMNS and not image]
     boxes = [name for name in others if have_words("boxes", words_of(name)) and not given.boxes]
     found = {"path": [image], "text": texts[:1], "split": splits[:1], "mask": [mask]}
     forms = {form_of_boxes(name) or "xywh": [name] for name in boxes if len(boxes) == 1}
-    is_read = forms.keys() <= {*BOX_LISTS}
+    is_read = forms.keys() <= {*BOX_LISTS} and len(images) <= len([image, *filter(None, [mask])])
     found |= {**(forms if is_read else {}), "label": labels[:1]}
     named = {**given.roles, **({given.boxes[0]: given.boxes[1:]} if given.boxes else {})}
     roles = {role: names for role, names in {**found, **named}.items() if any(names)}
@@ -443,7 +452,7 @@ def _named_labels(columns: ProposedColumns) -> list[int]:
 
 def _labels(columns: ProposedColumns, *, are_words: bool = False) -> list[int]:
     """Return the columns that are likely to hold labels, as their values repeat."""
-    tests = is_sentence, is_media, _is_nested, _DATE.match
+    tests = is_sentence, is_media, is_web, _is_nested, _DATE.match
     others = {at for test in tests for at in columns.those(test)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
     counts = {at: len({*columns.filled[at]}) for at in some}

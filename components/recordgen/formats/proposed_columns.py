@@ -23,6 +23,7 @@ MANY = 8
 # Fields of rows that are considered: of wide tables, some rows are enough for advice.
 _CONSIDERED_FIELDS = 50_000
 
+_OF_BOX = re.compile(r"\A(?:bounding_)?b?box_")
 _BRACKETS = str.maketrans("[]()", "    ")
 
 
@@ -58,6 +59,10 @@ class ProposedColumns:
         """Return the columns without a role most of whose values pass a test."""
         return [at for at in self.rest if mostly(test, self.filled[at])]
 
+    def holds(self, role: str, test: Callable[[str], object]) -> bool:
+        """Return whether most values of the column of a role pass a test."""
+        return role in self.places and mostly(test, self.filled[self.places[role]])
+
     def is_varied(self, at: int) -> bool:
         """Return whether a column has several values, or too few rows to show them."""
         return len({*self.filled[at]}) > 1 or len(self.filled[at]) < MANY
@@ -84,8 +89,8 @@ class ProposedColumns:
 
 
 def bare_name(name: str) -> str:
-    """Return the known name of a column without its unit: ``xmin [px]`` → ``xmin``."""
-    return column_name(name.partition("[")[0].partition("(")[0] or name)
+    """Return the known name of a column without unit and box: ``bbox_x [px]`` → ``x``."""
+    return _OF_BOX.sub("", column_name(name.partition("[")[0].partition("(")[0] or name))
 
 
 def _numbers_splits(name: str, values: Sequence[str]) -> bool:
@@ -112,15 +117,15 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
     numbers = columns.those(NUMBER.fullmatch)
     fours = [[*range(at, at + len(BOX_ROLES))] for at in numbers]
     fours = [four for four in fours if {*four} <= {*numbers}]
-    axes = [[{"x", "y"} & {*words_of(columns.names[at])} for at in four] for four in fours]
-    named = [four for four, each in zip(fours, axes, strict=True) if each == [{"x"}, {"y"}] * 2]
+    named = [*filter(None, (_corners_in(columns, four) for four in fours))]
     for four in named[:1] if len(named) == 1 else ():  # more are points
         first, _, second, _ = (words_of(columns.names[at]) for at in four)
         if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
             return
     for form, sides in words_by_kind()["sides"].items():
         if all(found := [columns.named(known) for known in sides]):
-            take_list(columns, form, [first for first, *_ in found])
+            places = [first for first, *_ in found]
+            take_list(columns, "center_xywh" if _end_outside(columns, places) else form, places)
             return
     if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
         for four in fours[:1]:
@@ -130,6 +135,13 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
         if fours and len(size) == len(SIZE_ROLES):
             for role, at in zip(SIZE_ROLES, size, strict=True):
                 columns.take(role, [at])
+
+
+def _corners_in(columns: ProposedColumns, four: Sequence[int]) -> Sequence[int]:
+    """Return columns as x and y of one corner and of the other; none if names say other sides."""
+    axes = {at: {"x", "y"} & {*words_of(columns.names[at])} for at in four}
+    across, down = ([at for at in four if axes[at] == {axis}] for axis in "xy")
+    return [across[0], down[0], across[1], down[1]] if len(across) == len(down) == 2 else ()
 
 
 def form_of_boxes(name: str) -> str:
@@ -163,9 +175,19 @@ def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
     return are_beyond or len(boxes) >= MANY
 
 
+def _end_outside(columns: ProposedColumns, places: Sequence[int]) -> bool:
+    """Return whether boxes in shares of a picture would end outside of it, so x is their center."""
+    numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)
+    boxes = [*zip(*(map(float, each) for each in numbers), strict=False)]
+    are_shares = bool(boxes) and max(map(max, boxes)) <= 1
+    return are_shares and any(max(x + wide, y + high) > 1.01 for x, y, wide, high in boxes)
+
+
 def take_list(columns: ProposedColumns, form: str, places: Sequence[int]) -> None:
     """Give one role to several columns."""
     columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
+    if form in BOX_LISTS:
+        columns.places[form] = places[0]
     columns.rest = [at for at in columns.rest if at not in places]
 
 
@@ -201,5 +223,5 @@ def numbers_in(value: str) -> list[str]:
 
 
 def is_web(value: str) -> bool:
-    """Return whether a value is a URL."""
-    return "://" in value
+    """Return whether a value is a URL, and no text with one."""
+    return "://" in value and " " not in value

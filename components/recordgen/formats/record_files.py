@@ -126,7 +126,7 @@ class RecordFiles(Format):
         begin = listing.head(name)
         if begin.startswith(parquet.MAGIC):
             is_named = not given.roles.keys().isdisjoint({"path", "text"})
-            return is_named or not parquet.image_leaves(parquet.schema_of(listing, name)[0], {})
+            return is_named or not parquet.image_leaves(*parquet.schema_of(listing, name))
         if tar_begins(begin):
             with listing.open(name) as raw:
                 found = list(islice(json_records(raw), _PROBED))

@@ -12,20 +12,25 @@ The options are advice, which may be wrong: nothing is read before the user agre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
-from recordgen.formats.header import Head
+from recordgen.formats.header import KNOWN_COLUMNS, Head
+from recordgen.formats.named_records import as_before_gaps
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
 
 _ROWS_SHOWN = 3
 # Words in the name of a split, such as ``PublicTest``.
 _WORDS_OF_A_SPLIT = 3
 _ROW_CHARACTERS = 160
+
+_BOXES = re.compile(r"\[\[\s*-?[\d.]+,")
 
 
 def stop(
@@ -54,7 +59,7 @@ def stop(
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in first)
     names, rows = _named_rows(head, header)
     form = None if options else foreign_formats.of_rows(first)
-    misleading = _what_misleads(names, rows)
+    misleading = _what_misleads(head, names, rows)
     if misleading:
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
@@ -83,18 +88,21 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
     if head.objects:
         records = [record for _, record in head.objects[:CONSIDERED]]
         names = [*dict.fromkeys(key for record in records for key in record)][:CONSIDERED]
-        return names, [[str(each.get(name, "")) for name in names] for each in records]
+        return names, [[str(as_before_gaps(it.get(name, ""))) for name in names] for it in records]
     if head.has_header or header == "yes":
         return head.rows[0], head.rows[1:]
     width = max(map(len, head.rows))
     return [str(number) for number in range(1, width + 1)], head.rows
 
 
-def _what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _what_misleads(head: Head, names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return what must change in rows before any options read them; "" if nothing must.
 
-    A column holds words of ML_USE in others, such as ``PublicTest``; or a second line has names.
+    A column holds words of ML_USE in others, such as ``PublicTest``; a second line has names; or a
+    field of a CSV, which holds one box, has several.
     """
+    if not (head.objects or head.lists) and any(map(_BOXES.match, chain.from_iterable(rows))):
+        return "fields hold lists in lists: write a row for each box"
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _WORDS_OF_A_SPLIT for each in words]
@@ -102,6 +110,9 @@ def _what_misleads(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         are_few = 1 < len(words) < len(values)
         if are_few and sum(hold) * 2 > len(hold) and not is_split and not any(map(kind_of, values)):
             return f"{name!r} names splits: write TRAIN, VALIDATION or TEST in it"
+    headers = [row for row in rows[:_ROWS_SHOWN] if len(row) > 1 and KNOWN_COLUMNS.issuperset(row)]
+    if headers and headers[0] != names:
+        return f"{','.join(headers[0]):.80} names columns: remove the lines above it"
     first, *others = rows or [()]
     are_numbers = [all(map(NUMBER.fullmatch, values)) for values in zip(*others, strict=False)]
     if sum(are_numbers) * 2 > len(names) and all(first) and not any(map(NUMBER.fullmatch, first)):

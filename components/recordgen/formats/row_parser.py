@@ -218,10 +218,9 @@ _UNREADABLE = "\ufffd"
 #: (fields, source, line) → the row of the line
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
+_Texts = Sequence["str | None"]
 #: Splits, uris, annotations and groups, see :class:`RowBatch`.
-Columns = tuple[
-    Sequence["str | None"], Sequence[str], Sequence["str | None"], "Sequence[str | None] | None"
-]
+Columns = tuple[_Texts, Sequence[str], _Texts, "_Texts | None"]
 
 
 class Places(NamedTuple):
@@ -488,11 +487,8 @@ class RowParser(CsvParser):
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
         """Return the columns of a header in known names, by role; a missing role has none."""
-        found = {
-            "split": [headers.find_split(header)],
-            "path": [headers.find_path(header, self.paths)],
-        }
-        found["text"] = find_columns(header, self.texts)[:1]
+        split, path = headers.find_split(header), headers.find_path(header, self.paths)
+        found = {"split": [split], "path": [path], "text": find_columns(header, self.texts)[:1]}
         for role, names in self._task.columns.items():
             columns = find_columns(header, names)
             found[role] = list(headers.same_named(header, columns)) if columns else []

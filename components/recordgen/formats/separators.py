@@ -135,7 +135,7 @@ def _separator(texts: Sequence[str]) -> str:
     7. The comma.
     """
     rows = {sign: records for sign in _SIGNS if (records := _records(texts, sign))}
-    names = {sign: _known_names(records[0]) for sign, records in rows.items()}
+    names = {sign: sum(column_name(it) in KNOWN_COLUMNS for it in rows[sign][0]) for sign in rows}
     if max(names.values(), default=0) > 1:
         return max(names, key=names.__getitem__)
     if all(map(_is_listed, texts)):
@@ -157,10 +157,6 @@ def _pads(texts: Sequence[str], sign: str) -> bool:
     is_inside = any(sign in text.rstrip(sign) for text in texts)
     pads = (sign == "\t" or text.endswith(sign * 2) or names_media(text[:-1]) for text in ends)
     return not is_inside and any(pads)
-
-
-def _known_names(fields: Sequence[str]) -> int:
-    return sum(column_name(field) in KNOWN_COLUMNS for field in fields)
 
 
 def _shows_separator(fields: Sequence[str]) -> bool:

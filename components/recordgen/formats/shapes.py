@@ -132,12 +132,8 @@ def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str
     notes = []
     if dropped:
         kinds = ", ".join(sorted(set(dropped)))
-        notes.append(
-            (
-                SHAPES_DROPPED,
-                f"shapes without an area or a class were dropped: {len(dropped)} ({kinds})",
-            )
-        )
+        what = f"shapes without an area or a class were dropped: {len(dropped)} ({kinds})"
+        notes.append((SHAPES_DROPPED, what))
     if rotated:
         notes.append((BOXES_ROTATED, f"{rotated} boxes are rotated; upright ones were kept"))
     return notes

@@ -159,7 +159,9 @@ def names_of(first: Record, some: Iterable[Item], where: str, options: ConvertOp
         return [str(number) for number, _ in enumerate(fields, start=1)]
     found = (item.rows(strip=True) for item in some if not isinstance(item, Reject))
     rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
-    is_open = options.columns.header == AUTO and not _is_named(names, options)
+    given = {options.columns.target, options.columns.weight, options.columns.split}
+    is_named = any(it in names and not NUMBER.fullmatch(it) for it in given if it)
+    is_open = options.columns.header == AUTO and not is_named
     if is_open and (why := _why_row(fields, rows)):
         from recordgen.formats.proposal import propose_table  # most tables need none
 
@@ -167,12 +169,6 @@ def names_of(first: Record, some: Iterable[Item], where: str, options: ConvertOp
         reason = f"{where}: {what}; if it is the header, use --columns header=yes"
         raise NotUnderstoodError(reason, options=propose_table([fields, *rows]))
     return check_header(fields, where)
-
-
-def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
-    """Return whether an option names a column of the first line by a word."""
-    named = {options.columns.target, options.columns.weight, options.columns.split}
-    return any(name in fields and not NUMBER.fullmatch(name) for name in named if name)
 
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:

@@ -64,9 +64,7 @@ def decide_table(
         for name, item in found.items()
     }
     if weight is not None and dtypes[weight] == "bytes":
-        raise UsageError(
-            f"the weight {weight!r} must hold numbers, but has others{found[weight].shown}"
-        )
+        raise UsageError(f"the weight {weight!r} must hold numbers, no texts{found[weight].shown}")
     has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
     own: dict[str | None, ColumnType] = {weight: Weight, **({INDEX: Ignored} if has_index else {})}
     columns = tuple(

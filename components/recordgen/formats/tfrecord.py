@@ -276,9 +276,7 @@ class TfRecordFiles(pictures.PictureFormat):
                 return several if len(record.get(label, ())) > 1 else single
             seen.update(dict.fromkeys(record))
         what = f"no feature is known to hold a label or boxes ({listed(seen, str)})"
-        remedy = (
-            "use the names of the Object Detection API, or read the records with recordgen.read"
-        )
+        remedy = "use names of the Object Detection API, or read records with recordgen.read"
         raise SourceError(f"{where}: {what}; {remedy}")
 
     def read(self, listing: Listing, document: str) -> pictures.Pictures:

@@ -19,9 +19,8 @@ Whoever names the column of paths or texts, or the task, ignores other columns o
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -32,41 +31,13 @@ from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.field_kinds import (
-    IMAGE_WORD,
-    NUMBER,
-    field_at,
-    is_file,
-    is_media,
-    is_sentence,
-    kind_of,
-    likely_kind,
-    mostly,
-    words_of,
-)
+from recordgen.formats import field_kinds, label_fields
+from recordgen.formats import header as headers
+from recordgen.formats.field_kinds import NUMBER, field_at, is_media, is_sentence, kind_of, mostly
 from recordgen.formats.format import Format
-from recordgen.formats.header import (
-    NOWHERE,
-    PATH_COLUMNS,
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Candidate,
-    Given,
-    Head,
-    Line,
-    check_twice,
-    find_columns,
-    find_path,
-    same_named,
-)
+from recordgen.formats.header import Candidate, Given, Head, Line, find_columns, find_path
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.label_fields import (
-    BETWEEN,
-    IS_CLASS,
-    have_several,
-    separated,
-    width_of_lists,
-)
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, have_several, separated
 from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
 from recordgen.formats.split_names import split_in_path
@@ -91,11 +62,9 @@ def decide(heads: Sequence[Head], options: ConvertOptions, format_: Format) -> C
     readings = settle(in_order) or [Candidate(OF_OTHER_RECORDS, "", 0)]
     if len(readings) > 1:
         shown = "; ".join(f"{each.task}: {each.reason}" for each in readings)
-        stop(
-            heads[0],
-            f"rows have more than one task ({shown}); keep them in separate files, or choose one",
-            options={"task": max(readings, key=lambda each: each.lines).task},
-        )
+        problem = f"rows have more than one task ({shown}); keep them apart, or choose one"
+        most = max(readings, key=lambda each: each.lines)
+        stop(heads[0], problem, options={"task": most.task})
     [reading] = readings
     if reading.lines:
         return reading
@@ -135,12 +104,12 @@ def task_of_columns(head: Head, given: Given) -> Candidate:
     Raises: NotUnderstoodError: no column is known to hold paths or texts, or one of each is.
     """
     header = head.header or ()
-    texts = find_columns(header, TEXT_COLUMNS)
-    path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
+    texts = find_columns(header, headers.TEXT_COLUMNS)
+    path = find_path(header, headers.FILE_COLUMNS)
     if "path" in given.roles and "text" not in given.roles:
         texts = []
     elif "text" in given.roles and "path" not in given.roles:
-        path = NOWHERE
+        path = headers.NOWHERE
     if texts and path < len(header):
         both = f"{head.names[path]} and {head.names[texts[0]]}"
         stop(head, f"both {both} may be what is labelled")
@@ -158,16 +127,16 @@ def _task_of_roles(
 ) -> tuple[type[Task], str]:
     header = head.header or ()
     kinds = {*map(kind_of, head.filled(path))}
-    are_images = "image" in kinds or any(map(IMAGE_WORD.search, header[path : path + 1]))
-    labels = same_named(header, find_columns(header, LABEL_COLUMNS))
+    is_image = "image" in kinds or any(map(field_kinds.IMAGE_WORD.search, header[path : path + 1]))
+    labels = headers.same_named(header, find_columns(header, LABEL_COLUMNS))
     several = _have_several(head, labels)
     segments = tasks.VideoClassification.columns
     has_segments = all(find_columns(header, segments[role]) for role in SEGMENT_ROLES)
     if tasks.ObjectDetection.has_header(header):
         return tasks.ObjectDetection, "the columns of a box"
-    if texts or (kinds == {"text"} and not are_images):
+    if texts or (kinds == {"text"} and not is_image):
         return _task_of_texts(head, several=several), "the columns of texts"
-    if kinds == {"video"} or (has_segments and not are_images):
+    if kinds == {"video"} or (has_segments and not is_image):
         return tasks.VideoClassification, "the columns of a segment"
     masks = find_columns(header, MASK_COLUMNS)
     is_mask = any(is_media(it) for at in masks for it in head.filled(at)) and not labels
@@ -203,13 +172,8 @@ def _check_first_line(head: Head, kind: str = "") -> None:
     ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.refusal.stop`.
     """
     if head.in_doubt:
-        stop(
-            head,
-            "the first line names no known column of paths or texts, and is no row like those "
-            "below it",
-            header="yes",
-            kind=kind,
-        )
+        problem = "the first line names no known column of paths or texts, and no row is like it"
+        stop(head, problem, header="yes", kind=kind)
 
 
 def check_columns(
@@ -264,7 +228,10 @@ def _has_columns_of(head: Head, task: Task) -> bool:
 def _check_known(head: Head, task: Task) -> None:
     """Check that no unknown column may hold what a given task needs. Raises: NotUnderstoodError."""
     if head.columns is not None and row_parser(task, Adjustments()).unused(head.columns, Given()):
-        stop(head, f"no column is known to hold {' or '.join(task.columns)}", kind=task.kind)
+        problem = f"no column is known to hold {' or '.join(task.columns)}"
+        if "mask" in task.columns:  # which have known names
+            stop(head, problem, options={})
+        stop(head, problem, kind=task.kind)
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
@@ -331,7 +298,7 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
     header = head.header or ()
     parser = row_parser(task, Adjustments())
     columns = parser.columns_of(header)
-    check_twice(header, columns)
+    headers.check_twice(header, columns)
     words = {word for at in columns["split"] for word in head.filled(at)}
     if words and not any(map(is_ml_use, words)):
         problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
@@ -350,7 +317,7 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
 def _check_flags(head: Head, labels: Sequence[int]) -> None:
     """Check that labels are not 0 and 1, in several columns or in lists: classes have names."""
     values = [value for at in labels if at not in head.classes for value in head.filled(at)]
-    width = width_of_lists(values)
+    width = label_fields.width_of_lists(values)
     are_flags = len(labels) > 1 and {*map(str.lower, values)} <= IS_CLASS.keys()
     if not values or not (are_flags or width > 1):
         return
@@ -358,9 +325,9 @@ def _check_flags(head: Head, labels: Sequence[int]) -> None:
     label = BETWEEN.join(names)
     if width > 1:
         label = f"{names[0]}[{BETWEEN.join(map(str, range(width)))}]"
-    subject = find_columns(head.header or (), TEXT_COLUMNS)
+    subject = find_columns(head.header or (), headers.TEXT_COLUMNS)
     role = "text" if subject else "path"
-    at = (*subject, find_path(head.header or (), PATH_COLUMNS | TEXT_FILE_COLUMNS))[0]
+    at = (*subject, find_path(head.header or (), headers.FILE_COLUMNS))[0]
     columns = Columns.of({role: head.names[at], "label": label})
     stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
 
@@ -377,10 +344,7 @@ _LINES_ALIKE = 3
 _MOST_DIGITS = 19
 
 #: Tasks with several labels read all rows of the tasks with one label, too.
-SUBSUMES: Mapping[str, str] = {
-    "image_multi_label": "image_classification",
-    "text_multi_label": "text_classification",
-}
+SUBSUMES = {"image_multi_label": "image_classification", "text_multi_label": "text_classification"}
 
 
 def tasks_of_lines(head: Head) -> Iterator[Candidate]:
@@ -407,7 +371,8 @@ def _kind(line: Line) -> str:
     if _is_other(line.subject):
         return ""
     is_marked = line.has_ml_use or line.is_quoted
-    return line.kind or ("text" if is_marked and likely_kind(line.subject) == "text" else "")
+    is_text = is_marked and field_kinds.likely_kind(line.subject) == "text"
+    return line.kind or ("text" if is_text else "")
 
 
 def _is_other(subject: str) -> bool:
@@ -422,7 +387,7 @@ def _check_texts(head: Head, lines: Sequence[Line]) -> None:
 
     Raises: NotUnderstoodError.
     """
-    texts = [line for line in lines if line.kind == "text" and not is_file(line.subject)]
+    texts = [it for it in lines if it.kind == "text" and not field_kinds.is_file(it.subject)]
     are_marked = any(line.has_ml_use or line.is_quoted for line in texts)
     if len(texts) * LINES_AROUND_A_MISTAKE > len(lines) and not are_marked:
         stop(head, "no text is in quotes or follows ML_USE", header="no")
@@ -493,15 +458,11 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     for at in range(int(is_by_place), width):
         words = {field_at(fields, at) for fields in bare} - {""}
         if words and all(map(is_ml_use, words)) and (width > 1 or len(words) > 1 or not is_given):
-            stop(
-                head,
-                f"fields behind the first hold {some_of(words)}, which name splits",
-                header="no",
-            )
+            stop(head, f"other fields hold {some_of(words)}, which name splits", header="no")
     if not is_given:
         _check_several(head, task)
         labels = {label for line in head.lines for label in line.labels}
-        if "split" in words_of(posixpath.basename(head.path)) and labels <= {"0", "1", "2"}:
+        if field_kinds.lists_splits(head.path) and labels <= {"0", "1", "2"}:
             stop(head, f"the file's name says that {some_of(labels)} are splits", options={})
 
 

@@ -221,7 +221,7 @@ _FILES = "jpe?g|png|gif|bmp|tiff?|webp|mp4|avi|mov|wav|mp3|txt|csv|json|xml|npy|
 
 # Forms that labels which are no names contain, with words for them and what reads such data.
 _FORMS: Mapping[str, str] = {
-    r"<[a-z]+\d+>": (
+    r"<[a-z]+_?\d+>": (
         "holds tokens of a place such as <loc0100>, which are boxes; write them as columns xmin, "
         "ymin, xmax and ymax"
     ),
