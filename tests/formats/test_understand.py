@@ -42,6 +42,7 @@ FOLDERS = [
     ({"a_submission.csv": "id,y\n1,0\n", "test.csv": "id,x\n1,5\n", "train.csv": "id,x,y\n1,5,a\n2,7,b\n3,9,a\n"}, {"columns": "target=y"}, "train.csv"),
     ({"a/1": b"\x89PNG\r\n\x1a\n\0", "b/2": b"\x89PNG\r\n\x1a\n\0"}, {}, ""),
     ({"a-labels.json": '{"a": "0"}\n', "a-train.json": '[{"id": "1", "label": "a"}]'}, {}, ""),
+    ({"train.csv": "image,cat,dog\n1.jpg,0,1\n2.jpg,1,0\n", "test.csv": "image\n3.jpg\n"}, {"columns": "path=image,label=cat|dog"}, "train.csv"),
     ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label\n3.jpg,cat\n"}, {"labels": "text"}, "*.csv"),
     ({"train.csv": "image,label\n1.jpg,0\n2.jpg,1\n", "test.csv": "image,label,fog\n3.jpg,1,n\n"}, {"columns": "path=image,label=label"}, "*.csv"),
     ({"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b"", "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"}, {"columns": "path=Path,label=ClassId"}, "Train.csv"),

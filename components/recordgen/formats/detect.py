@@ -309,7 +309,7 @@ def _with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOpti
     if not is_open or options.labels == "none" or "label" in given.roles:
         return options
     found = dict.fromkeys(chain.from_iterable(map(_flags, heads)))
-    if not found:
+    if not found or not all({*map(str.strip, head.names)} >= {*found} for head in heads):
         return options
     roles = {**given.roles, "label": BETWEEN.join(found)}
     columns = replace(options.columns, by_role=Columns.of(roles).by_role)
