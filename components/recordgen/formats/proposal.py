@@ -238,7 +238,9 @@ def _loses(columns: ProposedColumns) -> bool:
     lists = columns.those(LIST.fullmatch)
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
-    return bool(columns.those(_are_numbers) or nested or tags or len(points) > 1)
+    is_page = "path" in columns.places and mostly(is_web, columns.filled[columns.places["path"]])
+    sounds = columns.those(_OTHER_FILE.fullmatch) if is_page else []
+    return bool(columns.those(_are_numbers) or nested or tags or sounds or len(points) > 1)
 
 
 def _without_marks(name: str) -> Sequence[str]:
