@@ -10,10 +10,9 @@ an import file beside the documents of one names their images, nothing is guesse
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from string import ascii_letters
 from typing import Any, NamedTuple
 
 from recordgen import storage
@@ -28,6 +27,7 @@ from recordgen.formats.import_file import (
     IMPORT_SUFFIXES,
     ImportFile,
     Samples,
+    files_of_rows,
     names_images,
     stems_in,
 )
@@ -54,11 +54,7 @@ _TABLES = (".parquet", ".arrow")
 _OF_COLUMNS = "named_records"
 
 # What checks the options that outputs and copies of them say.
-_CHECKED: Mapping[str, Callable[[str], Any]] = {
-    "layout": PathLayout.of,
-    "schema": Schema.from_json,
-    "table": Table.from_json,
-}
+_CHECKED = {"layout": PathLayout.of, "schema": Schema.from_json, "table": Table.from_json}
 
 
 class Found(NamedTuple):
@@ -234,8 +230,6 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
     if options.task != AUTO:
         # The task rules formats out; the error about a task without any comes later.
         known = [item for item in known if item[0].accepts(TASKS[options.task])] or known
-    if not known:
-        raise SourceError(f"{path}: no known format; the formats are {', '.join(FORMATS)}")
     if certain and len(known) > 1:
         shown = "; ".join(f"{item.name}: {found.reason}" for item, found in known)
         choices = " or ".join(
@@ -306,15 +300,14 @@ def _lists_images(head: bytes, listing: Listing) -> bool:
 def _lists_of_pairs(listing: Listing, name: str) -> str:
     """Return the pattern of lists whose lines have an image and its mask; empty for others.
 
-    ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*_list.txt``
+    ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*.txt``
     """
-    folder, base = posixpath.split(name)
-    pattern = posixpath.join(folder, f"*{base.lstrip(ascii_letters)}")
+    first = listing.head(name).decode("utf-8", "replace").split("\n")[0].split()
+    pattern = files_of_rows(listing.others)
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
-    first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
-    images = {*listing.images}
-    are_pairs = all(len(line) == 2 and images.issuperset(line) for line in first)
-    return storage.join(listing.root, pattern) if are_pairs and all(map(_is_list, lists)) else ""
+    are_pairs = len(first) == 2 and {*listing.images}.issuperset(first)
+    is_whole = name in lists and all(map(_is_list, lists))
+    return storage.join(listing.root, pattern) if are_pairs and is_whole else ""
 
 
 def check_task(format_: Format, task: str) -> None:
