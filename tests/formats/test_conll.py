@@ -76,6 +76,7 @@ def test_files_of_any_suffix_are_read_and_others_are_named(convert, tmp_path):
     found = [len(tagged(tmp_path / "out", split)) for split in ("train", "eval", "test")]
     assert found == [2, 2, 2]
     assert "notes.md, train_dev.tsv" in (tmp_path / "out/lint.jsonl").read_text()
+    assert len(Reading(tmp_path / "in/a.dev.conll").items) == 2  # nothing beside a file is skipped
 
 
 def test_sentences_in_folders_are_no_texts_by_class(convert, tmp_path):

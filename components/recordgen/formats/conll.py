@@ -49,6 +49,7 @@ from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import names_several, split_in_path
 from recordgen.options import ConvertOptions
+from recordgen.registry import DOCUMENTS
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
@@ -204,7 +205,7 @@ class Conll(_Tagged):
         if not names:
             return None
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
-        return Evidence(reason, TextEntities.name, names)
+        return Evidence(reason, TextEntities.name, [""] if listing.only else names)
 
     def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         if _Places.of(Given.of(options)) == _Places():
@@ -243,21 +244,27 @@ class Conll(_Tagged):
 def tagged_files(listing: Listing) -> Iterator[str]:
     """Yield the file that the user passed, or each file of a folder, if it has tokens and tags.
 
-    A file whose name says several splits, such as ``train_dev.tsv``, repeats files of each.
+    Files of any ending count beside one of a usual ending. A file whose name says several splits,
+    such as ``train_dev.tsv``, repeats files of each.
     """
-    names = [listing.only] if listing.only else listing.others
+    names = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[Conll.name])
     has_splits = len({*map(split_in_path, names)} - {None}) > 1
-    for name in names:
+
+    def is_tagged(name: str) -> bool:
         rows = _head(listing, name)
         is_both = has_splits and names_several(posixpath.basename(name))
-        if not is_both and (_is_usual(rows) or _places_in(rows)):
-            yield name
+        return not is_both and (_is_usual(rows) or _places_in(rows) is not None)
+
+    tagged = filter(is_tagged, names)
+    if first := next(tagged, ""):
+        others = [] if listing.only else sorted({*listing.others} - {*names})
+        yield from chain([first], tagged, filter(is_tagged, others))
 
 
 def _skipped(listing: Listing) -> Sequence[str]:
     """Return the files of a folder without tokens and tags, for the first one that has them."""
     tagged = tagged_files(listing.at(""))
-    if next(tagged) != listing.only:
+    if next(tagged, "") != listing.only:
         return ()
     return sorted({*listing.others} - {listing.only, *tagged})
 

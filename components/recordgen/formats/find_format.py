@@ -20,17 +20,11 @@ from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import import_file
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import (
-    IMPORT_SUFFIXES,
-    ImportFile,
-    Samples,
-    files_of_rows,
-    names_images,
-    stems_in,
-)
+from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.split_names import split_in_name
@@ -270,11 +264,13 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
     has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
         is_list = not has_own and _is_list(name)
-        is_other = is_list or name.lower().endswith(IMPORT_SUFFIXES)
+        is_other = is_list or name.lower().endswith(import_file.IMPORT_SUFFIXES)
         if name in evidence.documents or not is_other:
             continue
         head = listing.head(name)
-        if names_images(head, listing.images) or (is_list and _lists_images(head, listing)):
+        if import_file.names_images(head, listing.images) or (
+            is_list and _lists_images(head, listing)
+        ):
             pairs = _lists_of_pairs(listing, name) if is_list else ""
             raise NotUnderstoodError(
                 f"{listing.root}: {name} names images, too, and the source may have the format "
@@ -294,7 +290,7 @@ def _lists_images(head: bytes, listing: Listing) -> bool:
     """Return whether most lines of a text begin with the name of an image, or of its folder."""
     parts = {part for image in listing.images for part in posixpath.splitext(image)[0].split("/")}
     first = [line.split()[0] for line in head.splitlines() if line.strip()]
-    return sum(bool(stems_in(word, parts)) for word in first) * 2 > len(first)
+    return sum(bool(import_file.stems_in(word, parts)) for word in first) * 2 > len(first)
 
 
 def _lists_of_pairs(listing: Listing, name: str) -> str:
@@ -303,7 +299,7 @@ def _lists_of_pairs(listing: Listing, name: str) -> str:
     ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*.txt``
     """
     first = listing.head(name).decode("utf-8", "replace").split("\n")[0].split()
-    pattern = files_of_rows(listing.others)
+    pattern = import_file.files_of_rows(listing.others)
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
     are_pairs = len(first) == 2 and {*listing.images}.issuperset(first)
     is_whole = name in lists and all(map(_is_list, lists))
