@@ -67,6 +67,25 @@ def test_schemes_of_tags(tags, expected, convert, tmp_path):
     assert tagged(tmp_path / "out") == {" ".join(tokens): expected, "z": "O"}
 
 
+def test_files_of_any_suffix_are_read_and_others_are_named(convert, tmp_path):
+    """Nothing is lost in silence: a file that repeats two splits is skipped, like notes."""
+    one = "Anna B-PER\n\n{} O\n"
+    files = {"a.train.conll": "left", "a.dev.conll": "came", "test.annotated": "stayed"}
+    files = {name: one.format(word) for name, word in files.items()}
+    convert({**files, "train_dev.tsv": one.format("left"), "notes.md": "These are names.\n"})
+    found = [len(tagged(tmp_path / "out", split)) for split in ("train", "eval", "test")]
+    assert found == [2, 2, 2]
+    assert "notes.md, train_dev.tsv" in (tmp_path / "out/lint.jsonl").read_text()
+    assert len(Reading(tmp_path / "in/a.dev.conll").items) == 2  # nothing beside a file is skipped
+
+
+def test_sentences_in_folders_are_no_texts_by_class(convert, tmp_path):
+    """Folders of languages have files of the same names."""
+    names = [f"{at}/{split}.txt" for at in ("amh", "hau") for split in ("train", "test")]
+    dataset = convert({name: f"{name[:3]} B-PER\nleft O\n" for name in names})
+    assert (dataset.task, dataset.examples) == ("text_entities", 4)
+
+
 def test_entities_that_begin_with_i_are_odd_only_in_iob2(convert):
     """In IOB1 an entity begins so."""
     assert convert({"train.txt": "a I-A\nb B-A\n\nc I-A\n"}, "train.txt").rows.adjusted == {}

@@ -218,6 +218,8 @@ PAIRS = [
     [f"imgs/{n}.jpg" for n in range(3)] + [f"msks/{n}.png" for n in range(3)],
     [f"q{n}{end}" for n in range(3) for end in (".jpg", "_L.png")],
     [f"case_{n}/{at}" for n in range(3) for at in ("scan.jpg", "mask.png")],
+    [f"10k/{at}/{s}/{n}{s}.{end}" for s in ("train", "val") for n in "12" for at, end in (("images", "jpg"), ("sem_seg/masks", "png"))],
+    [f"{s}crop/{s}{n}.{end}" for s, some in (("train", "1234"), ("val", "567")) for n in some for end in ("jpg", "png")],
     [f"d/{at}{n}.{end}" for n in range(9) for at, end in (("im", "jpg"), ("mask", "png"))],
 ]  # fmt: skip
 
@@ -312,6 +314,14 @@ LABELLED = [
     (LETTERS, {}, "", {"layout": "*/{label}/{name}.jpg"}, {"abbey", "airport", "bakery"}),
     ([f"{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "*/{label}/{name}.jpg"}, {"cat", "dog"}),
     ([f"{at}/{day}/{c}/{at}{day}{c}{n}.jpg" for at in ("A", "B") for day in ("sun", "fog") for c in ("busy", "free") for n in "12"], {}, "", {"layout": "*/*/{label}/{name}.jpg"}, {"busy", "free"}),
+    ([f"train_val2018/{at}/{c}/{c}{n}{at}.jpg" for at in ("sketch", "photo") for c in ("cat", "dog") for n in "12"], {}, "", {"layout": "train_val2018/*/{label}/{name}.jpg"}, {"cat", "dog"}),
+    ([f"{at}/v_{at}_g{g}/{at}{g}{n}.jpg" for at in ("JumpRope", "YoYo") for g in "12" for n in "ab"], {}, "", {"layout": "{label}/*/{name}.jpg"}, {"JumpRope", "YoYo"}),
+    ([f"{at}/sample_{g}/{at}{g}{n}.jpg" for at in ("cork", "wool") for g in "ab" for n in "78"], {}, "", {"layout": "{label}/*/{name}.jpg"}, {"cork", "wool"}),
+    ([f"{at}/{n}/{c}/{at}{n}{c}{k}.jpg" for at in ("fog", "snow") for n in "12" for c in ("n01440764", "n01443537") for k in "xy"], {}, "", {"layout": "*/*/{label}/{name}.jpg"}, {"n01440764", "n01443537"}),
+    ([f"obj{at}__{n}.jpg" for at in "12" for n in range(2)], {}, "", {"layout": "{label}__{n:digits}.jpg"}, {"obj1", "obj2"}),
+    (["i/a10.jpg", "i/b20.jpg"], {"ids.txt": "a10.jpg 3\nb20.jpg 4\n", "parts.txt": "a10.jpg 5\nb20.jpg 6\n"}, "", {}, None),
+    (["i/a10.jpg", "i/b20.jpg"], {"Annotations/a10.xml": "<a><b/></a>", "Annotations/b20.xml": "<a/>"}, "", {}, None),
+    ([f"{at}/0000{n}.jpg" for at in "1234" for n in "12"], {"clips.csv": "1;run\n2;run\n3;walk\n"}, "", {}, None),
     ([f"{at}/day/{at}_{n}/{n}.{end}" for at, end in (("clip", "jpg"), ("matting", "png")) for n in "xy"], {}, "", {}, None),
 ]  # fmt: skip
 

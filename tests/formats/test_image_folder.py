@@ -54,6 +54,8 @@ UNDERSTOOD = [
     ([f"{at}/{word}{n}.jpg" for at in ("a12", "b1", "c2") for n in at[1:] for word in ("in", "up")], [(None, at) for at in ("a12",) * 4 + ("b1",) * 2 + ("c2",) * 2], {}),
     # Two of several classes may be numbered alike.
     ([f"{at}/{at[-1]}{n}.jpg" for at in ("wp", "xq", "yr", "zr") for n in "123"], [(None, at) for at in ("wp", "xq", "yr", "zr") for n in "123"], {}),
+    (["2019-05-01/a.jpg", "2019-05-02/b.jpg"], [(None, None)] * 2, {"2019-05-01": BARE, "2019-05-02": BARE}),
+    (["with_GT/a/x1.jpg", "with_GT/b/y2.jpg", "with_GT/README.txt"], [(None, "a"), (None, "b")], {"with_GT": BARE}),
     # These name classes.
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
@@ -159,6 +161,12 @@ STOPS = {
     "clips of videos": ([f"v_{at}_g0{g}/frame{n}.jpg" for at in ("Run", "Walk") for g in "12" for n in range(1, 4 if g == "1" else 9)], "v_Run_g01 and v_Run_g02", False),
     "two files of each name in rooms and a list": ([f"{at}/{n}.{end}" for at in ("hall", "shop") for n in (1, 2, 8) for end in ("jpg", "png")] + ["list.csv"], "list.csv", False),
     "sizes in several classes": ([f"{at}/{size}X/{at}{size}{n}.png" for at in ("benign", "malignant") for size in (40, 100) for n in "12"], "too deep", False),
+    "classes of several depths": ([f"{at}/{n}.jpg" for at in ("a/abbey", "a/apse/in", "b/bakery/shop", "b/base/out", "b/base/in") for n in ("1x", "2x")], "too deep", False),
+    "classes that are numbered in each folder": ([f"{at}/character0{c}/{at}{c}{n}.png" for at in ("Greek", "Latin") for c in "12" for n in "78"], "too deep", False),
+    "classes with numbers of their own": ([f"train_val2018/{at}/{c}/{c}{n}.jpg" for at, c in (("Aves", "2001"), ("Aves", "2002"), ("Fungi", "2007")) for n in "ab"], "too deep", False),
+    "bands of many places": ([f"{at}/{at}_{it}" for at in ("S2_10", "S2_77", "S2_78", "S2_79") for it in ("B1.tif", "B2.tif", "meta.json")], "parts", False),
+    "arrays of annotations": ([f"train/images/{n}.jpg" for n in "12"] + [f"train/annotations/{n}_exp.npy" for n in "12"], "1_exp.npy", False),
+    "parts of texts by words": ([f"web/urls_subset0{at}/{at}{n}.txt" for at in "123" for n in "78"], "no image", False),
     "two files of each name": ([f"{at}/{at}{n}.{end}" for at in ("oak", "elm") for n in "12" for end in ("jpg", "png")], "pairs", False),
 }  # fmt: skip
 

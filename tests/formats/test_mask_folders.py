@@ -125,6 +125,29 @@ def test_names_that_cannot_be_used(tmp_path, file, text):
         Reading(root)
 
 
+def test_pictures_of_numbers_or_colours_beside_masks_are_skipped(tmp_path):
+    """They are no masks without an image."""
+    names = [f"{at}/{n}.png" for n in "12" for at in ("GT/LABELS", "GT/COLOR")]
+    found = Reading(write(tmp_path, "RGB/1.jpg", "RGB/2.jpg", *names))
+    assert (len(found.rows), found.codes) == (2, [])
+
+
+def test_an_image_may_lack_the_mask_that_others_have(tmp_path):
+    """Gray pictures of most numbers of the others are their masks, too."""
+    names = [f"land/{n}.jpg" for n in range(5)] + [f"cover/{n}.png" for n in (0, 1, 2, 4)]
+    source = write(tmp_path, *names, mask=Image.fromarray(NUMBERS))
+    assert len(Reading(source, **refusal(Reading, source).options).rows) == 4
+
+
+def test_masks_beside_those_of_instances(tmp_path):
+    """Neither instances nor colours make the masks of classes unsure."""
+    kinds = ("image_2", "instance", "semantic", "semantic_rgb")
+    names = [f"training/{kind}/{n}.png" for kind in kinds for n in "1234"]
+    source = write(tmp_path, *names, *(f"testing/image_2/{n}.png" for n in "1234"))
+    layout = refusal(Reading, source).options["layout"]
+    assert layout == "{split}/image_2/{name}.png {split}/semantic/{name}.png"
+
+
 def test_black_and_white(tmp_path):
     """Masks of 0 and 255 have two classes; otherwise 255 is none."""
     mask = Image.fromarray(np.array([[0, 255, 255], [0, 0, 255]], np.uint8))
@@ -228,7 +251,7 @@ def test_a_folder_of_classes_is_none_of_masks(tmp_path):
 # lists beside images and masks, their lines, and the proposed source, or format; None: none
 PAIR = "JPEGImages/a1b.jpg Annotations/a1b.png"
 LISTS = [
-    ("train_list.txt val_list.txt", PAIR, "/*_list.txt"),
+    ("train_list.txt val_list.txt", PAIR, "/*.txt"),
     ("train.txt label_list.txt", PAIR, ""),
     ("train.txt val.txt", "./JPEGImages/a1b.jpg", ""),
     ("ImageSets/2017/val.txt", "JPEGImages", ""),

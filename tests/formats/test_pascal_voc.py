@@ -81,6 +81,12 @@ def test_a_document_without_an_image(outcome):
     assert "z.xml" in reject.message
 
 
+def test_a_document_of_two_images(outcome):
+    """A name in two folders is ambiguous, and not missing."""
+    images = [f"{at}/train/a.jpg" for at in ("visible", "infrared")]
+    assert outcome({"Annotations/a.xml": document("a.jpg")}, *images).codes == ["ambiguous_path"]
+
+
 def test_lists_of_several_challenges(outcome):
     """VOCdevkit has a folder for each year, with lists of the same names."""
     files, splits = {}, {}

@@ -35,6 +35,7 @@ WORDS = [
     ("val2017.jsonl", "eval"),
     ("TrainLabels.csv", "train"),
     ("x.DEV.tsv", "eval"),
+    ("devel.tsv", "eval"),
     ("test/metadata.jsonl", "test"),
     ("Split-train/labels.csv", "train"),
     ("test/train.csv", "train"),  # the nearer name

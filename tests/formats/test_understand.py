@@ -48,6 +48,7 @@ FOLDERS = [
     ({"Train/0/aa1.png": b"", "Test/bb2.png": b"", "Meta/cc3.png": b"", "Train.csv": "Path,ClassId\nTrain/0/aa1.png,4\n"}, {"columns": "path=Path,label=ClassId"}, "Train.csv"),
     ({**{f"train/{n}/{n}c0ffee7.png": b"" for n in range(6)}, "a.csv": "img,kind\n" + "".join(f"train/{n}/{n}c0ffee7.png,k{n % 3}\n" for n in range(6))}, {"columns": "path=img,label=kind"}, "a.csv"),
     ({**{f"{at}/{n}.txt": "It is late." for at in ("cat", "dog") for n in "12"}, "meta.tsv": "a\tb\n1\t2\n"}, {"layout": "{label}/{name}.txt"}, ""),
+    ({**{f"news/{c}/00{n}.txt": "It is late." for c in ("art", "sport") for n in "12"}, "news/README.TXT": ""}, {"layout": "news/{label}/{name}"}, ""),
     ({"a_tags.txt": "B-P O\nB-P I-P\n", "b_words.txt": "Ben left\nAnna Day\n"}, {}, ""),
     ({f"{name}.csv": "text,label\nIt is late.,a\nIt is cold.,b\n" for name in ("all", "dev", "train")}, {}, "[dt]*.csv"),
     ({"a.jsonl": '{"t": "It is late, @john"}\n' * 2}, {"columns": "text=t", "labels": "none"}, "a.jsonl"),

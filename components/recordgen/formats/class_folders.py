@@ -15,26 +15,23 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.splits import TRAIN, is_ml_use
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
-from recordgen.formats.conll import names_sentences
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, known_words, words_of
+from recordgen.formats.conll import names_sentences, tagged_files
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, known_words, words_of
 from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
-    HALF,
-    MARK,
     PlacedFile,
     layout_of_classes,
     layout_of_names,
@@ -42,14 +39,7 @@ from recordgen.formats.folder_names import (
     placed,
     refusal,
 )
-from recordgen.formats.folder_parts import (
-    MOST_PARTS,
-    TEXTS,
-    are_clips,
-    are_numbered,
-    are_shards,
-    hold_the_same,
-)
+from recordgen.formats.folder_parts import HALF, MARK, TEXTS, are_clips, are_parts, may_be_classes
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import labels_folders
 from recordgen.formats.image_root import folder_of_images
@@ -152,18 +142,20 @@ class TextFolder(_ClassFolders):
             return None
         if any(names_sentences(it) or it.lower().endswith(_BESIDE_TEXTS) for it in listing.others):
             return None
-        if foreign_formats.of_folder(listing.others, listing.head, images=()) is not None:
+        first = next((name for name in listing.others if _is_text(name)), "")
+        if not first or foreign_formats.of_file(listing.head(first)):
+            return None
+        is_other = foreign_formats.of_folder(listing.others, listing.head, images=())
+        if is_other or any(tagged_files(listing.at(first))):
             return None  # texts and their annotations, for example
         found = self.files(listing)
-        is_mine = len(found.classes) > 1 and len(found.placed) >= len(found.others)
-        first = next((item.name for item in found.placed if item.label), "")
-        if not is_mine or foreign_formats.of_file(listing.head(first)) is not None:
+        if len(found.classes) < 2 or len(found.placed) < len(found.others):
             return None
         reason = f"{listing.root}: a folder of texts in {len(found.classes)} classes"
         return Evidence(reason, self.task.name)
 
     def files(self, listing: Listing) -> ClassFiles:
-        inside = [name for name in listing.others if "/" in name and name.lower().endswith(_TEXT)]
+        inside = [*filter(_is_text, listing.others)]
         try:
             found, roles = placed(inside)
         except ValueError as exc:
@@ -278,7 +270,14 @@ def _check_labels(listing: Listing, images: Sequence[str]) -> None:
 
 
 def _of_forms(images: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return images by the form of their names, if each form has the same numbers."""
+    """Return images by their suffix, or else by the form of their names, if each has the same.
+
+    ``1.jpg, 1.png, 2.jpg, 2.png``; ``1_rgb.png, 1_seg.png, 2_rgb.png, 2_seg.png``
+    """
+    ends = grouped(images, lambda name: posixpath.splitext(name)[1])
+    stems = [{name.removesuffix(end) for name in some} for end, some in ends.items()]
+    if len(stems) > 1 and all(len(each) * 2 > len(set().union(*stems)) for each in stems):
+        return ends
     forms = {name: _DIGITS.sub("#", name) for name in images}
     return of_same_numbers(forms, lambda name: posixpath.splitext(name)[0])
 
@@ -299,13 +298,13 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
     labels = {item.name: str(item.label) for item in files}
     folders, names = of_same_numbers(labels, _stem), [*labels]
     _check_masks(listing, folders, f"; if each folder is a class, {_confirming(names)}")
-    _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     classes = {item.label for item in files if item.label is not None}
     for name in filter(_is_table, listing.others):
         if labels_folders(listing.head(name), classes):
             reason = f"{name} has a label for each folder: write a line for each image there, with "
             reason += f"its label; or if each folder is a class, {_confirming(names)}"
             raise refusal(listing, reason)
+    _check_pairs(listing, files, are_pairs=bool(folders) and are_versions(listing, folders))
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise refusal(listing, reason, layout_of_names({*names}))
@@ -322,12 +321,11 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
     whole = {(posixpath.dirname(it), HALF.sub("?", posixpath.basename(it))) for it in paths}
     are_twice, have_halves = len(paths) * 4 < len(files) * 3, 1 < len(whole) * 2 <= len(paths)
     are_videos, are_recorded = are_clips(folders), _are_recordings(listing, files)
-    are_parts = are_recorded or have_halves or are_shards(folders) or hold_the_same(folders)
-    if are_twice or are_parts or are_pairs or are_videos:
+    is_certain = are_twice or are_videos or are_recorded
+    if is_certain or are_pairs or have_halves or are_parts(folders):
         names = [item.name for item in files]
         layout = layout_of_classes(names)
-        may_be_classes = are_numbered(folders) and not are_recorded
-        if are_twice or are_videos or (len(folders) <= MOST_PARTS and not may_be_classes):
+        if is_certain or not may_be_classes(folders):
             layout = ""  # the likelier reading is none
         shown = " and ".join(islice(folders, _SHOWN)) or "these files"
         reason = f"{shown} look like pairs or parts; if"
@@ -384,7 +382,10 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     stems = {*map(_stem, images)}
     names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
     twins = [name for name in others if _stem(name) in names]
-    documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
+    folders = {posixpath.dirname(name) for name in images}
+    above = {place for folder in folders for place in _places(folder)}
+    annotations = {it for it in others if _is_annotation(posixpath.dirname(it), above)}
+    documents = [it for it in others if it in annotations or it.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
@@ -393,7 +394,7 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     found = [
         name
         for name, some in named.items()
-        if _is_annotation(name)
+        if name in annotations
         or (some and (are_several or sum(it in listing.head(name) for it in paths) > 1))
         or (_is_table(name) and (not has_classes or names_images(listing.head(name), images)))
     ]
@@ -408,18 +409,18 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         labelled = inside if has_classes else set[str]()
         tables = {name for name in found if name.lower().endswith(_TABLES)}
         labelling = {name for name in tables if not inside or named[name] & inside}
+        if has_classes:
+            labelling = {name for name in labelling if _names_labels(listing.head(name))}
         sources = {
             name: named[name]
             for name in found
-            if (name in labelling and not has_classes and "submission" not in words_of(name))
+            if (name in labelling and "submission" not in words_of(name))
             or (_is_list(listing, name, stems) and named[name] - labelled)
         }
         are_lists = all(it in tables or {*map(len, _rows_of(listing, it))} == {1} for it in found)
-        if not sources and are_lists and not any(map(_is_annotation, found)):
-            class_of = {_stem(item.name): item.label for item in files or ()}
-            if not any(_labels_otherwise(listing.head(it), class_of) for it in found):
-                layout = classes or layout_of_names({*images})
         source = _likely_source(listing, sources)
+        if not source[0] and are_lists and annotations.isdisjoint(found):
+            layout = classes or layout_of_names({*images})
     else:
         return
     if classes:
@@ -433,20 +434,9 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     raise refusal(listing, reason, layout, *source)
 
 
-def _labels_otherwise(head: bytes, class_of: Mapping[str, str | None]) -> bool:
-    """Return whether a column of a table has several words for the images of a class."""
-    lines = head.decode("utf-8", "replace").splitlines()[:_LINES_READ]
-    columns: defaultdict[int, list[tuple[str | None, str]]] = defaultdict(list)
-    for row in map(_SIGNS.split, lines):
-        label = next(filter(None, (class_of.get(_stem(it)) for it in row)), None)
-        for at, word in enumerate(row if label else ()):
-            columns[at].append((label, word))
-    for pairs in columns.values():
-        words = {word for _, word in pairs}
-        are_labels = not any(NUMBER.fullmatch(it) or is_ml_use(it) for it in words)
-        if are_labels and len(words) * 2 <= len(pairs) and len({*pairs}) > len(dict(pairs)):
-            return True
-    return False
+def _names_labels(head: bytes) -> bool:
+    """Return whether the first line of a table names a column of labels."""
+    return have_words("labels", words_of(head.partition(b"\n")[0].decode("utf-8", "replace")))
 
 
 def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:
@@ -467,7 +457,9 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     alike = [it for it in sources if ranks[it] == ranks[best]]
     heads = {(posixpath.dirname(it), listing.head(it)) for it in alike}  # of copies, one
     # Files with the same columns, such as one for each class, describe the same images.
-    are_several = len({head.partition(b"\n")[0] for _, head in heads}) < len(heads)
+    # Of several lists without columns, nothing says which has the labels.
+    firsts = {head.partition(b"\n")[0] if best.endswith(_TABLES) else b"" for _, head in heads}
+    are_several = len(firsts) < len(heads)
     if not best or not sources[best] or are_several:
         return "", ""
     source = storage.join(listing.root, best)
@@ -485,9 +477,20 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
     return source, root
 
 
-def _is_annotation(name: str) -> bool:
-    """Return whether a file is in a folder of annotations."""
-    return not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
+def _is_annotation(folder: str, with_images: Set[str]) -> bool:
+    """Return whether a folder is one of annotations, or in one, without images anywhere below."""
+    places = [place for place in _places(folder) if place not in with_images]
+    return any(not ANNOTATIONS.isdisjoint(words_of(posixpath.basename(it))) for it in places)
+
+
+def _places(folder: str) -> Iterable[str]:
+    """Return a folder and those above it: ``a/b`` → a, a/b."""
+    return accumulate(folder.split("/"), posixpath.join)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a file in a folder is a text."""
+    return "/" in name and name.lower().endswith(_TEXT)
 
 
 def _is_table(name: str) -> bool:

@@ -24,6 +24,7 @@ from recordgen.core.limits import KEYPOINTS
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import pictures
 from recordgen.formats.coco_document import CocoDocument, Image, parse_document
+from recordgen.formats.field_kinds import words_by_kind
 from recordgen.formats.format import Evidence, Rows
 from recordgen.formats.json_values import key_paths
 from recordgen.formats.listing import Listing
@@ -37,17 +38,6 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
 
 _SINGLE, _SEVERAL, _BOXES, _MASKS = TASKS_OF_IMAGES
-
-# Documents of COCO's other tasks, by a key path that only they have, and what they hold.
-_OTHERS = {
-    "annotations.caption": "captions of images",
-    "annotations.segments_info": "panoptic segments",
-}
-_OTHER_NAMES = {
-    "image_info_": "images without annotations",
-    "stuff_train": "stuff, which has no instances",
-    "stuff_val": "stuff, which has no instances",
-}
 
 # Each COCO document begins with one of these keys.
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
@@ -157,9 +147,8 @@ def _is_coco(listing: Listing, name: str) -> bool:
     has_images = not firsts.isdisjoint(keys)
     has_boxes = {"annotations.image_id", "annotations.category_id"} <= keys
     others = ["results of a model"] if {"image_id", "category_id", "score"} <= keys else []
-    others += [what for key, what in _OTHERS.items() if key in keys]
-    base = posixpath.basename(name)
-    others += [what for begin, what in _OTHER_NAMES.items() if base.startswith(begin)]
+    unread, base = words_by_kind()["unread_documents_of_coco"], posixpath.basename(name)
+    others += [what for said, what in unread.items() if said in keys or base.startswith(said)]
     if others:
         what = f"this COCO document holds {others[0]}, which no task reads"
         raise SourceError(f"{listing.root}{name}: {what}; pass that of instances, with boxes")

@@ -46,7 +46,8 @@ from recordgen.formats.header import Given, Head
 from recordgen.formats.import_file import Files, ImportFile, Samples, sampled
 from recordgen.formats.lines import bounded_lines, decode_line, decoded_head
 from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.split_names import split_in_path
+from recordgen.formats.pictures import notes_about
+from recordgen.formats.split_names import names_several, split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
@@ -85,8 +86,6 @@ class Sentences(_Tagged):
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
         names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
-        if not names:
-            raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
         root = file.path.removesuffix(listing.only)
         for name in names:
             yield from _read_file(listing, root, name, adjusted, given)
@@ -101,14 +100,11 @@ def names_sentences(path: str) -> bool:
 def _read_file(listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given) -> Rows:
     """Yield a row for each sentence of a file.
 
-    Raises: SourceError: it is not named ``…sentences….txt``; or the tags are missing, or have
-        another number of lines.
+    Raises: SourceError: the tags are missing, or have another number of lines.
     """
     path = f"{root}{name}"
     folder, base = posixpath.split(name)
-    before, word, after = base.rpartition(SENTENCES)
-    if not word:
-        raise SourceError(f"{path}: expected …{SENTENCES}….txt beside …{LABELS}….txt")
+    before, _, after = base.rpartition(SENTENCES)
     tags_name = posixpath.join(folder, f"{before}{LABELS}{after}")
     tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
@@ -188,13 +184,11 @@ class _Places(NamedTuple):
         """Return the columns that options give. Raises: UsageError: they are not two numbers."""
         if not given.roles:
             return cls()
-        if {*given.roles} != {"text", "label"}:
-            roles = ", ".join(given.roles)
-            raise UsageError(f"columns: expected text=NUMBER,label=NUMBER (got {roles})")
-        numbers = [number for role in ("text", "label") for number in given.roles[role]]
-        if len(numbers) != len(cls()) or not all(re.fullmatch("[1-9][0-9]*", n) for n in numbers):
-            got = ", ".join(numbers)
-            raise UsageError(f"columns: without a header, text and label are numbers (got {got})")
+        numbers = [it for role in ("text", "label") for it in given.roles.get(role, ())]
+        is_pair = len(given.roles) == len(numbers) == len(cls())
+        if not is_pair or not all(re.fullmatch("[1-9][0-9]*", it) for it in numbers):
+            got = ",".join(f"{role}={'|'.join(said)}" for role, said in given.roles.items())
+            raise UsageError(f"columns: expected text=NUMBER,label=NUMBER (got {got})")
         return cls(*(int(number) - 1 for number in numbers))
 
 
@@ -207,13 +201,11 @@ class Conll(_Tagged):
     def detect(self, listing: Listing) -> Evidence | None:
         if not listing.only and listing.images:
             return None
-        found = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[self.name])
-        heads = ((name, _head(listing, name)) for name in found)
-        names = [name for name, rows in heads if _is_usual(rows) or _places_in(rows)]
+        names = [*tagged_files(listing)]
         if not names:
             return None
         reason = f"{listing.root.removeprefix('./')}{names[0]}: a token and its tag on each line"
-        return Evidence(reason, TextEntities.name, names)
+        return Evidence(reason, TextEntities.name, [""] if listing.only else names)
 
     def heads(self, files: Files, options: ConvertOptions, samples: Samples) -> Sequence[Head]:
         if _Places.of(Given.of(options)) == _Places():
@@ -227,6 +219,9 @@ class Conll(_Tagged):
         split = named if given.names_splits else None
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
         listing, places = file.around, _Places.of(given)
+        skipped = _skipped(listing) if file.folder else ()
+        for note in notes_about(skipped, "files without own tokens and tags were skipped"):
+            adjusted.add_line(listing.root, 0, note.code, note.message)
         with listing.open(path.removeprefix(listing.root)) as opened:
             sentences = _sentences(_lines(opened, path, given, adjusted), places.tag)
             first = [*islice(sentences, 2)]
@@ -244,6 +239,34 @@ class Conll(_Tagged):
                 if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
                 yield _tagged_row(Row(path, line, split, "", None), tokens, tags, begun)
+
+
+def tagged_files(listing: Listing) -> Iterator[str]:
+    """Yield the file that the user passed, or each file of a folder, if it has tokens and tags.
+
+    Files of any ending count beside one of a usual ending. A file whose name says several splits,
+    such as ``train_dev.tsv``, repeats files of each.
+    """
+    names = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[Conll.name])
+    has_splits = len({*map(split_in_path, names)} - {None}) > 1
+
+    def is_tagged(name: str) -> bool:
+        rows = _head(listing, name)
+        is_both = has_splits and names_several(posixpath.basename(name))
+        return not is_both and (_is_usual(rows) or _places_in(rows) is not None)
+
+    tagged = filter(is_tagged, names)
+    if first := next(tagged, ""):
+        others = [] if listing.only else sorted({*listing.others} - {*names})
+        yield from chain([first], tagged, filter(is_tagged, others))
+
+
+def _skipped(listing: Listing) -> Sequence[str]:
+    """Return the files of a folder without tokens and tags, for the first one that has them."""
+    tagged = tagged_files(listing.at(""))
+    if next(tagged, "") != listing.only:
+        return ()
+    return sorted({*listing.others} - {listing.only, *tagged})
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
@@ -286,18 +309,16 @@ def _check_places(file: ImportFile) -> None:
     """
     rows = _head(file.around, file.path.removeprefix(file.around.root))
     first = ["\t".join(fields) for fields in rows[:_SHOWN]]
-    options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
         return
     if form := foreign_formats.of_rows(first):
         raise form.error(file.path)
-    if places := _places_in(rows):
-        options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
-        reason = "columns are in another order: expected the token first, and its tag at the end"
-    elif rows and _is_usual(rows):
-        reason = "the first column numbers the tokens; give the columns of tokens and tags"
-    else:
+    places = _places_in(rows)
+    if not places and not _is_usual(rows):
         return
+    says = f"text={places.token + 1},label={places.tag + 1}" if places else ""
+    options = {"format": "conll", "columns": says} if places else {}
+    reason = "columns are in another order: expected the token first, its tag at the end; give both"
     shown = "\n".join(map(" | ".join, rows[:_SHOWN]))
     raise NotUnderstoodError(f"{file.path}: {reason}", shown=shown, options=options)
 

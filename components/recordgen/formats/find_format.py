@@ -10,10 +10,9 @@ an import file beside the documents of one names their images, nothing is guesse
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from string import ascii_letters
 from typing import Any, NamedTuple
 
 from recordgen import storage
@@ -25,7 +24,7 @@ from recordgen.formats import import_file
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
-from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, Samples, names_images
+from recordgen.formats.import_file import ImportFile, Samples
 from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing, dataset_of
 from recordgen.formats.split_names import split_in_name
@@ -49,11 +48,7 @@ _TABLES = (".parquet", ".arrow")
 _OF_COLUMNS = "named_records"
 
 # What checks the options that outputs and copies of them say.
-_CHECKED: Mapping[str, Callable[[str], Any]] = {
-    "layout": PathLayout.of,
-    "schema": Schema.from_json,
-    "table": Table.from_json,
-}
+_CHECKED = {"layout": PathLayout.of, "schema": Schema.from_json, "table": Table.from_json}
 
 
 class Found(NamedTuple):
@@ -232,8 +227,6 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
     if options.task != AUTO:
         # The task rules formats out; the error about a task without any comes later.
         known = [item for item in known if item[0].accepts(TASKS[options.task])] or known
-    if not known:
-        raise SourceError(f"{path}: no known format; the formats are {', '.join(FORMATS)}")
     if certain and len(known) > 1:
         shown = "; ".join(f"{item.name}: {found.reason}" for item, found in known)
         choices = " or ".join(
@@ -271,11 +264,13 @@ def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -
     has_own = any(format_.own_lists in name for name in listing.others if format_.own_lists)
     for name in listing.others:
         is_list = not has_own and _is_list(name)
-        is_other = is_list or name.lower().endswith(IMPORT_SUFFIXES)
+        is_other = is_list or name.lower().endswith(import_file.IMPORT_SUFFIXES)
         if name in evidence.documents or not is_other:
             continue
         head = listing.head(name)
-        if names_images(head, listing.images) or (is_list and _lists_images(head, listing)):
+        if import_file.names_images(head, listing.images) or (
+            is_list and _lists_images(head, listing)
+        ):
             pairs = _lists_of_pairs(listing, name) if is_list else ""
             what = f"{name} names images, too, and the format {format_.name} ignores it"
             reason = f"{listing.root}: {what} ({evidence.reason}); or pass that file"
@@ -299,15 +294,14 @@ def _lists_images(head: bytes, listing: Listing) -> bool:
 def _lists_of_pairs(listing: Listing, name: str) -> str:
     """Return the pattern of lists whose lines have an image and its mask; empty for others.
 
-    ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*_list.txt``
+    ``train_list.txt`` and ``val_list.txt``, with lines such as ``1.jpg 1.png``  →  ``*.txt``
     """
-    folder, base = posixpath.split(name)
-    pattern = posixpath.join(folder, f"*{base.lstrip(ascii_letters)}")
+    first = listing.head(name).decode("utf-8", "replace").split("\n")[0].split()
+    pattern = import_file.files_of_rows(listing.others)
     lists = [each for each in listing.others if fnmatchcase(each, pattern)]
-    first = [listing.head(each).decode("utf-8", "replace").split("\n")[0].split() for each in lists]
-    images = {*listing.images}
-    are_pairs = all(len(line) == 2 and images.issuperset(line) for line in first)
-    return storage.join(listing.root, pattern) if are_pairs and all(map(_is_list, lists)) else ""
+    are_pairs = len(first) == 2 and {*listing.images}.issuperset(first)
+    is_whole = name in lists and all(map(_is_list, lists))
+    return storage.join(listing.root, pattern) if are_pairs and is_whole else ""
 
 
 def check_task(format_: Format, task: str) -> None:

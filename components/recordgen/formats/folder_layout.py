@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from recordgen import tasks
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_uri
@@ -38,13 +39,6 @@ from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.path_layout import LABEL, SPLIT, MatchedFile, Matches, PathLayout
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    TextClassification,
-    TextMultiLabel,
-    VideoClassification,
-)
 from recordgen.tasks.texts.task import TextContent, stored
 
 _SHOWN = 8
@@ -60,13 +54,17 @@ class _Second(NamedTuple):
     format: pictures.PictureFormat
     read: _Read
 
+    def picture(self, line: int, file: MatchedFile) -> Picture | pictures.Problem:
+        """Return the picture of a file with its second file, or the problem with it."""
+        missing = f"{file.others[0]} has no labels of an image"
+        item = self.read(line, file.others[0], file.path)
+        return item or pictures.Problem(line, missing, file.path)
+
     def row(
         self, listing: Listing, line: int, file: MatchedFile, task: Task, adjusted: Adjustments
     ) -> Row | Reject:
         """Return the row of a file with its second file, or its reject."""
-        item = self.read(line, file.others[0], file.path)
-        if item is None:
-            item = pictures.Problem(line, f"{file.others[0]} has no labels of an image", file.path)
+        item = self.picture(line, file)
         if isinstance(item, pictures.Problem):
             return item.reject(listing.root)
         labels = [file.words[LABEL]] if LABEL in file.words else item.labels
@@ -89,9 +87,7 @@ class _Kind(NamedTuple):
 
 
 #: What describes an image in a document of its own, by its suffix: the format, and its reader.
-_DOCUMENTS: Mapping[
-    str, tuple[type[pictures.PictureFormat], Callable[..., Picture | pictures.Problem | None]]
-] = {
+_DOCUMENTS = {
     ".xml": (pascal_voc.PascalVoc, pascal_voc.picture_of),
     ".json": (labelme.LabelMe, labelme.picture_of),
 }
@@ -99,9 +95,9 @@ _DOCUMENTS: Mapping[
 # How a document without a suffix begins.
 _BEGINS = {b"<annotation": ".xml", b"{": ".json"}
 
-_IMAGES = _Kind((ImageClassification.name, ImageMultiLabel.name))
-_VIDEOS = _Kind((VideoClassification.name,))
-_TEXTS = _Kind((TextClassification.name, TextMultiLabel.name))
+_IMAGES = _Kind((tasks.ImageClassification.name, tasks.ImageMultiLabel.name))
+_VIDEOS = _Kind((tasks.VideoClassification.name,))
+_TEXTS = _Kind((tasks.TextClassification.name, tasks.TextMultiLabel.name))
 
 
 class FolderLayout(Format):
@@ -131,8 +127,8 @@ class FolderLayout(Format):
             raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
         kind = _kind(listing, listing.parsed(options.layout, _matches))
         if options.task not in (AUTO, *kind.tasks):
-            tasks = " or ".join(kind.tasks)
-            raise UsageError(f"{listing.root}: this layout is {tasks} (got {options.task})")
+            known = " or ".join(kind.tasks)
+            raise UsageError(f"{listing.root}: this layout is {known} (got {options.task})")
         return Evidence(f"the layout {options.layout}", kind.tasks[0], classes=kind.classes)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
@@ -165,20 +161,19 @@ class FolderLayout(Format):
             yield Reject(listing.root, line, path, RejectCode.MISSING_FILE.value, message)
 
     def roles(self, files: Files) -> Sequence[tuple[str, str]]:
-        return [role for file in files for role in _roles(file)]
-
-
-def _roles(file: ImportFile) -> Sequence[tuple[str, str]]:
-    """Return how many files each pattern matches, and what is skipped."""
-    layout = PathLayout.of(file.layout)
-    matches: Matches = file.around.parsed(file.layout, _matches)
-    seconds = len({path for each in matches.files for path in each.others}) + len(matches.alone)
-    roles = [(layout.first.text, f"{len(matches.files):,} files")]
-    if layout.second is not None:
-        roles.append((layout.second.text, f"{seconds:,} files"))
-    suffixes = Counter(posixpath.splitext(name)[1] for name in matches.unused)
-    skipped = suffixes.most_common(_SHOWN)
-    return [*roles, *((f"*{suffix}", f"skipped, {count:,} files") for suffix, count in skipped)]
+        """Return how many files each pattern matches, and what is skipped."""
+        roles = []
+        for file in files:
+            layout = PathLayout.of(file.layout)
+            matches: Matches = file.around.parsed(file.layout, _matches)
+            seconds = {path for each in matches.files for path in each.others}
+            counts = [len(matches.files), len(seconds) + len(matches.alone)]
+            patterns = zip(filter(None, (layout.first, layout.second)), counts, strict=False)
+            roles += [(pattern.text, f"{count:,} files") for pattern, count in patterns]
+            suffixes = Counter(posixpath.splitext(name)[1] for name in matches.unused)
+            most = suffixes.most_common(_SHOWN)
+            roles += [(f"*{suffix}", f"skipped, {count:,} files") for suffix, count in most]
+        return roles
 
 
 def _matches(listing: Listing, text: str) -> Matches:
@@ -289,8 +284,8 @@ def layout_that_reads(listing: Listing, layout: str) -> tuple[str, str]:
     try:
         matches = _matches(listing, layout)
         kind = _kind(listing, matches)
-        pairs = ((1, it.others[0], it.path) for it in matches.files if it.others)
-        item = None if kind.second is None else kind.second.read(*next(pairs))
+        pairs = (it for it in matches.files if it.others)
+        item = None if kind.second is None else kind.second.picture(1, next(pairs))
     except NotUnderstoodError as exc:
         return "", f"; {exc.reason.removeprefix(f'{listing.root}: ')}"
     except SourceError as exc:

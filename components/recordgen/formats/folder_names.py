@@ -21,8 +21,9 @@ from typing import NamedTuple
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.field_kinds import known_words, words_of
+from recordgen.formats.field_kinds import have_words, known_words, words_by_kind, words_of
 from recordgen.formats.listing import Listing, grouped
+from recordgen.formats.split_names import names_several
 from recordgen.tables.path_layout import PathLayout
 
 #: Words for images in general, which no class has.
@@ -42,26 +43,16 @@ PAIRED = ANNOTATIONS | known_words("halves_of_pairs_of_files")
 DEGRADED = known_words("degraded")
 
 
-def _marks(some: Set[str]) -> re.Pattern[str]:
-    """Return a pattern for words in the name of a file."""
-    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(some))})(?![^\W\d_])", re.IGNORECASE)
-
-
-#: A word for one half in the name of a file.
-MARK = _marks(PAIRED)
-#: The same without sides: the left and the right eye of a person are of one class.
-HALF = _marks(PAIRED - {"left", "right"})
-
-
 # Words for splits in other languages, which no layout knows.
 _OTHER_SPLITS = known_words("splits_of_others")
 # The name of a numbered part of a dataset.
-_PART = re.compile(r"(part|fold|batch|chunk|subset)[\W_]?\d+|\d+x", re.IGNORECASE)
+_PART = re.compile(r"fold[\W_]?\d+|\d+x", re.IGNORECASE)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
 _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
 
 _PERSON = re.compile("[1-9][0-9]{4,}")
+_DATE = re.compile(r"(19|20)\d\d[-_]?[01]\d[-_]?[0-3]\d")
 
 
 def may_be_class(folder: str) -> bool:
@@ -165,11 +156,10 @@ def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
             f"{' and '.join(folders)} may be splits; name them train, validation, test"
         )
     said = {folder: name for folder in folders if (name := _split_name(folder)) is not None}
-    by_others: dict[frozenset[str], set[str | None]] = {}
-    for split, others in said.values():
-        by_others.setdefault(others, set()).add(split)
+    by_others = grouped(said, lambda folder: said[folder].others)
+    several = {at for at, some in by_others.items() if len({said[it].split for it in some}) > 1}
     plain = [folder for folder, name in said.items() if name.others <= _CONTAINERS]
-    named = plain or [folder for folder, name in said.items() if len(by_others[name.others]) > 1]
+    named = plain or [folder for folder, name in said.items() if name.others in several]
     if named and (len(named) < len(folders) or not (plain or len(by_others) == 1)):
         other = next((folder for folder in folders if folder not in named), named[-1])
         meant = near_ml_use(other)
@@ -192,8 +182,9 @@ def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], dept
         return bool(general) or (len(inner) > 1 and () not in inner)
     if all(map(_SIZE.fullmatch, folders)):
         raise ValueError(f"{' and '.join(folders[:2])} are sizes, and no classes")
-    if len({*words.values()}) == 1 and (general or "part" in words[folders[0]]):
-        return True  # images_001, images_002
+    are_parts = have_words("parts", words[folders[0]]) or all(map(_DATE.fullmatch, folders))
+    if len({*words.values()}) == 1 and (general or are_parts):
+        return True  # images_001, images_002; 2019-05-01, 2019-05-02
     others = [folder for folder in folders if folder not in general]
     are_masks = bool(others) and not any(map(ANNOTATIONS.isdisjoint, map(words_of, others)))
     for folder in general:
@@ -230,23 +221,16 @@ def _outer(name: str, depth: int) -> str:
 
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
-_MASKS = re.compile(
-    r"mask|(?<!un)label|annot|(?:^|[/_-])(?:gt|anns?[/_])|seg|truth|trimap|semantic|target"
-    r"|(?:^|/)map|maps?/|overlay|_labs?/",
-    re.I,
-)
+_MASKS = re.compile("|".join(words_by_kind()["signs_of_masks"]), re.I)
 _WORDS = "|".join(sorted(ML_USE_WORDS, key=len, reverse=True))
 _SPLIT = re.compile(rf"(?<![^\W\d_])(?:{_WORDS})(?!{_WORDS})", re.I)
-# Words in the path of pictures of numbers or colours, which are no masks of classes.
-_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon|parts|overlay", re.I)
+#: Words in the path of pictures of numbers or colours, which are no masks of classes.
+NO_MASKS = re.compile("|".join(words_by_kind()["signs_of_other_pictures"]), re.I)
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
 # Names of files that are a label and a number, and their layouts.
-_NUMBERED = {
-    re.compile(r"(?P<label>.*[^\W\d_]|[^\W\d_]+\d+)(?P<sign>[._-])\d+"): "{{label}}{}{{n:digits}}",
-    re.compile(r"\d+(?P<sign>[._-])(?P<label>[^\W\d_].*)"): "{{n:digits}}{}{{label}}",
-}
+_NUMBERED = {re.compile(it): said for it, said in words_by_kind()["labels_in_names"].items()}
 
 _NUMBER = re.compile(r"\d+")
 # A word of a name, a number, or what is between them.
@@ -254,6 +238,8 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
 
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
+# A number, or a word and a letter or number that count: person01, sample_b.
+_COUNTED = re.compile(r"(?:.*\D)?\d{1,4}|.+[\W_][A-Za-z]")
 # So few folders may have a file each by chance.
 _FEW_FOLDERS = 4
 
@@ -270,11 +256,12 @@ def layout_of_pairs(images: Sequence[str], documents: Sequence[str] = ()) -> str
     tried = [*firsts, *seconds]
     layouts = _pair_layouts(firsts, seconds or firsts)
     if not documents:
-        layouts = (it for it in layouts if _told_masks(it) > 0 and not _NO_MASKS.search(it))
+        layouts = (it for it in layouts if _told_masks(it) > 0 and not NO_MASKS.search(it))
     ranks = {it: (_pairs_in(it, tried), _told_masks(it)) for it in dict.fromkeys(layouts)}
     best = max(ranks, key=lambda it: (*ranks[it], "{split}" in it, -len(it)), default="")
     rivals = [it for it in ranks if ranks[it] == ranks[best] and it.split()[0] == best.split()[0]]
-    return best if len(rivals) == 1 and ranks[best][0] * 5 > len(tried) else ""
+    count = sum(not NO_MASKS.search(name) for name in tried)
+    return best if len(rivals) == 1 and ranks[best][0] * 5 > count else ""
 
 
 def _first_of_each_folder(names: Sequence[str]) -> Sequence[str]:
@@ -324,7 +311,7 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     masks = {mask for file in paired for mask in file.others}
     folders = {posixpath.dirname(mask) for mask in masks}
     images = {_within(file.path) for file in paired}
-    others = [name for name in matches.unused if not _NO_MASKS.search(name)]
+    others = [name for name in matches.unused if not NO_MASKS.search(name)]
     more = sum(posixpath.dirname(name) in folders for name in others)
     alike = sum(_within(name) in images and not _MASKS.search(name) for name in others)
     if layout.lower().endswith(_UNREAD):
@@ -332,7 +319,7 @@ def _pairs_in(layout: str, names: Sequence[str]) -> int:
     if max(more, alike) * 2 > len(paired):
         return 0  # an image has more masks, or a mask more images
     is_one = len(masks) == len(paired) == sum(len(file.others) for file in paired)
-    return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
+    return len(paired) if is_one and len(paired) * 2 >= len(matches.files) else 0
 
 
 def _within(name: str) -> tuple[str, str]:
@@ -349,6 +336,8 @@ def _pair_layouts(firsts: Sequence[str], seconds: Sequence[str]) -> Iterator[str
         if len(ones) > _GROUPS_TRIED or len(others) > _GROUPS_TRIED:
             continue
         for (one, names), (other, beside) in product(ones.items(), others.items()):
+            if "{folder}" in other and "{folder}" not in one:
+                continue  # any folder of masks, as without the word
             suffixes = _suffix(names, one == other), _suffix(beside, one == other)
             for name in names[:2]:
                 yield from _of_two(one, name, other, beside, suffixes)
@@ -393,8 +382,11 @@ def _pattern_of_folders(name: str, level: int | None) -> str:
 
 
 def _with_split(folder: str) -> str:
-    """Return the name of a folder with ``{split}`` for a word of splits that no letter precedes."""
-    return _SPLIT.sub("{split}", folder, count=1)
+    """Return the name of a folder with ``{split}`` for a word of splits that no letter precedes.
+
+    ``train_val2018`` names two, and so none.
+    """
+    return folder if names_several(folder) else _SPLIT.sub("{split}", folder, count=1)
 
 
 def layout_of_classes(names: Sequence[str]) -> str:
@@ -421,22 +413,27 @@ def layout_of_classes(names: Sequence[str]) -> str:
     are_own = len({*map(tuple, deepest)}) > max(_FEW_FOLDERS, len(deepest) // 2)
     if not differing or are_own or not may_be_classes:
         return ""
+    outer = Counter(tuple(path) for path in paths if differing[0] < len(path) < depth)
+    if any(count > 1 for count in outer.values()):
+        return ""  # classes of several depths: abbey/1.jpg, apse/indoor/1.jpg
     *others, last = differing
-    while others and _are_parts({(path[others[-1]], path[last]) for path in deepest}):
+    while others:
+        nested = {(path[others[-1]], path[last]) for path in deepest}
+        if _are_numbered_classes(nested):
+            return ""
+        if not _are_parts(nested):
+            break
         last = others.pop()
-    if all(map(_PART.fullmatch, levels[last])):
+    if all(_PART.fullmatch(it) or have_words("parts", words_of(it)) for it in levels[last]):
         return ""
     whole = (name for name in names if name.count("/") == depth)
     inside = grouped(whole, lambda name: name.split("/")[last])
     alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}
     if last < depth - 1 and len(alike) == 1:
         return ""  # recordings: ants/color/0001.jpg, balls/color/0001.jpg
-    kinds = {(at, posixpath.splitext(it)[1]) for at, some in inside.items() for it in some}
     stems = {posixpath.splitext(posixpath.basename(name))[0] for name in names}
-    if len(suffixes) > 1 and len(kinds) == len(inside) and len(stems) * 2 <= len(names):
-        return ""  # pairs: clip/clip_1/a.jpg, matting/matting_1/a.png
-    if len({posixpath.splitext(name)[0] for name in names}) * 2 <= len(names):
-        return ""  # pairs: room/1.jpg, room/1.png
+    if len({*map(str.lower, suffixes)}) > 1 and len(stems) * 2 <= len(names):
+        return ""  # pairs: room/1.jpg, room/1.png; clip/clip_1/a.jpg, matting/matting_1/a.png
     words = {**dict.fromkeys(differing, "*"), last: "{label}"}
     folders = [words.get(at) or patterns[at].pop() for at in range(depth)]
     return "/".join([*folders, f"{{name}}{suffix}"]).replace(" ", "*")
@@ -463,11 +460,20 @@ def layout_of_names(names: Set[str]) -> str:
 def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     """Return whether inner folders are parts of outer ones, by their names, and no classes.
 
-    ``apple/apple_1``; or numbered alike, ``chair/1, table/1`` and ``run/person01, walk/person01``,
+    ``apple/apple_1``; or counted alike, ``chair/1, table/1`` and ``run/person01, walk/person01``,
     but not ``sketch/cat, photo/cat``
     """
-    words = [(words_of(outer), words_of(one)) for outer, one in folders]
-    are_own = all(one[: len(outer)] == outer for outer, one in words)
+    words = [(" ".join(words_of(outer)), " ".join(words_of(one))) for outer, one in folders]
+    are_own = all(f" {outer} " in f" {one} " for outer, one in words)
     inner = {one for _, one in folders}
-    recur = len(inner) < len(folders) and all(one[-1].isdigit() for one in inner)
-    return are_own or recur or all(map(str.isdecimal, inner))
+    return are_own or (len(inner) < len(folders) and all(map(_COUNTED.fullmatch, inner)))
+
+
+def _are_numbered_classes(folders: Set[tuple[str, str]]) -> bool:
+    """Return whether inner folders are numbered classes of outer ones, which no layout names.
+
+    ``Greek/character01, Latin/character01`` differ; ``Aves/2001, Fungi/2007`` have own numbers.
+    """
+    inner = {one for _, one in folders}
+    are_own = len(inner) == len(folders) and all(map(str.isdecimal, inner))
+    return are_own or all(have_words("numbered_classes", words_of(one)) for one in inner)

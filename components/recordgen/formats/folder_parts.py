@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain, pairwise
 from typing import TypeAlias
 
@@ -21,19 +21,35 @@ Folders: TypeAlias = "Mapping[str, Mapping[str, str]]"
 #: The suffixes of texts.
 TEXTS = frozenset({".txt", ".md", ".rst", ".html", ".htm", ""})
 
+
+def _marks(some: Set[str]) -> re.Pattern[str]:
+    """Return a pattern for words in the name of a file."""
+    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(some))})(?![^\W\d_])", re.IGNORECASE)
+
+
+#: A word for one half in the name of a file.
+MARK = _marks(PAIRED)
+#: The same without sides: the left and the right eye of a person are of one class.
+HALF = _marks(PAIRED - {"left", "right"})
+
 _DIGITS = re.compile(r"\d+")
 _HASH, _MIXED = re.compile(r"[0-9a-f]{8,}"), re.compile(r"\d[a-f]|[a-f]\d")
 # More folders of the same names are rather classes than the parts of pairs.
 MOST_PARTS = 3
 
 
-def are_numbered(folders: Folders) -> bool:
-    """Return whether folders with names number their files, as classes may: ``cats/7.jpg``."""
+def may_be_classes(folders: Folders) -> bool:
+    """Return whether folders are many, or have names and number their files: ``cats/7.jpg``."""
     stems = {*chain.from_iterable(folders.values())}
     suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
     is_plain = all(map(_is_counted, stems))
     are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
-    return is_plain and are_named and len(suffixes) == 1
+    return len(folders) > MOST_PARTS or (is_plain and are_named and len(suffixes) == 1)
+
+
+def are_parts(folders: Folders) -> bool:
+    """Return whether folders divide one whole, or hold the same files."""
+    return _are_shards(folders) or _hold_the_same(folders)
 
 
 def are_clips(folders: Folders) -> bool:
@@ -46,7 +62,7 @@ def are_clips(folders: Folders) -> bool:
     return 1 < len(kinds) <= len(folders) // 2 and len(forms) == 1
 
 
-def are_shards(folders: Folders) -> bool:
+def _are_shards(folders: Folders) -> bool:
     """Return whether folders divide files by their numbers or hashes, and are no classes.
 
     ``01000/01023.png`` are the files from 1000 on; ``0007/2007.png`` those with the same end;
@@ -66,7 +82,7 @@ def are_shards(folders: Folders) -> bool:
     return are_ends or (are_tens and names == sorted(names))
 
 
-def hold_the_same(folders: Folders) -> bool:
+def _hold_the_same(folders: Folders) -> bool:
     """Return whether folders hold the two or more parts of pairs, by their names or their files.
 
     Files have the same names, apart from words for parts, if each folder has more than half of the

@@ -542,12 +542,14 @@ def labels_folders(head: bytes, folders: Set[str]) -> bool:
     """Return whether a table names folders, and has labels for them that recur.
 
     ``video,label``, ``v1,run``, ``v2,walk``, ``v3,run``; what recurs beside numbered ids is their
-    label, but words such as ``cat`` are classes.
+    label, but words such as ``cat`` are classes. Without a header, numbers are ids.
     """
     lines = head.decode("utf-8", "replace").splitlines()
-    names, *rows = ([it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""])
+    rows = [[it.strip() for it in _BETWEEN_FIELDS.split(line)] for line in lines or [""]]
+    is_bare = not folders.isdisjoint(rows[0])
+    names = [f"{at}_id" for at, _ in enumerate(rows[0])] if is_bare else rows.pop(0)
     columns = dict(zip(names, map(set, zip(*rows, strict=False)), strict=False))
-    named = [name for name, values in columns.items() if folders <= values]
+    named = [it for it, values in columns.items() if folders <= values or values <= folders]
     are_numbered = any(any(map(str.isdecimal, folder)) for folder in folders)
     are_ids = are_numbered and any(words_of(name)[-1:] == ["id"] for name in named)
     labels = {name for name in columns if are_ids or column_name(name) in LABEL_COLUMNS}

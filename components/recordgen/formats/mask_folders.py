@@ -25,8 +25,8 @@ from itertools import filterfalse, islice
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError, SourceError
-from recordgen.formats.field_kinds import words_by_kind
-from recordgen.formats.folder_names import ANNOTATIONS, IMAGES, MASKS, layout_of_pairs, refusal
+from recordgen.formats.field_kinds import known_words, words_by_kind
+from recordgen.formats.folder_names import ANNOTATIONS, MASKS, NO_MASKS, layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import items, json_value, mapping
 from recordgen.formats.listing import Listing, grouped
@@ -41,7 +41,7 @@ from recordgen.tasks import ImageSegmentation
 #: Name in ``rows.adjusted``: masks whose white was read as a class.
 MASKS_OF_TWO_LEVELS = "masks_of_two_levels"
 
-_NO_KEYS = MASKS | IMAGES | {"photos", "rgb", "inputs"}
+_NO_KEYS = MASKS | known_words("images") | {"photos", "rgb", "inputs"}
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
 _COUNTED = re.compile(r"(.+)[-_]\d+\.\w+")
@@ -90,7 +90,8 @@ class MaskFolders(PictureFormat):
             found = images.get(_key(mask), ())
             if not found:
                 message = f"there is no image for the mask {mask}"
-                yield Problem(line, message, mask, RejectCode.MISSING_FILE)
+                lost = Problem(line, message, mask, RejectCode.MISSING_FILE)
+                yield Note(line, message) if NO_MASKS.search(mask) else lost  # colours of others
                 continue
             if len(found) > 1:
                 message = f"the mask {mask} may be that of {' and '.join(found[:2])}; remove one"
@@ -195,18 +196,21 @@ _FILES = (*_LISTS, _NUMBERED, _COLOURED, _LABELMAP, _COLOUR_FIRST, _META)
 def of_same_numbers(
     kinds: Mapping[str, str], numbered: Callable[[str], str]
 ) -> Mapping[str, Sequence[str]]:
-    """Return the files of a few kinds by number, if each kind has the same; none otherwise.
+    """Return the files of a few kinds by number, if most numbers are those of each; else none.
 
     ``kinds`` has the kind of each file, and ``numbered`` returns the text that ends in its number.
+    Files whose numbers are not in each kind are left out.
     """
-    if not 1 < len({*kinds.values()}) <= _MOST_KINDS:
-        return {}
     found = {name: _DIGITS.findall(numbered(name)) for name in kinds}
     number = {name: int(each[-1]) for name, each in found.items() if each}
+    if len(number) < len(kinds) or not 1 < len({*kinds.values()}) <= _MOST_KINDS:
+        return {}
     files = grouped(sorted(number, key=number.__getitem__), kinds.__getitem__)
-    numbers = [[number[name] for name in some] for some in files.values()]
-    are_same = len(number) == len(kinds) and all(each == numbers[0] for each in numbers)
-    return files if are_same and len({*numbers[0]}) > 1 else {}
+    common = set.intersection(*({*map(number.__getitem__, some)} for some in files.values()))
+    same = {kind: [it for it in some if number[it] in common] for kind, some in files.items()}
+    counts = [(len(same[kind]), len(some)) for kind, some in files.items()]
+    are_most = all(one == len(common) > count / 2 for one, count in counts)
+    return same if len(common) > 1 and are_most else {}
 
 
 def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> Sequence[str]:

@@ -140,26 +140,24 @@ def picture_of(
         return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
     if root.tag != "annotation":
         return None
-    image = image or _image(listing, name, root)
-    if image is None:
-        said = _text(root, "filename")
-        message = f"{name}: there is no image of this name, and none named {said or '(nothing)'}"
-        return Problem(line, message, said, RejectCode.MISSING_FILE)
+    found = image or _image(listing, line, name, root)
+    if isinstance(found, Problem):
+        return found
     try:
         marked = list(_objects(root))
     except ValueError as exc:
-        return Problem(line, f"{name}: {exc}", image)
+        return Problem(line, f"{name}: {exc}", found)
     notes = []
     written = _text(root, "filename")
-    if written and _stem_of(written) != _stem_of(image):
-        message = f"{name}: <filename> is {written:.80}; {image}, of the document's name, was taken"
+    if written and _stem_of(written) != _stem_of(found):
+        message = f"{name}: <filename> is {written:.80}; {found}, of the document's name, was taken"
         notes.append((FILENAME_DIFFERS, message))
     said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
     if marked and _CHALLENGE.search(said):
         marked = [each._replace(corners=_from_zero(each.corners)) for each in marked]
         notes.append((VOC_ONE_BASED, f"{name}: corners count pixels from 1, and were moved"))
     size = size_of(*(_text(root.find("size"), side) for side in ("width", "height")))
-    return Picture(line, image, None, size, marked, notes=notes)
+    return Picture(line, found, None, size, marked, notes=notes)
 
 
 def _stem_of(path: str) -> str:
@@ -167,7 +165,7 @@ def _stem_of(path: str) -> str:
     return IMAGE_SUFFIX.sub("", posixpath.basename(path.replace("\\", "/")))
 
 
-def _image(listing: Listing, name: str, root: Element) -> str | None:
+def _image(listing: Listing, line: int, name: str, root: Element) -> str | Problem:
     """Return the image of a document: of its own name, or else the one that it names."""
     said = _text(root, "filename")
     if own := _stem_image(listing, name, posixpath.splitext(said)[1]):
@@ -177,8 +175,15 @@ def _image(listing: Listing, name: str, root: Element) -> str | None:
     places = (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images"), above)
     ends = ("",) if IMAGE_SUFFIX.search(said) else ("", ".jpg", ".JPEG", ".png")
     split = word_in_folders(name)
-    found = (listing.image_at(f"{said}{end}", *places, split=split) for end in ends if said)
-    return next((image for image in found if isinstance(image, str)), None)
+    message = f"{name}: there is no image of this name, and none named {said or '(nothing)'}"
+    for end in ends if said else ():
+        found = listing.image_at(f"{said}{end}", *places, split=split)
+        if isinstance(found, str):
+            return found
+        if found:
+            message = f"{name}: {said} may be {' and '.join(found[:2])}; pass the folder of one"
+            return Problem(line, message, said, RejectCode.AMBIGUOUS_PATH)
+    return Problem(line, message, said, RejectCode.MISSING_FILE)
 
 
 def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:

@@ -55,13 +55,19 @@ def split_in_path(path: str) -> str | None:
     folder, name = _folder_and_name(path)
     if path.endswith("/"):
         return split_in_name(name)
-    return split_in_name(name) or _split_of_folder(posixpath.basename(folder))
+    word = posixpath.basename(folder).removeprefix(SPLIT_PREFIX)  # longer names by chance
+    return split_in_name(name) or (parse_ml_use(word) if is_ml_use(word) else None)
 
 
 def split_in_name(name: str) -> str | None:
     """Return the split that words of a name say, or None if they say none or several."""
     splits = {parse_ml_use(word) for word in words_of(name) if is_ml_use(word)} - {None}
     return splits.pop() if len(splits) == 1 else None
+
+
+def names_several(name: str) -> bool:
+    """Return whether several words of a name say splits: ``train_dev``, ``train_val2018``."""
+    return sum(map(is_ml_use, words_of(name))) > 1
 
 
 def _says_little_else(path: str) -> bool:
@@ -75,12 +81,6 @@ def _folder_and_name(path: str) -> tuple[str, str]:
     if storage.is_http(storage.normal(path)):
         path = urlsplit(path).path
     return posixpath.split(path.rstrip("/"))
-
-
-def _split_of_folder(name: str) -> str | None:
-    """Return the split that a folder is named after: other names hold words by chance."""
-    word = name.removeprefix(SPLIT_PREFIX)
-    return parse_ml_use(word) if is_ml_use(word) else None
 
 
 def with_names(

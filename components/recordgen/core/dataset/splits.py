@@ -37,6 +37,7 @@ _COMMON: Mapping[str, str | None] = {
     "val": EVAL,
     "valid": EVAL,
     "dev": EVAL,
+    "devel": EVAL,
     "eval": EVAL,
     "evaluation": EVAL,
     "testing": TEST,
