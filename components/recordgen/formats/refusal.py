@@ -22,7 +22,6 @@ from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
 from recordgen.formats.header import KNOWN_COLUMNS, Head
-from recordgen.formats.named_records import as_before_gaps
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
 
 _ROWS_SHOWN = 3
@@ -86,6 +85,8 @@ def some_of(values: Iterable[str]) -> str:
 def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the columns as ``--columns`` names them, and their rows."""
     if head.objects:
+        from recordgen.formats.named_records import as_before_gaps  # a CSV has no keys
+
         records = [record for _, record in head.objects[:CONSIDERED]]
         names = [*dict.fromkeys(key for record in records for key in record)][:CONSIDERED]
         return names, [[str(as_before_gaps(it.get(name, ""))) for name in names] for it in records]
