@@ -95,10 +95,14 @@ def _until_stopped(hook: Callable[[Any], object]) -> Callable[[Any], object]:
     return lambda unhandled: bool(_stopped_by) or hook(unhandled)
 
 
+def stopped_by() -> signal.Signals:
+    """Return the signal that caused a KeyboardInterrupt: SIGTERM or SIGINT."""
+    return _stopped_by[0] if _stopped_by else signal.SIGINT
+
+
 def interrupted(error: BaseException, *, traceback: bool = False) -> int:
     """Log that the command was stopped; return its exit code."""
-    by = _stopped_by[0] if _stopped_by else signal.SIGINT
-    return logs.interrupted(error, by, _hints[0], traceback=traceback)
+    return logs.interrupted(error, stopped_by(), _hints[0], traceback=traceback)
 
 
 def _end() -> None:
