@@ -21,7 +21,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
@@ -143,12 +143,13 @@ class ArrayRecord(ShardCopyExport):
 
     name = "arrayrecord"
     keeps = PARTS
+    words: ClassVar = {}
 
     def check(self, copy: Copy) -> None:
         _writer_class()
 
     def shard_name(self, split: str, at: int, count: int) -> str:
-        return f"{split}.{_FORMAT}-{at:05d}-of-{count:05d}"
+        return f"{self.word(split)}.{_FORMAT}-{at:05d}-of-{count:05d}"
 
     def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
         stored = stored_features(copy.dataset)
