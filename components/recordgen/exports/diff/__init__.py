@@ -87,7 +87,8 @@ def diff(
     """Compare two datasets row by row, and find payloads that leaked between them.
 
     Rows without a uri, such as those of tables, are matched by their payload. Only
-    ``dataset.json`` and ``examples.parquet`` are read, and by content shards with masks or outlines.
+    ``dataset.json`` and ``examples.parquet`` are read; by content, shards with masks or outlines,
+    too.
 
     Args:
         old: an output of ``convert``, its ``dataset.json``, or the uri of a TFX Examples artifact;
