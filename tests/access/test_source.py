@@ -131,7 +131,7 @@ def test_a_whole_number_that_no_float_holds(tmp_path):
     out = convert_lines(tmp_path, lines, task="tabular", split="1,0,0")
     source = recordgen.source(out)
     for items in (source, source.pairs()):
-        with pytest.raises(UsageError, match=f"'large'.* {2**53 + 1}; .*columns="):
+        with pytest.raises(UsageError, match=f"'large'.* {2**53 + 1}; .*columns"):
             list(items)
     keys = [raw["key"] for raw in source.read(slice(None), {})]
     read = {source[at]["large"] for at in range(3) if keys[at] == [b"c"]}

@@ -63,8 +63,7 @@ def reader_of(
     stored: Any = bytes if is_bytes else _KINDS[spec.dtype]
     dtype = np.dtype(np.float64 if is_inexact else np.float32) if spec.has_gaps else stored
     one = as_bytes if is_bytes else dtype.type
-    if is_inexact and spec.has_gaps:
-        one = _exact
+    one = _exact if is_inexact and spec.has_gaps else one
     has_default = isinstance(spec.default, bytes) if is_bytes else spec.default is not None
 
     def scalar(values: Values) -> Any:
@@ -108,7 +107,9 @@ def _exact(number: Any) -> np.float64:
     """Return a number as float64. Raises: OverflowError: it would be another one."""
     found = np.float64(number)
     if not np.isnan(found) and int(found) != int(number):
-        raise OverflowError(f"a float with NaN for missing numbers cannot hold {number}")
+        raise OverflowError(
+            f"a float with NaN cannot hold {number}; use recordgen.load with columns or feature_spec"
+        )
     return found
 
 
@@ -285,10 +286,7 @@ class Records(BatchedSequence[Example]):
             used = readers or dict.fromkeys(values, by_kind)
             return to_item(_read(values, used))
         except OverflowError as exc:
-            raise UsageError(
-                f"{self._named(index)}: {exc}; recordgen.load reads it with a whole number for "
-                f"records without one: columns={{…}} of a table, feature_spec={{…}} of examples"
-            ) from exc
+            raise UsageError(f"{self._named(index)}: {exc}") from exc
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 

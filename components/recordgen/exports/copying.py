@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from itertools import accumulate, combinations
+from itertools import accumulate
 from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ import numpy as np
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import COPY_FILE, Dataset
-from recordgen.core.dataset.splits import EVAL, find_split
+from recordgen.core.dataset.splits import find_split
 from recordgen.core.ordered import map_in_order
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.task.annotation import declared_values, is_image, label_files, stored_features
@@ -174,7 +174,7 @@ class CopyExport(Export):
     keeps: ClassVar[Collection[str]]
     refused_formats: ClassVar[Collection[str]] = ()
     only_splits: ClassVar[Collection[str]] = ()
-    words: ClassVar[Mapping[str, str]] = {EVAL: "val"}
+    words: ClassVar[Mapping[str, str]] = {"eval": "val"}
     takes: ClassVar[Collection[str]] = ("to", "split", "lossy")
     said: ClassVar[Mapping[str, Any]] = {}
 
@@ -269,12 +269,10 @@ class CopyExport(Export):
                 f"{self.name} knows the splits {', '.join(self.only_splits)} (got {other[0]!r}); "
                 f"use --split to export one of them"
             )
-        for name, other_name in combinations(copy.splits, 2):
-            if self.word(name) == self.word(other_name):
-                raise UsageError(
-                    f"{self.name} would name the splits {name!r} and {other_name!r} alike, "
-                    f"{self.word(name)!r}; use --split to export one of them"
-                )
+        if len({*map(self.word, copy.splits)}) < len(copy.splits):
+            raise UsageError(
+                f"two of {', '.join(copy.splits)} get one name in {self.name}; use --split NAME"
+            )
         kinds = {kind for it in copy.splits.values() if it.images for kind in it.images.formats}
         refused = sorted(kinds & {*self.refused_formats})
         if refused and not copy.is_lossy:
@@ -314,10 +312,8 @@ def _suffixes(folder: str) -> Tally[str]:
     """Return how many files below a folder have each suffix."""
     found = Tally[str]()
     for name, is_folder in storage.list_dir(folder):
-        if is_folder:
-            found += _suffixes(storage.join(folder, name))
-        else:
-            found[posixpath.splitext(name)[1]] += 1
+        suffix = posixpath.splitext(name)[1]
+        found.update(_suffixes(storage.join(folder, name)) if is_folder else [suffix])
     return found
 
 

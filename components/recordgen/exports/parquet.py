@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, ClassVar
 
-from recordgen.core.dataset.splits import EVAL
 from recordgen.errors import RecordError
 from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored, check_sizes
@@ -30,7 +29,7 @@ class Parquet(ShardCopyExport):
 
     name = "parquet"
     keeps = PARTS
-    words: ClassVar = {EVAL: "validation"}  # the hub takes eval for a name of test
+    words: ClassVar = {"eval": "validation"}  # the hub takes eval for a name of test
 
     def check(self, copy: Copy) -> None:
         columns_of(copy.dataset)

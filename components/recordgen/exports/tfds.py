@@ -67,11 +67,11 @@ def check(output: Output, splits: Mapping[str, Split]) -> None:
     """Check that all features can be declared. Raises: UsageError."""
     refused = sorted(image_formats(output, splits) - {*_DECODED})
     if refused:
-        called = {features.RAW: "raw pixels", "": "images of an unknown format"}
+        called = f"images of {refused[0].upper() or 'unknown'} format"
+        called = "raw pixels" if refused[0] == features.RAW else called
         raise UsageError(
-            f"TensorFlow Datasets cannot declare "
-            f"{called.get(refused[0], f'{refused[0].upper()} images')}; convert with "
-            f"--encode jpeg or --encode png"
+            f"TensorFlow Datasets cannot declare {called}; convert with --encode jpeg or "
+            f"--encode png"
         )
 
 

@@ -131,8 +131,7 @@ def _said(listing: Listing) -> Mapping[str, Any]:
     dataset = dataset_of(listing) if is_output else None
     if dataset is not None and dataset.task == EXAMPLES:
         raise UsageError(
-            f"{listing.root}: examples of recordgen.write have no task, so they are not converted; "
-            f"read them with recordgen.read or recordgen.source"
+            f"{listing.root}: recordgen.read or recordgen.source reads what recordgen.write wrote"
         )
     path = storage.join(listing.root, COPY_FILE if dataset is None else DATASET_FILE)
     is_whole = listing.only in ("", "import.csv") and not storage.is_http(path)

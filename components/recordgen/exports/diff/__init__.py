@@ -273,10 +273,9 @@ class Rows:
     @cached_property
     def has_number_target(self) -> bool:
         """Whether the label of a row is a number with fractions."""
-        table = table_of(self.dataset)
-        if self.task is not None or table is None or table.target is None or table.has_labels:
-            return False
-        return table.column(table.target).dtype == "float32"
+        table = table_of(self.dataset) if self.task is None else None
+        target = self.dataset.features.get(table.target or "") if table else None
+        return target is not None and target.dtype == "float32"
 
     def __len__(self) -> int:
         return len(self.columns["key"])
@@ -442,9 +441,7 @@ def differing(
 
 def _is_near(one: Any, other: Any) -> bool:
     """Return whether two details are the same but for the rounding of numbers."""
-    if isinstance(one, Polygons) and isinstance(other, Polygons):
-        return _is_near([*one], [*other])
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+    if isinstance(one, list | tuple | Polygons) and isinstance(other, list | tuple | Polygons):
         return len(one) == len(other) and all(map(_is_near, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED)

@@ -24,7 +24,7 @@ import numpy as np
 from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.subjects.details import NOTHING, Details, Polygons, points_of
+from recordgen.subjects.details import NOTHING, Details
 from recordgen.subjects.objects import areas_of, details_in, shared_areas
 
 # Annotations are made here, without circles.
@@ -192,16 +192,9 @@ def _digest(shape: re.Match[str]) -> str:
 
 
 def with_outlines(annotation: str, record: Mapping[str, Sequence[Any]]) -> str | None:
-    """Return an annotation that has the polygons of its record in place of their digests."""
+    """Return an annotation with the details of its record, which has outlines, not digests."""
     row = Boxes.from_json(annotation)
-    found = []
-    for (_, details), stored in zip(row.pairs(), details_in(record, len(row.boxes)), strict=True):
-        if stored.polygons:
-            points = points_of([stored.polygons]).astype(np.float32)
-            polygons = Polygons(stored.polygons.sizes, points.tobytes())
-            details = details._replace(polygons=polygons, mask=stored.mask, digest="")
-        found.append(details)
-    return row._replace(details=tuple(found)).to_json()
+    return row._replace(details=tuple(details_in(record, len(row.boxes)))).to_json()
 
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
