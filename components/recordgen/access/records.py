@@ -108,7 +108,7 @@ def _exact(number: Any) -> np.float64:
     found = np.float64(number)
     if not np.isnan(found) and int(found) != int(number):
         raise OverflowError(
-            f"float with NaN cannot hold {number}; use recordgen.load with columns or feature_spec"
+            f"float with NaN cannot hold {number}; use load(columns=…) or read(feature_spec=…)"
         )
     return found
 
