@@ -9,7 +9,7 @@ RecordgenError
 ├── DataError              the data cannot give a dataset                      exit code 1
 │   ├── NothingToConvertError   no row survived planning
 │   ├── TooManyRejectsError     more rows were rejected than allowed
-│   └── SplitNotFoundError      a dataset has no such split
+│   └── SplitNotFoundError      a dataset has no such split                    exit code 2
 ├── LintError              a finding that fail_on names                        exit code 1
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
@@ -202,6 +202,8 @@ class TooManyRejectsError(DataError):
 
 class SplitNotFoundError(DataError, KeyError):
     """A dataset has no split of this name. A ``KeyError``, as ``load(…)["test"]`` may raise it."""
+
+    exit_code = UsageError.exit_code  # an option has named it
 
     def __str__(self) -> str:
         return self.message  # KeyError would quote it

@@ -125,6 +125,19 @@ def test_whole_numbers_with_gaps(tmp_path):
     assert {each.dtype.name for each in (*small, *large)} == {"float32", "float64"}
 
 
+def test_a_whole_number_that_no_float_holds(tmp_path):
+    """Where one is missing, such a number is an error that names a remedy; others are read."""
+    lines = ["key,large", f"a,{2**53 + 1}", "b,", f"c,{2**53}"]
+    out = convert_lines(tmp_path, lines, task="tabular", split="1,0,0")
+    source = recordgen.source(out)
+    for items in (source, source.pairs()):
+        with pytest.raises(UsageError, match=f"'large'.* {2**53 + 1}; .*columns"):
+            list(items)
+    keys = [raw["key"] for raw in source.read(slice(None), {})]
+    read = {source[at]["large"] for at in range(3) if keys[at] == [b"c"]}
+    assert read == {2**53}
+
+
 def in_process(work):
     source, indexes = work
     return numbers(source[indexes])

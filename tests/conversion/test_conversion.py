@@ -226,8 +226,19 @@ def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
     with pytest.raises(errors.NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
     assert os.listdir(tmp_path / "out") == []
-    with pytest.raises(errors.UsageError, match="a file"):
-        recordgen.convert(make_csv([""]), make_csv([""]))
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    file = make_csv([""])
+    for place in (file, f"{file}/below/out", os.devnull, str(tmp_path / "link")):
+        with pytest.raises(errors.UsageError, match=f"^{place}: .*folder or URL"):
+            recordgen.convert(file, place)
+
+
+def test_examples_from_python_are_no_source(tmp_path):
+    """They have no task; the error says what reads them."""
+    recordgen.write([{"x": 1}], tmp_path / "out")
+    for options in ({}, {"task": "tabular", "columns": "target=x"}):
+        with pytest.raises(errors.UsageError, match=r"recordgen\.read .*recordgen\.source"):
+            recordgen.convert(tmp_path / "out", tmp_path / "new", **options)
 
 
 def test_empty_paths_do_not_name_the_working_folder(make_images, make_csv, tmp_path, monkeypatch):

@@ -63,6 +63,19 @@ def test_a_killed_copy_is_finished_by_the_next_run(whole, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in killed.rglob("*")} == times
 
 
+def test_a_copy_that_lost_a_file_is_finished_again(whole, tmp_path):
+    """Files of the user's own beside it hide no loss."""
+    name, out, expected = whole
+    to = tmp_path / "to"
+    export(name, out, to)
+    lost = max(set(expected) - {MARK, "labels.txt", "data.yaml"})
+    (to / lost).unlink()
+    (to / "README.md").write_text("mine")
+    export(name, out, to)
+    assert tree_bytes(to).keys() == {*expected, "README.md"}
+    assert (to / lost).read_bytes() == expected[lost]
+
+
 def test_a_store_has_the_same_files(whole):
     """Files in a bucket can only be written from the beginning to the end."""
     name, out, expected = whole
@@ -81,6 +94,22 @@ def test_one_split_is_copied_alone(detection, tmp_path):
     assert names == {MARK, "annotations", "val"}
     with pytest.raises(errors.SplitNotFoundError, match="'cat'"):
         export("coco", detection, tmp_path / "other", split="cat")
+    assert main(["export", "coco", str(detection), "--to", to, "--split", "cat"]) == 2
+    assert main(["inspect", str(detection), "--split", "cat"]) == 2
+
+
+@pytest.mark.parametrize("name", ["webdataset", "parquet"])
+def test_two_splits_of_one_name_in_a_copy(name, tmp_path):
+    """They are an error before the first byte; each can be exported alone."""
+    out, to = tmp_path / "out", tmp_path / "to"
+    for split in ("train", "eval", "val", "validation"):
+        recordgen.write([{"x": 1}], out, split=split)
+    with pytest.raises(errors.UsageError, match="--split") as caught:
+        export(name, out, to)
+    assert type(caught.value) is errors.UsageError
+    assert not to.exists()
+    export(name, out, to, split="val")
+    assert json.loads((to / MARK).read_text())["splits"] == ["val"]
 
 
 def test_another_copy_is_kept(detection, classes, tmp_path):

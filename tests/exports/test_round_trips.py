@@ -284,6 +284,29 @@ def test_rounded_boxes_are_the_same(name, tmp_path):
     assert recordgen.diff(out, new, by="content").kinds["annotation"] == 1
 
 
+@pytest.mark.parametrize("name", ["parquet", "webdataset", "coco", "itself"])
+def test_rounded_outlines_are_the_same(name, tmp_path):
+    """Points that a copy rounds are no change; a point that moved is one."""
+    outline = [2.123456789, 3.987654321, 12.1, 3.3, 12.7, 15.123456789]
+    known = {"segmentation": [[outline], RUNS]}
+    out = objects(tmp_path / "old", **known)
+    assert recordgen.diff(out, converted_again(out, name, tmp_path), by="content").is_same
+    outline[2] += 0.01
+    new = objects(tmp_path / "new", **known)
+    assert recordgen.diff(out, new, by="content").kinds["annotation"] == 4
+
+
+@pytest.mark.parametrize("name", ["parquet", "webdataset", "itself"])
+def test_targets_are_compared_as_stored(name, tmp_path):
+    """A number that a copy writes with the digits of float32 is no change; another one is."""
+    lines = ["age,price", *(f"{number},{number / 7 + 37.4:.3f}" for number in range(30))]
+    out = convert_lines(tmp_path, lines, lint="-ALL", task="tabular", columns="target=price")
+    assert recordgen.diff(out, converted_again(out, name, tmp_path), by="content").is_same
+    lines[1] = "0,37.40001"
+    new = convert_lines(tmp_path, lines, "new", lint="-ALL", task="tabular", columns="target=price")
+    assert recordgen.diff(out, new).kinds["label"] == 1
+
+
 #: Values of columns by the kind of a column.
 VALUES = {
     "int": st.integers(-(2**63), 2**63 - 1) | st.just(""),

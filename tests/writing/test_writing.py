@@ -543,6 +543,6 @@ def test_an_output_that_cannot_be_written_fails_before_the_first_example(tmp_pat
     """No example is taken."""
     (tmp_path / "file").write_text("")
     taken = examples(1)
-    with pytest.raises(errors.StorageError, match=str(tmp_path / "file")):
+    with pytest.raises(errors.UsageError, match=str(tmp_path / "file")):
         recordgen.write(taken, tmp_path / "file" / "out")
     assert next(taken)["label"] == 0

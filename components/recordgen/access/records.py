@@ -31,7 +31,7 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.ordered import default_threads
 from recordgen.core.records import RECORDS, LengthError
 from recordgen.core.task.annotation import is_image, stored_features
-from recordgen.errors import RecordError, RecordgenError, SourceError, check_type
+from recordgen.errors import RecordError, RecordgenError, SourceError, UsageError, check_type
 from recordgen.features import RAW_DTYPES, VIDEO_URI, FeatureSpec
 from recordgen.storage.copies import CACHE_BYTES
 
@@ -55,7 +55,7 @@ def reader_of(
 
     Scalars become NumPy scalars, text or bytes, arrays and lists NumPy arrays (of objects for text
     and bytes). A whole number that records may lack becomes a float with NaN, a float64 if it
-    ``is_inexact``.
+    ``is_inexact``; the reader raises OverflowError if that cannot hold it.
     """
     if spec.dtype in RAW_DTYPES:
         return _raw(spec)
@@ -63,6 +63,7 @@ def reader_of(
     stored: Any = bytes if is_bytes else _KINDS[spec.dtype]
     dtype = np.dtype(np.float64 if is_inexact else np.float32) if spec.has_gaps else stored
     one = as_bytes if is_bytes else dtype.type
+    one = _exact if is_inexact and spec.has_gaps else one
     has_default = isinstance(spec.default, bytes) if is_bytes else spec.default is not None
 
     def scalar(values: Values) -> Any:
@@ -100,6 +101,16 @@ def by_kind(values: Values) -> Any:
     return (
         np.array(values) if isinstance(values, np.ndarray) else _objects(list(map(bytes, values)))
     )
+
+
+def _exact(number: Any) -> np.float64:
+    """Return a number as float64. Raises: OverflowError: it would be another one."""
+    found = np.float64(number)
+    if not np.isnan(found) and int(found) != int(number):
+        raise OverflowError(
+            f"float with NaN cannot hold {number}; use load(columns=…) or read(feature_spec=…)"
+        )
+    return found
 
 
 def _raw(spec: FeatureSpec) -> Reader:
@@ -227,6 +238,7 @@ class Records(BatchedSequence[Example]):
             TypeError: an index is no number.
             RecordError: a record is damaged.
             SourceError: the index is stale.
+            UsageError: a float with NaN cannot hold a whole number.
             OSError, StorageError: a file cannot be read.
         """
         used = self._readers if readers is None else readers
@@ -273,6 +285,8 @@ class Records(BatchedSequence[Example]):
             values = parse(frame, readers or None, start, stop)
             used = readers or dict.fromkeys(values, by_kind)
             return to_item(_read(values, used))
+        except OverflowError as exc:
+            raise UsageError(f"{self._named(index)}: {exc}") from exc
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 
@@ -320,6 +334,8 @@ def _read(values: Mapping[str, Values], readers: Readers) -> Example:
     try:
         for name, read in readers.items():
             found[name] = read(values.get(name, ()))
+    except OverflowError as exc:
+        raise OverflowError(f"feature {name!r}: {exc}") from exc
     except ValueError as exc:
         raise ValueError(f"feature {name!r}: {exc}") from exc
     return found

@@ -24,7 +24,6 @@ from recordgen.exports.copying import (
     ImageExample,
     has_boxes,
     in_folder,
-    split_word,
 )
 from recordgen.features import WEBP
 from recordgen.messages import listed
@@ -64,7 +63,7 @@ class AutoMl(ImageCopyExport):
             for split, word in _ML_USE.items():
                 if split not in copy.splits:
                     continue
-                folder = f"images/{split_word(split)}"
+                folder = f"images/{self.word(split)}"
                 for image in self.images(copy, split, in_folder(folder)):
                     name = f"{folder}/{image.name}"
                     uri = name if storage.is_local(copy.to) else copy.path(name)

@@ -38,7 +38,7 @@ class Coco(copying.ImageCopyExport):
 
     def write(self, copy: copying.Copy) -> None:
         for split in copy.splits:
-            word = copying.split_word(split)
+            word = self.word(split)
             with (
                 storage.replacing(copy.path(f"annotations/instances_{word}.json")) as file,
                 TemporaryFile() as annotations,

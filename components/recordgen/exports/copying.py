@@ -3,8 +3,9 @@
     out/dataset.json, out/Split-train/…  ─▶  TO/.recordgen-export.json, TO/<files of the format>
 
 The file ``.recordgen-export.json`` names the dataset and its splits. It is written first, and again
-at the end with ``"finished": true``. Every file is renamed when it is complete, and a second run
-keeps the files that are there, so that it does what the first one left.
+at the end with ``"finished": true`` and the number of files by suffix. Every file is renamed when
+it is complete, and a second run keeps the files that are there, so that it does what the first one
+left, and writes again what was removed since.
 
 The images of a dataset as files have the names that their uris give:
 
@@ -23,6 +24,7 @@ import re
 import unicodedata
 from abc import abstractmethod
 from array import array
+from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -163,6 +165,7 @@ class CopyExport(Export):
         keeps: what the format keeps of a dataset, see :data:`PARTS`.
         refused_formats: formats of images that its readers do not read, such as ``webp``.
         only_splits: the splits that the format has; empty: any.
+        words: the format's words for splits, where it has others.
         said: what the copy says of itself in place of what its dataset says.
     """
 
@@ -171,6 +174,7 @@ class CopyExport(Export):
     keeps: ClassVar[Collection[str]]
     refused_formats: ClassVar[Collection[str]] = ()
     only_splits: ClassVar[Collection[str]] = ()
+    words: ClassVar[Mapping[str, str]] = {"eval": "val"}
     takes: ClassVar[Collection[str]] = ("to", "split", "lossy")
     said: ClassVar[Mapping[str, Any]] = {}
 
@@ -180,6 +184,10 @@ class CopyExport(Export):
 
     def check(self, copy: Copy) -> None:
         """Check further that the format can hold the examples. Raises: UsageError: it cannot."""
+
+    def word(self, split: str) -> str:
+        """Return the format's word for a split: ``eval`` → ``val``."""
+        return self.words.get(split, split)
 
     def losses(self, copy: Copy) -> Mapping[str, int]:
         """Return the number of objects with each part that the copy does not keep."""
@@ -213,6 +221,7 @@ class CopyExport(Export):
             **{**output.dataset.description, **self.said},
             "recordgen_version": __version__,
             "finished": False,
+            "files": {},
         }
         found = _mark(to)
         if found is None:
@@ -220,19 +229,20 @@ class CopyExport(Export):
                 raise OutputExistsError(
                     f"{to}: this folder has other files; use --to with an empty one"
                 )
-        elif {**found, "finished": False} != mark:
+        elif {**found, "finished": False, "files": {}} != mark:
             raise OutputExistsError(
                 f"{to}: this folder has another export ({found.get('export')} of "
                 f"{', '.join(found.get('splits', ()))}); use --to with another folder, or remove it"
             )
-        if found is None or not found["finished"]:
+        if not (found and found["finished"] and Tally(found.get("files", {})) <= _suffixes(to)):
             copy.is_resumed = found is not None
             storage.write_text(copy.path(COPY_FILE), _text(mark))
             with copy.counter:
                 self.write(copy)
             if copy.is_resumed:
                 _remove_unfinished(to)
-            storage.write_text(copy.path(COPY_FILE), _text({**mark, "finished": True}))
+            finished = {**mark, "finished": True, "files": dict(_suffixes(to))}
+            storage.write_text(copy.path(COPY_FILE), _text(finished))
         return Exported(files=(to,))
 
     def _folder(self, output: Output, options: ExportOptions) -> str:
@@ -258,6 +268,10 @@ class CopyExport(Export):
             raise UsageError(
                 f"{self.name} knows the splits {', '.join(self.only_splits)} (got {other[0]!r}); "
                 f"use --split to export one of them"
+            )
+        if len({*map(self.word, copy.splits)}) < len(copy.splits):
+            raise UsageError(
+                f"two of {', '.join(copy.splits)} get one name in {self.name}; use --split NAME"
             )
         kinds = {kind for it in copy.splits.values() if it.images for kind in it.images.formats}
         refused = sorted(kinds & {*self.refused_formats})
@@ -292,6 +306,15 @@ def _remove_unfinished(to: str) -> None:
         for folder, _, names in os.walk(storage.local_path(to)):
             for name in filter(_UNFINISHED.search, names):
                 os.remove(os.path.join(folder, name))
+
+
+def _suffixes(folder: str) -> Tally[str]:
+    """Return how many files below a folder have each suffix."""
+    found = Tally[str]()
+    for name, is_folder in storage.list_dir(folder):
+        suffix = posixpath.splitext(name)[1]
+        found.update(_suffixes(storage.join(folder, name)) if is_folder else [suffix])
+    return found
 
 
 def _text(values: Mapping[str, Any]) -> str:
@@ -373,9 +396,6 @@ _SUFFIXES: Mapping[str, Sequence[str]] = {"jpeg": (".jpg", ".jpeg"), "": (".bin"
 # What is known of boxes in numbers with fractions.
 _NUMBERS = [name for name, spec in features.OBJECTS.items() if spec.dtype == "float32"]
 
-# The words of other tools for a split.
-_WORDS = {"eval": "val"}
-
 
 class ImageExample(NamedTuple):
     """One image."""
@@ -436,7 +456,7 @@ class ImageCopyExport(CopyExport):
     ) -> None:
         """Write the files of all images; ``files_of`` takes the word of the split first."""
         for split in copy.splits:
-            for _ in self.images(copy, split, partial(files_of, split_word(split))):
+            for _ in self.images(copy, split, partial(files_of, self.word(split))):
                 pass
 
     def images(self, copy: Copy, split: str, files_of: FilesOf) -> Iterator[ImageExample]:
@@ -517,11 +537,6 @@ def image_formats(output: Output, splits: Mapping[str, Split]) -> set[str]:
         for name in images
         for value in values.get(f"{name.removesuffix('encoded')}format", ())
     }
-
-
-def split_word(split: str) -> str:
-    """Return the word of other tools for a split: ``eval`` → ``val``."""
-    return _WORDS.get(split, split)
 
 
 def file_name(uri: str, kind: str) -> str:

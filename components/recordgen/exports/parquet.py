@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from recordgen.errors import RecordError
 from recordgen.exports.columns import IMAGE, Column, columns_of
@@ -23,22 +23,20 @@ _IMAGES_AT_ONCE = 100
 _ROWS_AT_ONCE = 10_000
 _BYTES_AT_ONCE = 64 << 20
 
-# The hub takes eval for a name of test.
-_WORDS = {"eval": "validation"}
-
 
 class Parquet(ShardCopyExport):
     """A Parquet file for each shard."""
 
     name = "parquet"
     keeps = PARTS
+    words: ClassVar = {"eval": "validation"}  # the hub takes eval for a name of test
 
     def check(self, copy: Copy) -> None:
         columns_of(copy.dataset)
         check_sizes(copy)
 
     def shard_name(self, split: str, at: int, count: int) -> str:
-        return f"data/{_WORDS.get(split, split)}-{at:05d}-of-{count:05d}.parquet"
+        return f"data/{self.word(split)}-{at:05d}-of-{count:05d}.parquet"
 
     def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
         import pyarrow as pa

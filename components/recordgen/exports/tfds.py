@@ -21,7 +21,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
@@ -67,7 +67,8 @@ def check(output: Output, splits: Mapping[str, Split]) -> None:
     """Check that all features can be declared. Raises: UsageError."""
     refused = sorted(image_formats(output, splits) - {*_DECODED})
     if refused:
-        called = "raw pixels" if refused[0] == features.RAW else f"{refused[0].upper()} images"
+        called = f"images of {refused[0].upper() or 'unknown'} format"
+        called = "raw pixels" if refused[0] == features.RAW else called
         raise UsageError(
             f"TensorFlow Datasets cannot declare {called}; convert with --encode jpeg or "
             f"--encode png"
@@ -143,12 +144,13 @@ class ArrayRecord(ShardCopyExport):
 
     name = "arrayrecord"
     keeps = PARTS
+    words: ClassVar = {}
 
     def check(self, copy: Copy) -> None:
         _writer_class()
 
     def shard_name(self, split: str, at: int, count: int) -> str:
-        return f"{split}.{_FORMAT}-{at:05d}-of-{count:05d}"
+        return f"{self.word(split)}.{_FORMAT}-{at:05d}-of-{count:05d}"
 
     def write_shard(self, copy: Copy, file: IO[bytes], examples: Iterator[Stored]) -> None:
         stored = stored_features(copy.dataset)

@@ -66,7 +66,7 @@ class WebDataset(copying.ShardCopyExport):
             )
 
     def shard_name(self, split: str, at: int, count: int) -> str:
-        return f"{copying.split_word(split)}-{at:06d}.tar"
+        return f"{self.word(split)}-{at:06d}.tar"
 
     def write_shard(
         self, copy: copying.Copy, file: IO[bytes], examples: Iterator[copying.Stored]

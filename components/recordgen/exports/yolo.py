@@ -67,7 +67,7 @@ class Yolo(copying.ImageCopyExport):
         self.write_images(copy, files_of)
         config = environment().get_template("yolo.yaml")
         known = {"keypoints": copy.dataset.keypoints, "labels": copy.dataset.labels}
-        words = [*map(copying.split_word, copy.splits)]
+        words = [*map(self.word, copy.splits)]
         storage.write_text(
             copy.path("data.yaml"), config.render(words=words, numbers=KEYPOINT, **known)
         )

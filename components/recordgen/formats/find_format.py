@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE
+from recordgen.core.dataset.manifest import COPY_FILE, DATASET_FILE, EXAMPLES
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
@@ -113,10 +113,16 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
 def _said(listing: Listing) -> Mapping[str, Any]:
     """Return what an output, or a copy of one, says of its dataset; empty for other sources.
 
-    Raises: SourceError: a copy says it in another form.
+    Raises:
+        SourceError: a copy says it in another form.
+        UsageError: it is an output of ``recordgen.write``.
     """
     is_output = not listing.only and "" in listing.tree.datasets
     dataset = dataset_of(listing) if is_output else None
+    if dataset is not None and dataset.task == EXAMPLES:
+        raise UsageError(
+            f"{listing.root}: recordgen.read or recordgen.source reads what recordgen.write wrote"
+        )
     path = storage.join(listing.root, COPY_FILE if dataset is None else DATASET_FILE)
     is_whole = listing.only in ("", "import.csv") and not storage.is_http(path)
     if dataset is None and not (is_whole and storage.is_file(path)):

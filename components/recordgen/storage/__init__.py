@@ -117,8 +117,11 @@ def check_writable(path: str) -> None:
     """Check that a folder at a path may be written. Raises: UsageError."""
     if not path:
         raise UsageError("the output must be a folder or URL (got an empty text)")
-    if os.path.isfile(path):
-        raise UsageError(f"{path}: the output must be a folder or URL (got a file)")
+    place = local_path(path) if is_local(path) else ""
+    while place and not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if place and not os.path.isdir(place):
+        raise UsageError(f"{path}: the output must be a folder or URL ({place} is no folder)")
     scheme, slash, rest = path.partition(":/")
     if slash and rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
         raise UsageError(

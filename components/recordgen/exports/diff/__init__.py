@@ -28,6 +28,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
 from recordgen.core.records.example import parse_record
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotation import is_image, stored_features
 from recordgen.core.task.task import ONE
@@ -45,7 +46,10 @@ from recordgen.exports.diff.differences import (
 )
 from recordgen.exports.export import Output, annotating_task
 from recordgen.messages.masking import without_secrets
+from recordgen.subjects.details import Polygons
+from recordgen.tables.columns import table_of
 from recordgen.tasks import Task
+from recordgen.tasks.object_detection.annotation import with_outlines
 
 #: Indices of rows of one dataset; pairs of indices of OLD and NEW.
 Places: TypeAlias = "npt.NDArray[np.intp]"
@@ -83,7 +87,8 @@ def diff(
     """Compare two datasets row by row, and find payloads that leaked between them.
 
     Rows without a uri, such as those of tables, are matched by their payload. Only
-    ``dataset.json`` and ``examples.parquet`` are read.
+    ``dataset.json`` and ``examples.parquet`` are read; by content, shards with masks or outlines,
+    too.
 
     Args:
         old: an output of ``convert``, its ``dataset.json``, or the uri of a TFX Examples artifact;
@@ -133,7 +138,7 @@ def _read(output: Output) -> Any:
 def _without_names(table: Any, output: Output) -> Any:
     """Return rows that name no files: their content is the address of a video, or a mask's digest.
 
-    Raises: RecordError: a shard with masks is damaged.
+    Rows of boxes have outlines. Raises: RecordError: a shard with masks or outlines is damaged.
     """
     dataset = output.dataset
     if dataset.folder:
@@ -143,6 +148,8 @@ def _without_names(table: Any, output: Output) -> Any:
         table = table.set_column(
             COLUMNS.index("content"), "content", pa.array(numbers, pa.uint64())
         )
+    if features.IMAGE_OBJECT_POLYGON_X in dataset.objects:
+        return _with_outlines(table, output)
     task, stored = annotating_task(dataset), stored_features(dataset)
     if task is None or sum(map(is_image, stored)) < 2:
         return table
@@ -157,9 +164,23 @@ def _without_names(table: Any, output: Output) -> Any:
     for uri, text, *place in zip(*columns, strict=True):
         [names] = task.stored_uris([uri], [text])
         texts.append(task.with_uris(text, dict.fromkeys(names, masks.get((*place,), ""))))
-    return table.set_column(
-        COLUMNS.index("annotation"), "annotation", pa.array(texts, pa.large_string())
-    )
+    return _with_annotations(table, texts)
+
+
+def _with_outlines(table: Any, output: Output) -> Any:
+    """Return rows of boxes with outlines in place of their digests, which rounding changes."""
+    places = zip(table["shard"].to_pylist(), table["record"].to_pylist(), strict=True)
+    texts = dict(zip(places, table["annotation"].to_pylist(), strict=True))
+    for shard in output.dataset.shards:
+        for at, record in enumerate(output.records(shard.file)):
+            if text := texts.get((shard.file, at)):
+                texts[shard.file, at] = with_outlines(text, parse_record(record, shard.file))
+    return _with_annotations(table, [*texts.values()])
+
+
+def _with_annotations(table: Any, texts: Sequence[str | None]) -> Any:
+    column = pa.array(texts, pa.large_string())
+    return table.set_column(COLUMNS.index("annotation"), "annotation", column)
 
 
 def _digest(data: bytes) -> bytes:
@@ -249,6 +270,13 @@ class Rows:
         """The task that reads annotations; None if an annotation is itself the label."""
         return annotating_task(self.dataset)
 
+    @cached_property
+    def has_number_target(self) -> bool:
+        """Whether the label of a row is a number with fractions."""
+        table = table_of(self.dataset) if self.task is None else None
+        target = self.dataset.features.get(table.target or "") if table else None
+        return target is not None and target.dtype == "float32"
+
     def __len__(self) -> int:
         return len(self.columns["key"])
 
@@ -257,6 +285,10 @@ class Rows:
         if annotation is None:
             return ()
         return tuple(sorted({*self.task.labels(annotation)})) if self.task else (annotation,)
+
+    def number(self, annotation: str | None) -> float | None:
+        """Return the number to predict, as records have it."""
+        return None if annotation is None else as_float32(float(annotation))
 
     def details(self, annotation: str | None) -> Sequence[Any]:
         """Return what an annotation says besides labels, such as boxes."""
@@ -389,7 +421,8 @@ def differing(
 
     other = np.flatnonzero(differs["annotation"])
     has_label, details = np.zeros((2, len(differs["split"])), bool)
-    has_label[other] = say_other(Rows.labels, other)
+    are_numbers = old.has_number_target and new.has_number_target
+    has_label[other] = say_other(Rows.number if are_numbers else Rows.labels, other)
     details[other] = say_other(Rows.details, other)
     for block in _blocks(np.flatnonzero(details)) if is_copy else ():
         sides = zip((old, new), (at[block] for at in pairs), strict=True)
@@ -408,7 +441,7 @@ def differing(
 
 def _is_near(one: Any, other: Any) -> bool:
     """Return whether two details are the same but for the rounding of numbers."""
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+    if isinstance(one, list | tuple | Polygons) and isinstance(other, list | tuple | Polygons):
         return len(one) == len(other) and all(map(_is_near, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED)

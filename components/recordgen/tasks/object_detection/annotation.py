@@ -25,7 +25,7 @@ from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.subjects.details import NOTHING, Details
-from recordgen.subjects.objects import areas_of, shared_areas
+from recordgen.subjects.objects import areas_of, details_in, shared_areas
 
 # Annotations are made here, without circles.
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -189,6 +189,12 @@ def _digest(shape: re.Match[str]) -> str:
     values = ",".join(filter(None, parts)).replace(",", ", ").replace('"', "'")
     digest = hashlib.sha256(f"[{values}]".encode()).hexdigest()[:16]
     return ",".join(filter(None, (keypoints, f'"digest":"{digest}"')))
+
+
+def with_outlines(annotation: str, record: Mapping[str, Sequence[Any]]) -> str | None:
+    """Return an annotation with the details of its record, which has outlines, not digests."""
+    row = Boxes.from_json(annotation)
+    return row._replace(details=tuple(details_in(record, len(row.boxes)))).to_json()
 
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
