@@ -239,12 +239,8 @@ def listed_bucket(
 
 
 # Google's emulator queues five connections; clients try the others again after a second.
-_MANY_CONNECTIONS = """
-import socketserver
-from gcp_storage_emulator.__main__ import main
-socketserver.TCPServer.request_queue_size = 128
-main()
-"""
+_QUEUE = "import socketserver; socketserver.TCPServer.request_queue_size = 128"
+_MANY_CONNECTIONS = f"{_QUEUE}; from gcp_storage_emulator.__main__ import main; main()"
 
 
 @contextmanager

@@ -364,14 +364,10 @@ def test_the_folder_is_proposed(files, uris, root, tmp_path):
 
 def test_the_folder_above_is_proposed_for_several_import_files(tmp_path):
     """Each file's images are in a folder beside it; below that of all, they are found by name."""
-    names = {"train": ["1.jpg", "2.jpg"], "valid": ["3.jpg"]}
-    files = {f"{split}/images/{name}": "" for split, some in names.items() for name in some}
-    write_files(tmp_path / "in", files)
-    rejects = [
-        Reject(f"{tmp_path}/in/{split}/_annotations.csv", 1, name, "missing_file", "no such file")
-        for split, some in names.items()
-        for name in some
-    ]
+    splits = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "valid"}
+    write_files(tmp_path / "in", {f"{at}/images/{name}": "" for name, at in splits.items()})
+    places = {name: f"{tmp_path}/in/{at}/_annotations.csv" for name, at in splits.items()}
+    rejects = [Reject(at, 1, name, "missing_file", "") for name, at in places.items()]
     assert missing_hint(rejects, 3).root == f"{tmp_path}/in/"
     lost = [item._replace(uri=f"none/{item.uri}.jpg") for item in rejects[:1]]
     assert not missing_hint([*rejects, *lost], 4).root

@@ -341,8 +341,8 @@ def test_a_folder_is_no_file(store):
     """Only an object exists, and no request is needed for more on Google's storage."""
     store.put_all({"a/b": b"x"})
     store.proxy.reset()
-    there = [storage.is_file(f"{store.url}/{name}") for name in ("a/b", "a", "b")]
-    assert there == [True, False, False]
+    there = [at for at in ("a/b", "a", "b") if storage.is_file(f"{store.url}/{at}")]
+    assert there == ["a/b"]
     assert store.proxy.seen.total() == 3 or store.url.startswith("s3")
     for name in ("a/b", "b"):
         storage.remove_file(f"{store.url}/{name}")

@@ -217,11 +217,7 @@ SAME_PLACE = {
     "conflicting labels": (IMAGE, "1, 2, 3, 4, 5, 6, 7 =dog", ", ".join(f"{line} {OTHER}" for line in range(1, 8))),
     "examples by themselves": (IMAGE, "2 eval @, 1 train =dog @", "1 train, 2 eval"),
     "rows without a uri next to an image": (IMAGE, "10 @ early, 2 @ early, 1, 3", "1 test*, 2 train*, 10 train*; duplicates=1"),
-    "files of one name in two folders": (
-        IMAGE,
-        "1 train =a @x.jpg, 1 eval =b @x.jpg in:/e/a.csv, 2 train =a @/d/x.jpg",
-        "1 eval, 1 train; duplicates=1",
-    ),
+    "files of one name in two folders": (IMAGE, "1 train =a @x.jpg, 1 eval =b @x.jpg in:/e/a.csv, 2 train =a @/d/x.jpg", "1 eval, 1 train; duplicates=1"),
     "parts": (VIDEO, "2 =TWO, 1 train =ONE, 3 eval =THREE", "1 train, 2 train; 3 conflicting_splits"),
     "parts, all assigned": (VIDEO, "0 =ONE early, 1 =TWO early, 2 =ONE early", "0 train*, 1 train*; duplicates=1"),
     "parts of several groups": (VIDEO, "1 =ONE, 2 =TWO early", "1 test*, 2 test*"),
