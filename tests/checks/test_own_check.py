@@ -91,7 +91,7 @@ def test_only_tasks_with_its_facts(shared_patients, tmp_path):
 NO_CHECKS = [
     (3, r"\.Check "),
     (Path, r"\.Check "),
-    (Check, "the code of Check"),
+    (Check, "'CHECK'"),
     (type("Other", (Check,), {"code": "OTHER"}), "'MINE'"),
     (type("Mine", (Check,), {"code": "MINE"}), "scope"),
     (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope"),

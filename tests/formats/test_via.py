@@ -107,16 +107,17 @@ def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
     assert (found.adjusted, found.rejects) == (adjusted, [])
 
 
-def test_regions_without_attributes_have_one_class(outcome):
-    """The class is ``object``, and a note says so; one attribute would be that of all regions."""
-    bare = [{**region(shape), "region_attributes": {}} for shape in (CIRCLE, RECT)]
+@pytest.mark.parametrize(("attributes", "label"), [({}, "object"), ({"": "dog"}, "dog")])
+def test_regions_without_attributes_have_one_class(attributes, label, outcome):
+    """The class is ``object``, and a note says so; an attribute may have no name."""
+    bare = [{**region(shape), "region_attributes": attributes} for shape in (CIRCLE, RECT)]
     images = [image("a.png", *bare), image("b.png")]
     found = outcome({"via.json": as_export(images)}, "a.png", "b.png")
     assert found.images == {
-        "a.png": [("object", [0.1, 0.25, 0.2, 0.45]), ("object", BOX)],
+        "a.png": [(label, [0.1, 0.25, 0.2, 0.45]), (label, BOX)],
         "b.png": [],
     }
-    assert len(found.skipped) == 1
+    assert len(found.skipped) == (label == "object")
 
 
 # a region that rejects its image

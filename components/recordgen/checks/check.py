@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import cache, cached_property
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -311,8 +311,16 @@ class FoundRows(NamedTuple):
     partners: RowIndices | None = None
 
 
-# Where a new word begins in the name of a class: NearLeak → NEAR_LEAK.
-_WORD = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+class _CodeOfName:
+    """The code of a check that has none of its own: its name, ``NearLeak`` → ``NEAR_LEAK``."""
+
+    def __get__(self, check: object, kind: type) -> str:
+        return _in_capitals(kind.__name__)
+
+
+@cache  # a run asks hundreds of times
+def _in_capitals(name: str) -> str:
+    return re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 
 class Check:
@@ -338,7 +346,7 @@ class Check:
             tasks in which the option acts. docs/lint.md has all remedies.
     """
 
-    code: ClassVar[str]
+    code: ClassVar[str] = cast("str", _CodeOfName())
     level: ClassVar[str] = WARNING
     is_default: ClassVar[bool] = True
     is_about_all: ClassVar[bool] = False
@@ -349,10 +357,6 @@ class Check:
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[Collection[str]] = ()
     remedies: ClassVar[Sequence[str]] = ()
-
-    def __init_subclass__(cls) -> None:
-        if "code" not in vars(cls):
-            cls.code = _WORD.sub("_", cls.__name__).upper()
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
         """Yield the examples that it finds, or messages about the dataset as a whole.

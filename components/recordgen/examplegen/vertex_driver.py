@@ -17,6 +17,7 @@ from typing import Any
 
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.components.example_gen.driver import update_output_artifact
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver as tfx_driver
 from tfx.types import standard_component_specs as specs
@@ -58,8 +59,11 @@ def run(args: argparse.Namespace) -> None:
         )
     )
     found = {name: properties[name] for name in FOUND if properties[name] is not None}
-    [examples] = invocation.outputs.artifacts[specs.EXAMPLES_KEY].artifacts
-    artifact = {"name": examples.name, "uri": examples.uri, "metadata": found}
+    names: dict[int, str] = {}
+    outputs = entrypoint.parse_raw_artifact_dict(invocation.outputs.artifacts, names)
+    [examples] = outputs[specs.EXAMPLES_KEY]
+    update_output_artifact(exec_properties=properties, output_artifact=examples.mlmd_artifact)
+    artifact = json_format.MessageToDict(entrypoint.to_runtime_artifact(examples, names))
     output = {
         "parameterValues": {**found, specs.INPUT_CONFIG_KEY: properties[specs.INPUT_CONFIG_KEY]},
         "artifacts": {specs.EXAMPLES_KEY: {"artifacts": [artifact]}},

@@ -57,7 +57,7 @@ class Via(pictures.PictureFormat):
         except ValueError as exc:
             raise SourceError(f"{where}: no whole export of VGG Image Annotator: {exc}") from exc
         folder, attribute = posixpath.dirname(document), _attribute(where, images)
-        if not attribute and any(image.regions for image in images):
+        if attribute is None and any(image.regions for image in images):
             yield pictures.Note(0, f"regions have no attributes; all are of the class {_ONE_CLASS}")
         make = partial(_picture, listing, folder, attribute)
         yield from pictures.examples(enumerate(images, start=1), make)
@@ -124,8 +124,8 @@ def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
     yield from itertools.starmap(_Image, regions.items())
 
 
-def _attribute(where: str, images: Sequence[_Image]) -> str:
-    """Return the attribute that names the class of regions; empty if they have no attributes.
+def _attribute(where: str, images: Sequence[_Image]) -> str | None:
+    """Return the attribute that names the class of regions; None if they have no attributes.
 
     Raises: SourceError: it may be one of several.
     """
@@ -134,12 +134,14 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     named = [name for name in found if name.strip().lower() in LABEL_COLUMNS]
     likely = named if len(found) > 1 else list(found)
     if len(likely) == 1 or not found:
-        return likely[0] if likely else ""
+        return likely[0] if likely else None
     remedy = "name the attribute of the classes 'class' in VIA, and export again"
     raise SourceError(f"{where}: regions have the attributes {', '.join(found)}; {remedy}")
 
 
-def _picture(listing: Listing, folder: str, attribute: str, number: int, image: _Image) -> Picture:
+def _picture(
+    listing: Listing, folder: str, attribute: str | None, number: int, image: _Image
+) -> Picture:
     """Return an image of a document in a folder. Raises: ValueError: it cannot be used."""
     found = pictures.image_named(listing, image.name, folder, "images") if image.name else ""
     if image.problem:
@@ -153,14 +155,14 @@ def _picture(listing: Listing, folder: str, attribute: str, number: int, image: 
     return Picture(number, found, objects=objects, notes=shape_notes(dropped, rotated))
 
 
-def _label(attributes: Any, name: str) -> str:
+def _label(attributes: Any, name: str | None) -> str:
     """Return the class of a region, which its attribute of a name says.
 
     Raises: ValueError: it has none, or several.
 
     ``{"class": "dog"}``, or of check boxes ``{"class": {"dog": true}}`` → dog
     """
-    if not name:
+    if name is None:
         return _ONE_CLASS
     value = attributes.get(name) if isinstance(attributes, dict) else None
     if isinstance(value, dict):

@@ -391,8 +391,11 @@ def remove(path: str) -> None:
 
 
 def remove_file(path: str) -> None:
-    fs, inner = filesystem_of(path)
+    if scheme_of(path) not in OBJECT_STORES:  # a few other storages only have rm()
+        remove(path)
+        return
     with only_storage_errors(path, _WRITING), suppress(FileNotFoundError):
+        fs, inner = filesystem_of(path)
         retried(partial(fs.rm_file, inner), path)
 
 

@@ -40,11 +40,13 @@ def built(notes):
 )
 def test_batches_give_the_columns_of_their_rows(parts):
     """Batches of notes and of table rows, in any order, are one table in the order of rows."""
-    builder, alone = FactsBuilder(), []
+    builder, alone, odd = FactsBuilder(), [], []
     for part in parts:
         if isinstance(part, tuple):
             count, is_refused = part
-            batch = FactsBuilder.of(np.arange(count, dtype=np.uint64), [0] if is_refused else [])
+            contents, refused = np.arange(count, dtype=np.uint64), [0] if is_refused else []
+            batch = FactsBuilder.of(contents, refused, odd=np.array([count - 1]))
+            odd.append(len(alone) + count - 1)
             alone += [{"content": None if is_refused and not row else row} for row in range(count)]
         else:
             batch = built([NOTES[number] for number in part])
@@ -54,6 +56,7 @@ def test_batches_give_the_columns_of_their_rows(parts):
     found = builder.columns().to_pylist()
     expected = [{**dict.fromkeys(row), **one} for row, one in zip(found, alone, strict=True)]
     assert found == expected
+    assert builder.kept(0)[0].tolist() == odd
 
 
 def test_hundreds_of_rows_are_measured_as_one():
