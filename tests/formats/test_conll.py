@@ -72,10 +72,20 @@ def test_files_of_any_suffix_are_read_and_others_are_named(convert, tmp_path):
     one = "Anna B-PER\n\n{} O\n"
     files = {"a.train.conll": "left", "a.dev.conll": "came", "test.annotated": "stayed"}
     files = {name: one.format(word) for name, word in files.items()}
-    convert({**files, "train_dev.tsv": one.format("left"), "notes.md": "These are names.\n"})
+    copies = dict.fromkeys(
+        ["train_dev.tsv", "a.dev.iob1", "a.dev.conll~", "my.pred"], one.format("x")
+    )
+    convert({**files, **copies, "notes.md": "These are names.\n"})
     found = [len(tagged(tmp_path / "out", split)) for split in ("train", "eval", "test")]
     assert found == [2, 2, 2]
-    assert "notes.md, train_dev.tsv" in (tmp_path / "out/lint.jsonl").read_text()
+    assert (
+        "a.dev.conll~, a.dev.iob1, my.pred, notes.md, train_dev.tsv"
+        in (tmp_path / "out/lint.jsonl").read_text()
+    )
+    found = Reading(
+        write_files(tmp_path / "others", {"train.txt": one, "dev.txt": one, "dev_test.txt": one})
+    )
+    assert len(found.rows) == 6  # no other file has the sentences of the test
     assert len(Reading(tmp_path / "in/a.dev.conll").items) == 2  # nothing beside a file is skipped
 
 

@@ -54,6 +54,7 @@ UNDERSTOOD = [
     ([f"{at}/{word}{n}.jpg" for at in ("a12", "b1", "c2") for n in at[1:] for word in ("in", "up")], [(None, at) for at in ("a12",) * 4 + ("b1",) * 2 + ("c2",) * 2], {}),
     # Two of several classes may be numbered alike.
     ([f"{at}/{at[-1]}{n}.jpg" for at in ("wp", "xq", "yr", "zr") for n in "123"], [(None, at) for at in ("wp", "xq", "yr", "zr") for n in "123"], {}),
+    (["19991231/b.jpg", "20010101/a.jpg"], [(None, "19991231"), (None, "20010101")], {}),
     (["2019-05-01/a.jpg", "2019-05-02/b.jpg"], [(None, None)] * 2, {"2019-05-01": BARE, "2019-05-02": BARE}),
     (["with_GT/a/x1.jpg", "with_GT/b/y2.jpg", "with_GT/README.txt"], [(None, "a"), (None, "b")], {"with_GT": BARE}),
     # These name classes.

@@ -47,7 +47,7 @@ from recordgen.formats.import_file import Files, ImportFile, Samples, sampled
 from recordgen.formats.lines import bounded_lines, decode_line, decoded_head
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import notes_about
-from recordgen.formats.split_names import names_several, split_in_path
+from recordgen.formats.split_names import split_in_path, splits_in_name
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode, reject
@@ -167,6 +167,8 @@ def _parts(raw: bytes, what: str) -> list[str]:
 _DOCUMENT = "-DOCSTART-"
 _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
+# Ends of names of copies and of predictions.
+_COPIES = (".bak", ".orig", ".old", ".pred", ".out", "~")
 _SHOWN = 3
 # A file that is one sentence of more lines lacks the empty lines between its sentences.
 _MOST_LINES = 5_000
@@ -244,21 +246,27 @@ class Conll(_Tagged):
 def tagged_files(listing: Listing) -> Iterator[str]:
     """Yield the file that the user passed, or each file of a folder, if it has tokens and tags.
 
-    Files of any ending count beside one of a usual ending. A file whose name says several splits,
-    such as ``train_dev.tsv``, repeats files of each.
+    Files of any ending count beside one of a usual ending, except copies and predictions. A file
+    whose name says several splits, such as ``train_dev.tsv``, repeats the files of each, if there
+    are such files.
     """
     names = [listing.only] if listing.only else listing.candidates(*DOCUMENTS[Conll.name])
-    has_splits = len({*map(split_in_path, names)} - {None}) > 1
+    splits = {*map(split_in_path, names)}
 
     def is_tagged(name: str) -> bool:
         rows = _head(listing, name)
-        is_both = has_splits and names_several(posixpath.basename(name))
+        said = splits_in_name(posixpath.basename(name))
+        is_both = len(said) > 1 and said <= splits
         return not is_both and (_is_usual(rows) or _places_in(rows) is not None)
 
-    tagged = filter(is_tagged, names)
-    if first := next(tagged, ""):
-        others = [] if listing.only else sorted({*listing.others} - {*names})
-        yield from chain([first], tagged, filter(is_tagged, others))
+    read = set()
+    for name in filter(is_tagged, names):
+        read |= {name, posixpath.splitext(name)[0]}
+        yield name
+    for name in sorted({*listing.others} - {*names}) if read and not listing.only else ():
+        is_copy = name.endswith(_COPIES) or posixpath.splitext(name)[0] in read
+        if not is_copy and is_tagged(name):
+            yield name
 
 
 def _skipped(listing: Listing) -> Sequence[str]:

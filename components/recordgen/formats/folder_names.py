@@ -52,7 +52,7 @@ _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
 
 _PERSON = re.compile("[1-9][0-9]{4,}")
-_DATE = re.compile(r"(19|20)\d\d[-_]?[01]\d[-_]?[0-3]\d")
+_DATE = re.compile(r"(19|20)\d\d[-_][01]\d[-_][0-3]\d")
 
 
 def may_be_class(folder: str) -> bool:
@@ -238,8 +238,8 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
 
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
-# A number, or a word and a letter or number that count: person01, sample_b.
-_COUNTED = re.compile(r"(?:.*\D)?\d{1,4}|.+[\W_][A-Za-z]")
+# A number that counts, perhaps behind a word, or a sample: person01, sample_b.
+_COUNTED = re.compile(r"(?:.*\D)?\d{1,4}|sample[\W_][A-Za-z]", re.IGNORECASE)
 # So few folders may have a file each by chance.
 _FEW_FOLDERS = 4
 
@@ -460,12 +460,13 @@ def layout_of_names(names: Set[str]) -> str:
 def _are_parts(folders: Set[tuple[str, str]]) -> bool:
     """Return whether inner folders are parts of outer ones, by their names, and no classes.
 
-    ``apple/apple_1``; or counted alike, ``chair/1, table/1`` and ``run/person01, walk/person01``,
-    but not ``sketch/cat, photo/cat``
+    ``apple/apple_a``, ``apple/v_apple_1``, but not ``cat/wild cat``; or counted alike,
+    ``chair/1, table/1`` and ``run/person01, walk/person01``, but not ``sketch/cat, photo/cat``
     """
-    words = [(" ".join(words_of(outer)), " ".join(words_of(one))) for outer, one in folders]
-    are_own = all(f" {outer} " in f" {one} " for outer, one in words)
+    words = [[f" {' '.join(words_of(name))} " for name in pair] for pair in folders]
     inner = {one for _, one in folders}
+    are_numbered = all(one[-1].isdigit() for one in inner)
+    are_own = all(outer in one if are_numbered else one.startswith(outer) for outer, one in words)
     return are_own or (len(inner) < len(folders) and all(map(_COUNTED.fullmatch, inner)))
 
 
@@ -476,4 +477,5 @@ def _are_numbered_classes(folders: Set[tuple[str, str]]) -> bool:
     """
     inner = {one for _, one in folders}
     are_own = len(inner) == len(folders) and all(map(str.isdecimal, inner))
-    return are_own or all(have_words("numbered_classes", words_of(one)) for one in inner)
+    numbered = [one for one in inner if have_words("numbered_classes", words_of(one))]
+    return are_own or (len(numbered) == len(inner) and all(one[-1].isdigit() for one in inner))

@@ -61,8 +61,14 @@ def split_in_path(path: str) -> str | None:
 
 def split_in_name(name: str) -> str | None:
     """Return the split that words of a name say, or None if they say none or several."""
-    splits = {parse_ml_use(word) for word in words_of(name) if is_ml_use(word)} - {None}
-    return splits.pop() if len(splits) == 1 else None
+    splits = splits_in_name(name)
+    return min(splits) if len(splits) == 1 else None
+
+
+def splits_in_name(name: str) -> Set[str]:
+    """Return each split that a word of a name says: ``train_dev`` → train, validation."""
+    splits = (parse_ml_use(word) for word in words_of(name) if is_ml_use(word))
+    return {*filter(None, splits)}
 
 
 def names_several(name: str) -> bool:
