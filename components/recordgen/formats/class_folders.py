@@ -17,18 +17,25 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
-from itertools import accumulate, islice
+from itertools import accumulate, filterfalse, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.dataset.splits import TRAIN, is_ml_use
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats, hugging_face
 from recordgen.formats.conll import names_sentences, tagged_files
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, known_words, words_of
+from recordgen.formats.field_kinds import (
+    IMAGE_SUFFIX,
+    NUMBER,
+    field_at,
+    have_words,
+    known_words,
+    words_of,
+)
 from recordgen.formats.folder_layout import layout_that_reads, row_of_file
 from recordgen.formats.folder_names import (
     ANNOTATIONS,
@@ -41,7 +48,7 @@ from recordgen.formats.folder_names import (
 )
 from recordgen.formats.folder_parts import HALF, MARK, TEXTS, are_clips, are_parts, may_be_classes
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.header import labels_folders
+from recordgen.formats.header import column_name, find_columns, labels_folders
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import are_versions, header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
@@ -49,6 +56,7 @@ from recordgen.formats.listing import Listing, grouped
 from recordgen.formats.mask_folders import masks_of_others, of_same_numbers
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
+from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, TextClassification
 
 if TYPE_CHECKING:
@@ -384,8 +392,10 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
     twins = [name for name in others if _stem(name) in names]
     folders = {posixpath.dirname(name) for name in images}
     above = {place for folder in folders for place in _places(folder)}
-    annotations = {it for it in others if _is_annotation(posixpath.dirname(it), above)}
-    documents = [it for it in others if it in annotations or it.lower().endswith(_DESCRIBING)]
+    ends = (*_DESCRIBING, *_OF_AN_IMAGE[1:], ".mat", ".npy")
+    documents = [it for it in others if it.lower().endswith(ends)]
+    annotations = {it for it in documents if _is_annotation(posixpath.dirname(it), above)}
+    documents = [it for it in documents if it in annotations or it.lower().endswith(_DESCRIBING)]
     documents = sorted(documents, key=lambda name: (name.count("/"), name))[:_DOCUMENTS_READ]
     named = {name: stems_in(listing.head(name), stems) for name in documents}
     are_several = len(frozenset[str]().union(*named.values())) > 1
@@ -410,7 +420,9 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         tables = {name for name in found if name.lower().endswith(_TABLES)}
         labelling = {name for name in tables if not inside or named[name] & inside}
         if has_classes:
-            labelling = {name for name in labelling if _names_labels(listing.head(name))}
+            splits = {_stem(item.name): item.split for item in files or ()}
+            whole = {it for it in labelling if {*map(splits.get, named[it])} >= {*splits.values()}}
+            labelling = {name for name in whole if _names_labels(listing.head(name))}
         sources = {
             name: named[name]
             for name in found
@@ -435,8 +447,13 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
 
 
 def _names_labels(head: bytes) -> bool:
-    """Return whether the first line of a table names a column of labels."""
-    return have_words("labels", words_of(head.partition(b"\n")[0].decode("utf-8", "replace")))
+    """Return whether a table has a column of labels that do not only number the classes."""
+    lines = head.decode("utf-8", "replace").splitlines()[:_LINES_READ]
+    header, *rows = (re.split("[,;\t]", line) for line in lines or [""])
+    single = {name for name in map(column_name, header) if have_words("labels", [name])}
+    places = find_columns(header, LABEL_COLUMNS | single)
+    labels = [field_at(row, at) for at in places for row in rows]
+    return not all(map(NUMBER.fullmatch, labels))
 
 
 def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[str, str]:
@@ -480,7 +497,9 @@ def _likely_source(listing: Listing, sources: Mapping[str, Set[str]]) -> tuple[s
 def _is_annotation(folder: str, with_images: Set[str]) -> bool:
     """Return whether a folder is one of annotations, or in one, without images anywhere below."""
     places = [place for place in _places(folder) if place not in with_images]
-    return any(not ANNOTATIONS.isdisjoint(words_of(posixpath.basename(it))) for it in places)
+    words = (filter(str.isalpha, words_of(posixpath.basename(it))) for it in places)
+    own = ({*filterfalse(is_ml_use, each)} for each in words)
+    return any(each and each <= ANNOTATIONS for each in own)
 
 
 def _places(folder: str) -> Iterable[str]:
