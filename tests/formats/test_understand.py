@@ -29,6 +29,9 @@ GIVEN = [
     ('image,Id\n1.jpg,a\n2.jpg,b\n3.jpg,a', 'image_classification', {'columns': 'path=image,label=Id'}),
     ('joy,"It is cold, and late"\nfear,Nobody knows that\njoy,Who is it\nfear,So it goes on', 'text_multi_label', {'columns': 'text=2,label=1,header=no'}),
     ('{"headline": "It is cold here {i}", "is_odd": {d}}', 'text_classification', {'columns': 'text=headline,label=is_odd'}),
+    ('img,pair\na.jpg,AC|DC\nb.jpg,Rock', 'image_classification', {'columns': 'path=img,label=pair'}),
+    ('img,kind\na.jpg,x\na.jpg,y\nb.jpg,x', 'image_multi_label', {'columns': 'path=img,label=kind'}),
+    ('img,kind\na.jpg,x\na.jpg,y\nb.jpg,x', 'image_classification', {}),
     ('img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,test,dog', 'image_multi_label', {'columns': 'path=1,split=2,label=3,header=no'}),
 ]
 KIND = {"columns": "text=2,label=1,header=no"}

@@ -254,16 +254,16 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
 _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 
-def of_objects(head: Head, kind: str = "") -> Iterator[Candidate]:
+def of_objects(head: Head, task: Task | None = None) -> Iterator[Candidate]:
     """Yield the tasks that AutoML's keys show. Raises: SourceError: no object has such a key.
 
-    ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.refusal.stop`.
+    ``task``: the given one, as in :func:`recordgen.formats.refusal.stop`.
     """
     wheres = ((record, f"{head.path}:{number}") for number, record in head.objects)
     readings = [reading for each in wheres for reading in _read_object(*each)]
     if head.objects and not readings:
         keys = ", ".join(_SUBJECT_KEYS)
-        stop(head, f"no line has one of {keys}; CoNLL's files hold tokens and tags", kind=kind)
+        stop(head, f"no line has one of {keys}; CoNLL's files hold tokens and tags", task=task)
     yield from readings
 
 

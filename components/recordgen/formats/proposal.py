@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from recordgen import storage
+from recordgen import storage, tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.core.dataset.vocabulary import LIST
 from recordgen.core.records.numbers import DATE
+from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import field_kinds, proposed_columns
 from recordgen.formats import header as headers
@@ -57,6 +58,9 @@ _SHAPE = re.compile(r"\A[A-Z]+(?= ?\()")
 # A place as language models write it: <loc0100>.
 _PLACE = re.compile(r"<[a-z]+_?\d+>")
 
+# The first role of boxes.
+_BOXES = {"xmin", *BOX_LISTS}
+
 # The label of boxes that have none.
 _ONE_LABEL = "'object'"
 
@@ -67,7 +71,7 @@ def propose(
     source: str,
     *,
     header: str = "",
-    kind: str = "",
+    task: Task | None = None,
 ) -> Mapping[str, str]:
     """Return the options that are likely to read rows, by keyword.
 
@@ -80,7 +84,7 @@ def propose(
         rows: the first rows below the header.
         source: the file; image names without a folder are looked for beside it.
         header: as in :func:`stop`.
-        kind: as in :func:`stop`.
+        task: as in :func:`stop`.
     """
     if header and (found := _of_list(rows, source)):
         return found
@@ -94,30 +98,35 @@ def propose(
     if is_record or are_points:
         return {}
     subjects, image_root = _take_subject(columns, source, header)
-    if kind == "text" and columns.roles.keys().isdisjoint({"path", "text"}):
+    is_text = task is not None and task.kind == "text"
+    if is_text and columns.roles.keys().isdisjoint({"path", "text"}):
         others = {*_named_labels(columns), *columns.those(NUMBER.fullmatch)}
         columns.take("text", [at for at in columns.rest if at not in others])
     if columns.roles.keys().isdisjoint({"path", "text"}):
-        return {} if kind or are_cut else _of_table(columns, header)
+        return {} if task or are_cut else _of_table(columns, header)
     columns.take("split", _splits(columns))
     if "path" in columns.roles:
         proposed_columns.take_boxes(columns, image_root or storage.folder_of(source))
     has_labels = _take_labels(columns)
     is_whole = has_labels or all(_is_key(columns.names[at]) for at in columns.rest)
     begins = [value.split()[0] for value in columns.filled[0]] if len(names) == 1 else []
-    is_named = not header or bool(kind) or column_name(names[0]) in TEXT_COLUMNS
+    is_named = not header or bool(task) or column_name(names[0]) in TEXT_COLUMNS
     is_line = bool(begins) and (not is_named or mostly(is_media, begins))  # a text and more
     is_bad_text = "text" in columns.roles and (are_cut or is_line)
-    are_odd = _loses(columns) or _conflict(columns)
-    if is_bad_text or not is_whole or are_odd or not all(columns.roles.values()):
+    has_one = task is not None and not task.name.endswith("_multi_label")
+    are_several = _have_several_labels(columns)
+    are_counts = task is None and columns.holds("label", NUMBER.fullmatch)
+    is_odd = _loses(columns) or _conflict(columns) or (are_several and (has_one or are_counts))
+    if is_bad_text or not is_whole or is_odd or not all(columns.roles.values()):
         return {}
     if _are_pairs(columns, subjects, header) or columns.holds("label", _is_fraction):
-        return {} if kind or columns.has_namesakes else _of_pairs(columns, header)
-    has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
+        return {} if task or columns.has_namesakes else _of_pairs(columns, header)
+    has_boxes = not _BOXES.isdisjoint(columns.roles)
     labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
     are_joined = not has_boxes and any(BETWEEN in label for label in labels)
     options = {"columns": _spelled(columns.roles, header), "image_root": image_root}
-    options |= {"label_separator": BETWEEN} if are_joined else {}
+    options |= {"label_separator": BETWEEN} if are_joined and not has_one else {}
+    options |= {"task": tasks.ImageMultiLabel.name} if are_several and not task else {}
     options |= {} if has_labels else {"labels": "none"}
     return {name: value for name, value in options.items() if value}
 
@@ -224,24 +233,28 @@ def _loses(columns: ProposedColumns) -> bool:
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
     places = columns.those(_PLACE.search)
-    words = {word for at in columns.rest for word in words_of(columns.names[at])}
+    words = {word for at in columns.those(is_sentence) for word in words_of(columns.names[at])}
     is_asked = "path" in columns.roles and have_words("columns_of_pairs_of_texts", words)
     return bool(numbers or nested or tags or places or len(points) > 1 or is_asked)
 
 
 def _conflict(columns: ProposedColumns) -> bool:
-    """Return whether an image has several labels, boxes have none, or images have amounts."""
-    if "path" not in columns.roles:
-        return False
+    """Return whether boxes have no labels, or images have amounts."""
     places = columns.places
-    boxes = [places[role] for role in ("xmin", *BOX_LISTS) if role in places]
+    boxes = [places[role] for role in _BOXES if role in places]
     labels = columns.all[places["label"]] if "label" in places else []
     if boxes:
         pairs = [*zip(columns.all[boxes[0]], labels, strict=False)]
         return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
-    paths = columns.all[places["path"]]
-    are_several = 1 < len({*paths}) < len({*zip(paths, labels, strict=False)})  # 1: bytes
-    return are_several or columns.holds("label", _is_fraction)
+    return "path" in columns.roles and columns.holds("label", _is_fraction)
+
+
+def _have_several_labels(columns: ProposedColumns) -> bool:
+    """Return whether rows of one image, which has no boxes, have different labels."""
+    if not columns.places.keys() >= {"path", "label"} or not _BOXES.isdisjoint(columns.places):
+        return False
+    paths, labels = (columns.all[columns.places[role]] for role in ("path", "label"))
+    return 1 < len({*paths}) < len({*zip(paths, labels, strict=False)})  # 1: bytes
 
 
 def _is_fraction(value: str) -> bool:
@@ -278,7 +291,7 @@ def _is_key(name: str) -> bool:
 
 def _take_labels(columns: ProposedColumns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
-    has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
+    has_boxes = not _BOXES.isdisjoint(columns.roles)
     ids = [at for at in columns.rest if words_of(columns.names[at])[-1:] == ["id"]]
     named, flags = _named_labels(columns), _flags(columns)
     others = [at for at in _labels(columns) or filter(columns.repeats, ids) if at not in flags]

@@ -176,11 +176,13 @@ def _hold_corners(columns: ProposedColumns, at: int, folder: str) -> bool:
 
 
 def _end_outside(columns: ProposedColumns, places: Sequence[int]) -> bool:
-    """Return whether boxes in shares of a picture would end outside of it, so x is their center."""
+    """Return whether most boxes in shares of a picture would end outside, so x is a center."""
+    are_corners = {bare_name(columns.names[at]) for at in places[:2]} & {"left", "top"}
     numbers = (filter(NUMBER.fullmatch, columns.filled[at]) for at in places)
     boxes = [*zip(*(map(float, each) for each in numbers), strict=False)]
     are_shares = bool(boxes) and max(map(max, boxes)) <= 1
-    return are_shares and any(max(x + wide, y + high) > 1.01 for x, y, wide, high in boxes)
+    beyond = sum(max(x + wide, y + high) > 1.01 for x, y, wide, high in boxes)
+    return are_shares and not are_corners and beyond * 2 > len(boxes)
 
 
 def take_list(columns: ProposedColumns, form: str, places: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
@@ -38,7 +39,7 @@ def stop(
     *,
     options: Mapping[str, str] | None = None,
     header: str = "",
-    kind: str = "",
+    task: Task | None = None,
 ) -> NoReturn:
     """Stop with the first rows and the options that are likely to read them.
 
@@ -47,7 +48,7 @@ def stop(
         problem: the clause that does not fit.
         options: the options, if they are known; otherwise they are made of the rows.
         header: the value of ``--columns header``, if the file itself does not show it.
-        kind: of the payloads of the given task; empty if none is given.
+        task: the given task.
 
     Raises: NotUnderstoodError: always; it names the tool whose rows these are, if it is known.
     """
@@ -62,7 +63,7 @@ def stop(
     if misleading:
         problem, options = f"{problem}; {misleading}", {}
     elif options is None:
-        options = propose(names, rows, head.path, header=header, kind=kind)
+        options = propose(names, rows, head.path, header=header, task=task)
         if not options and (head.has_header or header == "yes"):
             problem += "; --columns says what columns hold, such as target=NAME for a table"
             if len({*names}) < len(names):

@@ -166,14 +166,14 @@ def _task_of_texts(head: Head, *, several: bool) -> type[Task]:
     return tasks.TextClassification
 
 
-def _check_first_line(head: Head, kind: str = "") -> None:
+def _check_first_line(head: Head, task: Task | None = None) -> None:
     """Check that a file begins with a row, or a header. Raises: NotUnderstoodError.
 
-    ``kind``: of the payloads of the given task, as in :func:`recordgen.formats.refusal.stop`.
+    ``task``: the given one, as in :func:`recordgen.formats.refusal.stop`.
     """
     if head.in_doubt:
         problem = "the first line names no known column of paths or texts, and no row is like it"
-        stop(head, problem, header="yes", kind=kind)
+        stop(head, problem, header="yes", task=task)
 
 
 def check_columns(
@@ -191,7 +191,7 @@ def check_columns(
     is_open = is_given and not given.roles and options.labels != NO_LABELS
     for head in _widest_first(heads):
         with _alone(head, heads):
-            _check_first_line(head, task.kind if is_given else "")
+            _check_first_line(head, task if is_given else None)
             if is_open and not any(_has_columns_of(each, task) for each in heads):
                 _check_known(head, task)
             if head.header is None and format_.has_headers:
@@ -209,7 +209,7 @@ def check_columns(
             from recordgen.formats.automl_jsonl import of_objects
 
             with _alone(head, heads):
-                list(of_objects(head, task.kind))
+                list(of_objects(head, task))
     if options.labels == AUTO_LABELS:
         _check_mixture(heads)
     if format_.has_headers and not any(head.lines for head in heads):
@@ -231,7 +231,7 @@ def _check_known(head: Head, task: Task) -> None:
         problem = f"no column is known to hold {' or '.join(task.columns)}"
         if "mask" in task.columns:  # which have known names
             stop(head, problem, options={})
-        stop(head, problem, kind=task.kind)
+        stop(head, problem, task=task)
 
 
 def _check_mixture(heads: Sequence[Head]) -> None:
@@ -447,7 +447,8 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     labels = {line.subject for line in head.lines}
     are_behind = all(not it.kind and any(map(is_sentence, it.annotation[:1])) for it in head.lines)
     if task.kind == "text" and are_behind and 0 < len(labels) * 2 <= len(head.lines):
-        stop(head, f"{some_of(labels)} are before texts, and recur", header="no", kind="text")
+        given = task if is_given else tasks.TextMultiLabel()
+        stop(head, f"{some_of(labels)} are before texts, and recur", header="no", task=given)
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]
     if is_by_place and labelled and sum(map(_is_other_box, labelled)) * 2 > len(labelled):
