@@ -233,14 +233,6 @@ def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
             recordgen.convert(file, place)
 
 
-def test_examples_from_python_are_no_source(tmp_path):
-    """They have no task; the error says what reads them."""
-    recordgen.write([{"x": 1}], tmp_path / "out")
-    for options in ({}, {"task": "tabular", "columns": "target=x"}):
-        with pytest.raises(errors.UsageError, match=r"recordgen\.read .*recordgen\.source"):
-            recordgen.convert(tmp_path / "out", tmp_path / "new", **options)
-
-
 def test_empty_paths_do_not_name_the_working_folder(make_images, make_csv, tmp_path, monkeypatch):
     """Paths that are empty or missing, or lost a slash, are refused before anything is written."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))

@@ -363,7 +363,7 @@ def test_the_folder_is_proposed(files, uris, root, tmp_path):
 
 
 def test_the_folder_above_is_proposed_for_several_import_files(tmp_path):
-    """Each file's images are in a folder beside it; below that of all, they are found by name."""
+    """Each file's images are beside it; below the folder of all, one name means one image."""
     splits = {"1.jpg": "train", "2.jpg": "train", "3.jpg": "valid"}
     write_files(tmp_path / "in", {f"{at}/images/{name}": "" for name, at in splits.items()})
     places = {name: f"{tmp_path}/in/{at}/_annotations.csv" for name, at in splits.items()}
@@ -371,6 +371,8 @@ def test_the_folder_above_is_proposed_for_several_import_files(tmp_path):
     assert missing_hint(rejects, 3).root == f"{tmp_path}/in/"
     lost = [item._replace(uri=f"none/{item.uri}.jpg") for item in rejects[:1]]
     assert not missing_hint([*rejects, *lost], 4).root
+    write_files(tmp_path / "in", {"valid/images/1.jpg": ""})
+    assert not missing_hint(rejects, 3).root
 
 
 # lines, columns

@@ -54,6 +54,7 @@ FOLDERS = [
     ({**{f"news/{c}/00{n}.txt": "It is late." for c in ("art", "sport") for n in "12"}, "news/README.TXT": ""}, {"layout": "news/{label}/{name}"}, ""),
     ({"a_tags.txt": "B-P O\nB-P I-P\n", "b_words.txt": "Ben left\nAnna Day\n"}, {}, ""),
     ({f"{name}.csv": "text,label\nIt is late.,a\nIt is cold.,b\n" for name in ("all", "dev", "train")}, {}, "[dt]*.csv"),
+    ({f"{name}.csv": "foo,bar\nIt is late.,a\nIt is cold.,b\nIt is cold.,b\n" for name in ("test", "toxic", "train")}, {"columns": "text=foo,label=bar"}, "t*.csv"),
     ({"a.jsonl": '{"t": "It is late, @john"}\n' * 2}, {"columns": "text=t", "labels": "none"}, "a.jsonl"),
     ({"a.jsonl": '{"foo": "Good and cheap", "baz": "praise"}\n', "b.jsonl": ""}, {"columns": "text=foo,label=baz"}, "a.jsonl"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),

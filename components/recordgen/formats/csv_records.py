@@ -56,7 +56,10 @@ _NEVER_CLOSED = "unexpected end of data"
 _INNER_RETURN = "new-line character"
 
 #: Message of the reject of an overlong record.
-TOO_LONG = f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, or use a file"
+TOO_LONG = (
+    f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, or put its text into "
+    f"a file of its own"
+)
 
 
 _NAMES_FILE = re.compile(rf'[^\s",;]+\.({FILE_SUFFIXES})\s*[,;\t]', re.IGNORECASE)

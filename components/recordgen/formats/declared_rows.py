@@ -150,7 +150,9 @@ def _columns(
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
         what = f"the line has {len(fields)} fields ({_shown(fields)}), and names no declared column"
-        remedy = f"add a header, or declare all its columns, not only {_shown(schema.columns)}"
+        remedy = (
+            f"add a header, or declare all in order, ignored ones too ({_shown(schema.columns)})"
+        )
         raise SourceError(f"{where}: {what}; {remedy}")
     return list(range(len(fields))), False
 

@@ -271,7 +271,10 @@ def missing_hint(rejects: Sequence[Reject], read: int) -> Hint:
     what = "missing files are in another folder, or have another suffix or letter case"
     text = f"{len(found):,} of the first {len(missing):,} {what}: {shown}"
     if len(roots) > 1 and len(found) >= len(missing) * _NEARLY_ALL:
-        roots = {_above_all(roots)}
+        above = _above_all(roots)
+        names = {item.uri for item in missing}
+        is_clear = bool(above) and len(_found([*names], f"{above}_")) == len(names)
+        roots = {above if is_clear else ""}
     return Hint(text, roots.pop() if len(roots) == 1 else "")
 
 

@@ -134,11 +134,12 @@ def files_of_rows(names: Collection[str]) -> str:
         folders = {posixpath.dirname(name) for name in found}
         are_outer = len(folders) > 1 and not any("/" in folder for folder in folders)
         folder = "*" if are_outer else "".join(folders)
-        pattern = posixpath.join(folder, f"{first}*{suffix}")
-        matches = [name for name in names if fnmatchcase(name, pattern)]
+        for pattern in (posixpath.join(folder, f"{it}*{suffix}") for it in (first, "")):
+            matches = [name for name in names if fnmatchcase(name, pattern)]
+            if len(found) > 1 and matches in (found, tables):
+                return pattern
         if found:
-            best = max(found, key=lambda name: "train" in words[name])
-            return pattern if len(found) > 1 and matches == found else best
+            return max(found, key=lambda name: "train" in words[name])
     return ""
 
 

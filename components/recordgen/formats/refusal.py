@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import NoReturn
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats import foreign_formats
-from recordgen.formats.field_kinds import NUMBER, kind_of, words_of
+from recordgen.formats.field_kinds import NUMBER, have_words, kind_of, words_of
 from recordgen.formats.header import KNOWN_COLUMNS, Head
 from recordgen.formats.proposal import CONSIDERED, doubt_about_boxes, propose
 
@@ -103,9 +102,10 @@ def _what_misleads(head: Head, names: Sequence[str], rows: Sequence[Sequence[str
     A column holds words of ML_USE in others, such as ``PublicTest``; a second line has names; or a
     field of a CSV, which holds one box, has several.
     """
-    if not (head.objects or head.lists) and any(map(_BOXES.match, chain.from_iterable(rows))):
-        return "fields hold lists in lists: write a row for each box"
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
+        is_csv = not (head.objects or head.lists)
+        if is_csv and have_words("boxes", words_of(name)) and any(map(_BOXES.match, values)):
+            return "fields hold lists in lists: write a row for each box"
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _WORDS_OF_A_SPLIT for each in words]
         is_split = all(map(is_ml_use, values))
