@@ -11,6 +11,10 @@ proportional set size of the process and all its descendants together, imports i
                whole numbers, three of fractions, two of text and a target with two classes; three
                columns lack one value in ten
     unchecked  the same without the checks of the data (``--lint=-ALL``)
+    texts      ``recordgen convert --dry-run`` on a CSV of texts with a label
+    quoted     the same texts in quotes, each with a comma
+    named      the same texts as JSON Lines with names of their own, and ``--columns``
+    entities   the same texts as AutoML's JSON Lines with two entities each
 """
 
 from __future__ import annotations
@@ -74,11 +78,43 @@ def image_lines(root: Path, rows: int) -> Iterator[str]:
     return (f"{path},{number % LABELS}\n" for number, path in enumerate(make_images(root, rows)))
 
 
-def plan_images(source: str, _: str) -> int:
-    """Plan the images of a CSV; return the number of planned rows."""
+def texts(rows: int) -> Iterator[tuple[str, str]]:
+    """Yield sentences, no two alike, and their labels."""
+    for number in range(rows):
+        yield f"Trip {number} from London to Rome was long and cheap", JOBS[number % len(JOBS)]
+
+
+def text_lines(_: Path, rows: int) -> Iterator[str]:
+    """Yield lines without quotes."""
+    return (f"TRAIN,{text},{label}\n" for text, label in texts(rows))
+
+
+def quoted_lines(_: Path, rows: int) -> Iterator[str]:
+    """Yield lines whose texts have quotes, since they have a comma."""
+    return (f'TRAIN,"{text}, too",{label}\n' for text, label in texts(rows))
+
+
+def named_lines(_: Path, rows: int) -> Iterator[str]:
+    """Yield JSON objects with names that no definition knows."""
+    return (f"{json.dumps({'body': text, 'topic': label})}\n" for text, label in texts(rows))
+
+
+def entity_lines(_: Path, rows: int) -> Iterator[str]:
+    """Yield AutoML's JSON objects in which both cities are entities."""
+    for text, _label in texts(rows):
+        spans = [
+            {"startOffset": at, "endOffset": at + len(city), "displayName": "city"}
+            for city in ("London", "Rome")
+            for at in (text.index(city),)
+        ]
+        yield f"{json.dumps({'textContent': text, 'textSegmentAnnotations': spans})}\n"
+
+
+def plan_rows(source: str, _: str, **options: Any) -> int:
+    """Plan an import file; return the number of planned rows."""
     from recordgen.conversion.api import plan
 
-    return plan(source, check="none").rows
+    return plan(source, **options).rows
 
 
 def convert_table(source: str, output: str, **options: Any) -> int:
@@ -93,10 +129,17 @@ def convert_table(source: str, output: str, **options: Any) -> int:
 Case = tuple[Callable[[Path, int], Iterable[str]], Callable[[str, str], int]]
 
 CASES: Mapping[str, Case] = {
-    "images": (image_lines, plan_images),
+    "images": (image_lines, partial(plan_rows, check="none")),
     "table": (lambda _, rows: make_lines(rows), convert_table),
     "unchecked": (lambda _, rows: make_lines(rows), partial(convert_table, lint="-ALL")),
+    "texts": (text_lines, plan_rows),
+    "quoted": (quoted_lines, plan_rows),
+    "named": (named_lines, partial(plan_rows, columns="text=body,label=topic")),
+    "entities": (entity_lines, plan_rows),
 }
+
+#: Names of import files that are no CSVs.
+FILES = dict.fromkeys(("named", "entities"), "rows.jsonl")
 
 
 def _measured(work: Callable[[str, str], int], source: str, output: str, rows: int) -> float:
@@ -120,7 +163,7 @@ def main() -> None:
         for name in args.only:
             make, work = CASES[name]
             with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
-                source = Path(folder, "rows.csv")
+                source = Path(folder, FILES.get(name, "rows.csv"))
                 with source.open("w", encoding="utf-8") as file:
                     file.writelines(make(Path(folder), rows))
                 output = os.path.join(folder, "out")
