@@ -169,10 +169,11 @@ def test_a_column_of_a_frame_has_the_group(tmp_path):
     assert groups_read(frame, **schema) == ["7", None]
     table = pd.DataFrame({"age": [1, 2], "patient": ["p1", None]})
     assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
-    pd.DataFrame({"n": [0, None], "who": "x"}, dtype="object").to_parquet(tmp_path / "a.parquet")
-    for group in ("n", "1"):
-        options = {"schema": DECLARED, "group_by": group}
-        assert groups_read(f"{tmp_path}/a.parquet", **options) == ["0", None]
+    file, columns = f"{tmp_path}/a.parquet", {"n": [0, None], "who": "x", "image": b"x"}
+    pd.DataFrame(columns, dtype="object").to_parquet(file)
+    for options in ({"schema": DECLARED}, {"columns": "path=image,label=who"}):
+        for group in ("n", "1"):
+            assert groups_read(file, group_by=group, **options) == ["0", None]
 
 
 def test_the_summary_names_the_column_of_groups(make_csv):
