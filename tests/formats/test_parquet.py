@@ -90,10 +90,12 @@ BOX = {"bbox": [[4, 5, 4, 5]], "category": [1]}
 ENTRY = {"bbox": {}, "category": CLASS}
 LISTS = pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))])
 ENTRIES = pa.list_(pa.struct([("bbox", pa.list_(pa.float64())), ("category", pa.int64())]))
+ONE = [[{"bbox": [4, 5, 4, 5], "category": 1}], []]
 # type of the column, its values, the feature that is declared
 OBJECTS = {
     "dict of lists": (LISTS, [BOX, None], {"feature": ENTRY, "_type": "Sequence"}),
-    "list of dicts": (ENTRIES, [[{"bbox": [4, 5, 4, 5], "category": 1}], []], [ENTRY]),
+    "list of dicts": (ENTRIES, ONE, [ENTRY]),
+    "large list": (pa.large_list(ENTRIES.value_type), ONE, [ENTRY]),
 }
 
 
@@ -111,10 +113,11 @@ def test_boxes(kind, values, feature, folder):
     assert found["a.parquet/1/1.jpg"][1] == []
 
 
-def test_images_of_several_labels(folder):
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_images_of_several_labels(kind, folder):
     """A column with lists of classes makes a task of several labels."""
     features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
-    columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
+    columns = {"image": images(0, 1), "tags": (kind(pa.int64()), [[0, 1], []])}
     write(folder, "a.parquet", columns, features=features)
     dataset, _, examples = converted(folder)
     assert dataset.task == "image_multi_label"
