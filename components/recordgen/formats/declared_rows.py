@@ -177,7 +177,8 @@ def declared_row(
 ) -> Row | Reject:
     """Return the row of a record, which has values by column, or its reject."""
     table = task.table
-    uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
+    image = record.get(table.only_image or "")
+    uri = "" if image is None else str(image).strip()
     split = None
     try:
         if table.split is not None:

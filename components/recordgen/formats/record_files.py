@@ -110,7 +110,8 @@ class RecordFiles(Format):
             shards = record_files(listing)
             return Evidence(f"{listing.root} is an output", dataset.task, shards, dataset.labels)
         is_json = bool(listing.only) and not found
-        lines = (".jsonl", ".ndjson") if given.is_table else ()  # other tasks have AutoML's keys
+        has_names = given.is_table or given.are_declared  # other tasks have AutoML's keys
+        lines = (".jsonl", ".ndjson") if has_names else ()
         found = listing.candidates(".json", *lines) if is_json else found
         if not found or (not listing.only and listing.images):
             return None
