@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 
 from recordgen import Schema
 from recordgen.formats import csv_records
+from recordgen.formats import lines as physical
 from recordgen.formats.automl_csv import LineParser, TextParser, VideoParser
 from recordgen.formats.csv_records import Record, each_record, read_blocks
 from recordgen.formats.declared_rows import DeclaredParser
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import bounded_lines
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.separators import BLANKS
 from recordgen.options import ConvertOptions
@@ -30,6 +31,12 @@ HEADER = ["split", "text", "label"]
 
 def read(data):
     return list(each_record(read_blocks(data.split(b"\n"), "a.csv")))
+
+
+def in_blocks(lines, count):
+    """Return the items of lines, of which at most ``count`` are read together."""
+    with mock.patch.object(csv_records, "BLOCK_LINES", count):
+        return list(read_blocks(lines, "a.csv"))
 
 
 def shown(found):
@@ -90,8 +97,8 @@ def test_what_is_written_is_read(rows, delimiter, end, quote_all, mark, block_li
             expected.append((line, row))
         line += 1 + sum(field.count("\n") for field in row)
     file = io.BytesIO(b"\xef\xbb\xbf" * mark + data)
-    lines = bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes)
-    found = list(each_record(read_blocks(lines, "a.csv", block_lines=block_lines)))
+    with mock.patch.object(physical, "CHUNK_BYTES", chunk_bytes):
+        found = list(each_record(in_blocks(physical.bounded_lines(file, "a.csv"), block_lines)))
     assert shown(found) == expected
     for item in found:
         assert isinstance(item, Record)
@@ -116,7 +123,7 @@ def test_all_readers_agree(parts, block_lines):
             line = reader.line_num + 1
     except csv.Error:
         is_broken = True
-    blocks = list(read_blocks(data.encode().split(b"\n"), "a.csv", block_lines=block_lines))
+    blocks = in_blocks(data.encode().split(b"\n"), block_lines)
     found = list(each_record(blocks))
     assert shown(found)[: len(expected)] == expected
     assert is_broken == (len(found) > len(expected))
@@ -137,7 +144,7 @@ def test_all_readers_agree(parts, block_lines):
 )
 def test_every_line_is_accounted_for(lines, block_lines):
     """With any quotes, no line is read twice, and none is lost."""
-    found = list(each_record(read_blocks(lines, "a.csv", block_lines=block_lines)))
+    found = list(each_record(in_blocks(lines, block_lines)))
     spans = []
     for item in found:
         inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0

@@ -2,13 +2,14 @@
 
 import codecs
 import io
+from unittest import mock
 
 import pandas as pd
 import pytest
 
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
+from recordgen.formats import lines
 from recordgen.formats.detect import detect_frame
-from recordgen.formats.lines import text_chunks
 from recordgen.options import make_options
 from tests.conftest import error_of
 from tests.formats.sources import Reading, write_files
@@ -25,7 +26,8 @@ def read(path, **options):
 def decoded(data, encoding="", chunk_bytes=1 << 20):
     """Return a file's contents in UTF-8, read some bytes at a time."""
     name = make_options({"encoding": encoding}).encoding
-    return b"".join(text_chunks(io.BytesIO(data), "a.csv", name, chunk_bytes))
+    with mock.patch.object(lines, "CHUNK_BYTES", chunk_bytes):
+        return b"".join(lines.text_chunks(io.BytesIO(data), "a.csv", name))
 
 
 MARKED = [

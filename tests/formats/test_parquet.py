@@ -90,10 +90,12 @@ BOX = {"bbox": [[4, 5, 4, 5]], "category": [1]}
 ENTRY = {"bbox": {}, "category": CLASS}
 LISTS = pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))])
 ENTRIES = pa.list_(pa.struct([("bbox", pa.list_(pa.float64())), ("category", pa.int64())]))
+ONE = [[{"bbox": [4, 5, 4, 5], "category": 1}], []]
 # type of the column, its values, the feature that is declared
 OBJECTS = {
     "dict of lists": (LISTS, [BOX, None], {"feature": ENTRY, "_type": "Sequence"}),
-    "list of dicts": (ENTRIES, [[{"bbox": [4, 5, 4, 5], "category": 1}], []], [ENTRY]),
+    "list of dicts": (ENTRIES, ONE, [ENTRY]),
+    "large list": (pa.large_list(ENTRIES.value_type), ONE, [ENTRY]),
 }
 
 
@@ -111,10 +113,11 @@ def test_boxes(kind, values, feature, folder):
     assert found["a.parquet/1/1.jpg"][1] == []
 
 
-def test_images_of_several_labels(folder):
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_images_of_several_labels(kind, folder):
     """A column with lists of classes makes a task of several labels."""
     features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
-    columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
+    columns = {"image": images(0, 1), "tags": (kind(pa.int64()), [[0, 1], []])}
     write(folder, "a.parquet", columns, features=features)
     dataset, _, examples = converted(folder)
     assert dataset.task == "image_multi_label"
@@ -177,21 +180,15 @@ REFUSED = {
     ),
     "two images": ({"image": images(0), "image_b": images(1), **LABEL}, "such as image=image"),
     "a mask and a label": ({"image": images(0), "mask": images(1), **LABEL}, "image, mask"),
+    "sounds, as the schema says": (SOUND, "paths or texts"),
 }
 
 
 @pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
 def test_unclear_columns_are_named(columns, named, folder):
     """Columns that leave the task open are named."""
-    write(folder, "a.parquet", columns)
+    write(folder, "a.parquet", columns, features={"sound": {"_type": "Audio"}})
     with pytest.raises(SourceError, match=named):
-        converted(folder, source=folder / "in/a.parquet")
-
-
-def test_a_column_of_sounds_is_none_of_images(folder):
-    """The schema says what bytes are."""
-    write(folder, "a.parquet", SOUND, features={"sound": {"_type": "Audio"}, "label": CLASS})
-    with pytest.raises(SourceError, match="paths or texts"):
         converted(folder, source=folder / "in/a.parquet")
 
 

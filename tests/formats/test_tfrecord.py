@@ -86,11 +86,15 @@ def test_object_detection_api(text, folder):
     assert examples[uri][1]["image/encoded"] == [image(1)]
 
 
-def test_corners_in_pixels_are_rejects(folder):
+PIXELS = {name: [100 * corner] for name, [corner] in BOX.items()}
+NO_CLASS = {"image/object/class/text": [b""], "image/object/class/label": [0]}
+
+
+@pytest.mark.parametrize("bad", [PIXELS, NO_CLASS], ids=["pixels", "empty class"])
+def test_a_bad_box_rejects_its_image(bad, folder):
     """Corners are judged as they were written: clipped, they would be boxes of the whole image."""
     good = {"image/encoded": image(1), **BOX, "image/object/class/text": [b"dog"]}
-    pixels = {name: [100 * corner] for name, [corner] in BOX.items()}
-    write(folder, "a.tfrecord", good, {**good, "image/encoded": image(2), **pixels})
+    write(folder, "a.tfrecord", good, {**good, "image/encoded": image(2), **bad})
     _, rejects, examples = converted(folder)
     assert (list(rejects), list(examples)) == (["a.tfrecord/1"], ["a.tfrecord/0"])
 
@@ -182,30 +186,19 @@ def test_a_record_after_a_damaged_one_is_found(folder):
     assert (list(rejects), list(examples)) == (["a.tfrecord/0"], ["a.tfrecord/1"])
 
 
-@pytest.mark.parametrize(
-    ("record", "named"),
-    [({"x": b"1"}, "x"), ({"image/encoded": image(), "kind": 1}, "kind")],
-    ids=["no image", "no label"],
-)
-def test_unknown_features_are_listed(record, named, folder):
-    """Features that make no task are named."""
-    write(folder, "a.tfrecord", record)
+# name: the bytes of a file, what the message names
+REFUSED = {
+    "no image": (framed({"x": b"1"}), "x"),
+    "no label": (framed({"image/encoded": image(), "kind": 1}), "kind"),
+    "packed under a plain name": (gzip.compress(framed(GOOD)), "packed"),
+}
+
+
+@pytest.mark.parametrize(("data", "named"), REFUSED.values(), ids=REFUSED)
+def test_files_of_no_task_are_refused(data, named, folder):
+    """Features that make no task are named, and so is a file whose places mean nothing."""
+    (folder / "in/a.tfrecord").write_bytes(data)
     with pytest.raises(SourceError, match=named):
-        converted(folder, source=folder / "in/a.tfrecord")
-
-
-def test_a_box_with_an_empty_text_has_no_class(folder):
-    """An empty class of a box rejects its image."""
-    said = {"image/object/class/text": [b""], "image/object/class/label": [0]}
-    boxes = {"image/encoded": image(), **BOX, **said}
-    write(folder, "a.tfrecord", boxes, {"image/encoded": image(1)})
-    assert list(converted(folder)[1]) == ["a.tfrecord/0"]
-
-
-def test_packed_files_are_refused(folder):
-    """Gzipped records under a plain name are an error."""
-    (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
-    with pytest.raises(SourceError):
         converted(folder, source=folder / "in/a.tfrecord")
 
 

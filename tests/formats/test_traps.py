@@ -16,6 +16,7 @@ from tests.formats import test_label_studio as studio
 from tests.formats import test_via as via
 from tests.formats.sources import json_lines, write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
+from tests.formats.test_pascal_voc import CAT as CAT_IN_XML
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_yolo import NAMES, YAML
 
@@ -264,8 +265,34 @@ def with_second(*boxes):
     return {"a.json": coco(*images, boxes=[*boxes, box(2, 2, 0, 0, 40, 20)])}
 
 
+# what the message names: a line of YOLO's labels
+BAD_LINES = {
+    " 2, but there are 2 ": "2 0.5 0.5 1 1",
+    "confidence": "1 0.5 0.5 1 1 0.9",
+    "3 numbers": "1 0.5 0.5 1",
+    "0,5": "1 0,5 0,5 1 1",
+    "coordinate": "1 0.5 nan 1 1",
+    "pixels": "1 320 240 100 100",
+    "finite": "0 .5 .5 .2 .2 .5 nan 2 .4 .4 nan",  # a keypoint has no place
+}
+POSES = f"kpt_shape: [2, 3]\ntrain: .\n{NAMES}"
+ENTITY = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + voc("a.jpg", ("&owl;", "4 5 8 10"))
+# likewise: an XML of Pascal VOC
+BAD_XML = {
+    "<name>": voc("a.jpg", ("", "4 5 8 10")),
+    "ten": voc("a.jpg", ("cat", "4 5 8 ten")),
+    "<bndbox>": "<annotation><object><name>cat</name></object></annotation>",
+    "a.xml": "<annotation><object>",
+    # FAIR1M's objects; otherwise, it would be an image without objects
+    "<objects>": "<annotation><objects><object><points/></object></objects></annotation>",
+    "DOCTYPE": '<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>',
+    "": ENTITY.encode("utf-16"),  # the encoding must not hide a DOCTYPE
+}
+
 # name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation, what the message names
 REJECTED = [
+    *((f"yolo: {words}", {"data.yaml": POSES, "a.txt": f"{LINE}{line}\n", "b.txt": LINE}, words) for words, line in BAD_LINES.items()),
+    *((f"voc: {words}", {"a.xml": text, "b.xml": CAT_IN_XML}, words) for words, text in BAD_XML.items()),
     ("coco: no such category", with_second(box(1, 2, *SIDES), box(1, 77, *SIDES, id=501)), "501"),
     ("coco: no number", with_second(box(1, 2, 1, 1, 2, float("nan")))),
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),

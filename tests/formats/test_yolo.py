@@ -47,31 +47,6 @@ def test_paths_as_people_write_them(splits, name, outcome):
     assert [*found.splits.values()] == ["train", "eval"]
 
 
-# a line of labels, what the message names
-KEYPOINTS = f"kpt_shape: [2, 3]\n{YAML}"
-BAD_LINES = [
-    ("2 0.5 0.5 1 1", " 2, but there are 2 "),
-    ("1 0.5 0.5 1 1 0.9", "confidence"),
-    ("1 0.5 0.5 1", "3 numbers"),
-    ("1 0,5 0,5 1 1", "0,5"),
-    ("1 0.5 nan 1 1", "coordinate"),
-    ("1 320 240 100 100", "pixels"),
-    # a keypoint that is no finite number has no place
-    ("0 .5 .5 .2 .2 .5 nan 2 .4 .4 nan", "finite"),
-]
-
-
-@pytest.mark.parametrize(("line", "words"), BAD_LINES)
-def test_a_bad_line_rejects_its_image(line, words, outcome):
-    """Without the object, the image would teach a false background."""
-    yaml = KEYPOINTS if words == "finite" else YAML
-    files = {"data.yaml": yaml, "labels/a.txt": f"{WHOLE}{line}\n", "labels/b.txt": WHOLE}
-    found = outcome(files, "images/a.jpg", "images/b.jpg")
-    assert found.rejected == {"images/a.jpg": "bad_annotation"}
-    assert words in found.rejects[0].message
-    assert [*found.images] == ["images/b.jpg"]
-
-
 # data.yaml, what the message names
 STOPS = [
     # a lost split, one folder for two splits, and names that do not add up

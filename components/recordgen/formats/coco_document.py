@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from recordgen.core.limits import IMAGE_KEYPOINTS, KEYPOINTS, MASK_PIXELS, MASK_RUNS
-from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
 from recordgen.formats.json_values import top_items
 from recordgen.formats.listing import Listing
@@ -276,13 +275,10 @@ class CocoDocument:
 def parse_document(listing: Listing, name: str) -> CocoDocument:
     """Parse a document. Raises: SourceError."""
     found = CocoDocument()
-    try:
-        with listing.open(name) as file:
-            for key, item in top_items(file):
-                found.add(key, item)
+    with listing.whole(name, "COCO document") as file:
+        for key, item in top_items(file):
+            found.add(key, item)
         found.check()
-    except ValueError as exc:
-        raise SourceError(f"{listing.root}{name}: this is no whole COCO document: {exc}") from exc
     return found
 
 

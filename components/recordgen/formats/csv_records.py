@@ -178,8 +178,6 @@ def read_blocks(
     source: str,
     adjusted: Adjustments | None = None,
     uri_in: UriIn | None = None,
-    *,
-    block_lines: int = BLOCK_LINES,
 ) -> Iterator[Item]:
     r"""Yield the records of physical lines, many at a time, and a Reject for each unreadable one.
 
@@ -188,11 +186,10 @@ def read_blocks(
         source: the file's name, for rejects and messages.
         adjusted: collects the later lines that contain a byte order mark; None if not needed.
         uri_in: returns the uri of an unreadable line; None: it has none.
-        block_lines: most lines that are read together.
 
     Raises: SourceError: the file as a whole is not a CSV: :mod:`recordgen.formats.separators`.
     """
-    return _Reader(lines, source, adjusted or Adjustments(), uri_in).read(block_lines)
+    return _Reader(lines, source, adjusted or Adjustments(), uri_in).read()
 
 
 class _Reader:
@@ -221,12 +218,12 @@ class _Reader:
         )
         self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
 
-    def read(self, most: int) -> Iterator[Item]:
-        """Yield all records and rejects; read at most so many lines together.
+    def read(self) -> Iterator[Item]:
+        """Yield all records and rejects.
 
         Lines behind an odd one are read again; that few are, the blocks behind it begin small.
         """
-        count = most
+        count = most = BLOCK_LINES
         while block := self._next_lines(count):
             records, taken = self._whole_records(block)
             self._number += taken

@@ -66,13 +66,10 @@ def _is_mine(head: bytes) -> bool:
 
 def _elements(listing: Listing, name: str, tag: str) -> Iterator[Element]:
     """Yield each element of a tag once it is whole. Raises: SourceError."""
-    try:
-        with listing.open(name) as file:
-            for element in elements(file, tag):
-                yield element
-                element.clear()  # an element keeps its children otherwise
-    except ValueError as exc:
-        raise SourceError(f"{listing.root}{name}: this is no whole XML document: {exc}") from exc
+    with listing.whole(name, "XML document") as file:
+        for element in elements(file, tag):
+            yield element
+            element.clear()  # an element keeps its children otherwise
 
 
 def _labels(listing: Listing, name: str) -> Iterator[str]:

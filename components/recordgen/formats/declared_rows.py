@@ -119,20 +119,22 @@ def rows_of_records(
 
     An image is its path, or a :class:`recordgen.formats.objects.StoredFile`, whose path is its uri.
     """
-    columns = task.schema.columns
-    given.find_group([*columns], source)
+    columns = [*task.schema.columns]
+    group = given.find_group(columns, source)
     for item in records:
         if isinstance(item, Reject):
             yield item
             continue
         line, record = item
         values = {name: record.get(name) for name in columns}
-        files = [values[name] for name in task.table.images]
-        stored = [it if isinstance(it, StoredFile) else None for it in files]
-        values |= {name: it.path for name, it in zip(task.table.images, stored, strict=True) if it}
-        addresses = in_addresses([it and it.place for it in stored])
-        row = declared_row(values, source, line, task, str(values.get(given.group) or ""))
-        yield row if isinstance(row, Reject) else row._replace(addresses=addresses)
+        said = values[columns[group]] if group != NOWHERE else None
+        stored = {
+            name: it for name in task.table.images if isinstance(it := values[name], StoredFile)
+        }
+        values |= {name: it.path for name, it in stored.items()}
+        places = [it and it.place for it in map(stored.get, task.table.images)]
+        row = declared_row(values, source, line, task, "" if said is None else str(said))
+        yield row if isinstance(row, Reject) else row._replace(addresses=in_addresses(places))
 
 
 def declared(task: Task) -> Declared:
@@ -175,7 +177,8 @@ def declared_row(
 ) -> Row | Reject:
     """Return the row of a record, which has values by column, or its reject."""
     table = task.table
-    uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
+    image = record.get(table.only_image or "")
+    uri = "" if image is None else str(image).strip()
     split = None
     try:
         if table.split is not None:

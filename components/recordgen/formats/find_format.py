@@ -224,8 +224,9 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
             formats = [FORMATS[name]() for name in dict.fromkeys(names)]
         if listing.only:
             formats = [it for it in formats if it.has_columns or it.has_roles]
-    if given.are_declared:
-        formats = [it for it in formats if it.accepts(TASKS[options.task])] or formats
+    if given.are_declared:  # others may stop at a column that only the schema explains
+        own = [it for it in formats if it.accepts(TASKS[options.task])]
+        formats = own if any(it.detect_given(listing, given) for it in own) else formats
     evidence = ((item, item.detect_given(listing, given)) for item in formats)
     known = [(item, found) for item, found in evidence if found is not None]
     certain = [item for item in known if not item[1].is_weak]

@@ -60,20 +60,17 @@ def mark_of(head: bytes) -> tuple[str, int]:
     return "", 0
 
 
-def text_chunks(
-    file: IO[bytes], source: str, encoding: str, chunk_bytes: int = CHUNK_BYTES
-) -> Iterator[bytes]:
+def text_chunks(file: IO[bytes], source: str, encoding: str) -> Iterator[bytes]:
     """Yield the contents of an import file in UTF-8.
 
     Args:
         file: the file.
         source: its name, for messages.
         encoding: the given encoding; empty if the byte order mark decides.
-        chunk_bytes: how many bytes of the file are read at a time.
 
     Raises: SourceError: the file does not have the given encoding, or is UTF-16 without a mark.
     """
-    chunk, rest = file.read(chunk_bytes), iter(partial(file.read, chunk_bytes), b"")
+    chunk, rest = file.read(CHUNK_BYTES), iter(partial(file.read, CHUNK_BYTES), b"")
     marked, length = mark_of(chunk)
     if not encoding and not marked:
         _check_nuls(chunk, source)
@@ -153,9 +150,7 @@ def open_lines(path: str, encoding: str) -> Iterator[Iterator[bytes]]:
         yield bounded_lines(file, path, encoding)
 
 
-def bounded_lines(
-    file: IO[bytes], source: str, encoding: str = "", chunk_bytes: int = CHUNK_BYTES
-) -> Iterator[bytes]:
+def bounded_lines(file: IO[bytes], source: str, encoding: str = "") -> Iterator[bytes]:
     r"""Yield each line without its ``\n``; an overlong line is cut off.
 
     A line that is cut off is still longer than ``MAX_RECORD_BYTES``, so the parser recognises it.
@@ -163,14 +158,12 @@ def bounded_lines(
 
     Raises: SourceError: the file has a known format of another tool, or another encoding.
     """
-    return chain.from_iterable(_lines_by_chunk(file, source, encoding, chunk_bytes))
+    return chain.from_iterable(_lines_by_chunk(file, source, encoding))
 
 
-def _lines_by_chunk(
-    file: IO[bytes], source: str, encoding: str, chunk_bytes: int
-) -> Iterator[list[bytes]]:
+def _lines_by_chunk(file: IO[bytes], source: str, encoding: str) -> Iterator[list[bytes]]:
     rest = b""
-    for number, chunk in enumerate(text_chunks(file, source, encoding, chunk_bytes)):
+    for number, chunk in enumerate(text_chunks(file, source, encoding)):
         found = None if number else foreign_formats.of_file(chunk[: foreign_formats.HEAD_BYTES])
         if found is not None:
             raise found.error(source)

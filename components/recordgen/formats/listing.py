@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -231,6 +231,15 @@ class Listing:
             if os.path.exists(place) and not os.path.isfile(place):  # a pipe would block
                 raise SourceError(f"{path}: this is no regular file; remove it from the folder")
         return open_path(path)
+
+    @contextmanager
+    def whole(self, name: str, kind: str) -> Iterator[IO[bytes]]:
+        """Open a document. Raises: SourceError: reading it raises ValueError, as it is damaged."""
+        try:
+            with self.open(name) as file:
+                yield file
+        except ValueError as exc:
+            raise SourceError(f"{self.root}{name}: this is no whole {kind}: {exc}") from exc
 
     def check_ranges(self, name: str) -> None:
         """Check that parts of a file can be read one by one. Raises: SourceError."""

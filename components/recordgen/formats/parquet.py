@@ -71,8 +71,6 @@ def columns_of(listing: Listing, path: str, given: Given = NOTHING_GIVEN) -> Par
 
     Raises: NotUnderstoodError: a column has no known role, or options name only others.
     """
-    import pyarrow as pa
-
     schema, features = schema_of(listing, path)
     leaves = image_leaves(schema, features)
     is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
@@ -101,7 +99,7 @@ def columns_of(listing: Listing, path: str, given: Given = NOTHING_GIVEN) -> Par
         raise unknown_columns(where, what, images, unknown, given, label)
     names = classes_of(listing, path, boxes or label)
     label = "" if mask else label  # the pixels show the classes
-    several = bool(label) and pa.types.is_list(schema.field(label).type)
+    several = bool(label) and _is_list(schema.field(label).type)
     wanted = [image, mask, label, boxes, *SIZE_ROLES]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
     return ParquetColumns(image, leaves, mask, label, boxes, several, names, read)
@@ -135,9 +133,15 @@ def _has_boxes(kind: Any) -> bool:
     """Return whether a column has a field ``bbox`` in a struct, or in a list of structs."""
     import pyarrow as pa
 
-    if pa.types.is_list(kind):
-        kind = kind.value_type
+    kind = kind.value_type if _is_list(kind) else kind
     return pa.types.is_struct(kind) and kind.get_field_index("bbox") >= 0
+
+
+def _is_list(kind: Any) -> bool:
+    """Return whether the values of a column are lists; those of Polars are large ones."""
+    import pyarrow as pa
+
+    return isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType)
 
 
 def schema_of(listing: Listing, name: str) -> tuple[Any, Mapping[str, Any]]:

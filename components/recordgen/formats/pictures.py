@@ -285,11 +285,8 @@ def picture_of_lines(
 
 def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:
     """Yield the items of a JSON list with their numbers. Raises: SourceError: it is none."""
-    try:
-        with listing.open(document) as file:
-            yield from enumerate(list_items(file), start=1)
-    except ValueError as exc:
-        raise SourceError(f"{listing.root}{document}: this is no whole JSON list: {exc}") from exc
+    with listing.whole(document, "JSON list") as file:
+        yield from enumerate(list_items(file), start=1)
 
 
 def check_shapes(picture: Picture) -> None:

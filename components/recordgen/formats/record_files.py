@@ -110,7 +110,8 @@ class RecordFiles(Format):
             shards = record_files(listing)
             return Evidence(f"{listing.root} is an output", dataset.task, shards, dataset.labels)
         is_json = bool(listing.only) and not found
-        lines = (".jsonl", ".ndjson") if given.is_table else ()  # other tasks have AutoML's keys
+        has_names = given.is_table or given.are_declared  # other tasks have AutoML's keys
+        lines = (".jsonl", ".ndjson") if has_names else ()
         found = listing.candidates(".json", *lines) if is_json else found
         if not found or (not listing.only and listing.images):
             return None
@@ -351,9 +352,11 @@ def _columns_of(
         given_images = [stored[name] for name in _given_images(given) if name in stored]
         images = [name for name in given_images if parquet.image_leaves(schema, {}, name)]
         if images and table is None:
-            columns, labels = [*given_names(given), *SIZE_ROLES], _given_labels(given)
+            names, labels = [*map(str.strip, schema.names)], _given_labels(given)
+            group = given.find_group(names, file.path)  # its number may be given
+            columns = [*given_names(given), *names[group : group + 1], *SIZE_ROLES]
             rows = parquet.named_rows(listing, name, name, images, columns, labels)
-            yield Columns([*map(str.strip, schema.names)], _NO_TYPES, rows)
+            yield Columns(names, _NO_TYPES, rows)
             return
         yield _declared(parquet.table_rows(listing, name), schema, table)
         return

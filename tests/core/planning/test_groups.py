@@ -161,14 +161,19 @@ def test_a_key_of_json_has_the_group(tmp_path):
     assert "patient" in next(item.message for item in result.rejects if item.line == 2)
 
 
-def test_a_column_of_a_frame_has_the_group():
-    """Numbers are texts, gaps are none."""
+def test_a_column_of_a_frame_has_the_group(tmp_path):
+    """Numbers are texts, also 0, and gaps are none; so it is in a file of Parquet."""
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": "x", "patient": [7, None]})
     assert groups_read(frame, group_by="patient") == ["7", None]
     schema = {"schema": '{"label": "label"}', "group_by": "patient"}
     assert groups_read(frame, **schema) == ["7", None]
     table = pd.DataFrame({"age": [1, 2], "patient": ["p1", None]})
     assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
+    file, columns = f"{tmp_path}/a.parquet", {"n": [0, None], "who": "x", "image": b"x"}
+    pd.DataFrame(columns, dtype="object").to_parquet(file)
+    for options in ({"schema": DECLARED}, {"columns": "path=image,label=who"}):
+        for group in ("n", "1"):
+            assert groups_read(file, group_by=group, **options) == ["0", None]
 
 
 def test_the_summary_names_the_column_of_groups(make_csv):
