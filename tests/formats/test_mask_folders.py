@@ -139,13 +139,15 @@ def test_an_image_may_lack_the_mask_that_others_have(tmp_path):
     assert len(Reading(source, **refusal(Reading, source).options).rows) == 4
 
 
-def test_masks_beside_those_of_instances(tmp_path):
-    """Neither instances nor colours make the masks of classes unsure."""
-    kinds = ("image_2", "instance", "semantic", "semantic_rgb")
+@pytest.mark.parametrize("end", ["jpg", "png"])
+def test_masks_beside_those_of_instances(end, tmp_path):
+    """Neither instances nor colours make the masks of classes unsure; a mask is no image."""
+    kinds = ("instance", "semantic", "semantic_rgb")
     names = [f"training/{kind}/{n}.png" for kind in kinds for n in "1234"]
-    source = write(tmp_path, *names, *(f"testing/image_2/{n}.png" for n in "1234"))
-    layout = refusal(Reading, source).options["layout"]
-    assert layout == "{split}/image_2/{name}.png {split}/semantic/{name}.png"
+    names += [f"{at}/image_2/{n}.{end}" for at in ("training", "testing") for n in "1234"]
+    layout = "{split}/image_2/{name}.jpg {split}/semantic/{name}.png"
+    found = refusal(Reading, write(tmp_path, *names)).options
+    assert found == ({"layout": layout} if end == "jpg" else {})
 
 
 def test_black_and_white(tmp_path):

@@ -55,6 +55,7 @@ FOLDERS = [
     ({"a_tags.txt": "B-P O\nB-P I-P\n", "b_words.txt": "Ben left\nAnna Day\n"}, {}, ""),
     ({f"{name}.csv": "text,label\nIt is late.,a\nIt is cold.,b\n" for name in ("all", "dev", "train")}, {}, "[dt]*.csv"),
     ({f"{name}.csv": "foo,bar\nIt is late.,a\nIt is cold.,b\nIt is cold.,b\n" for name in ("test", "toxic", "train")}, {"columns": "text=foo,label=bar"}, "t*.csv"),
+    ({f"{name}.csv": f"text,label\nIt is {name}.,a\nIt is cold.,b\n" for name in ("test", "train", "train_old")}, {}, "train.csv"),
     ({"a.jsonl": '{"t": "It is late, @john"}\n' * 2}, {"columns": "text=t", "labels": "none"}, "a.jsonl"),
     ({"a.jsonl": '{"foo": "Good and cheap", "baz": "praise"}\n', "b.jsonl": ""}, {"columns": "text=foo,label=baz"}, "a.jsonl"),
     ({"train/a.jsonl": '{"s": "It is cold."}\n', "test/a.jsonl": '{"s": "It is late."}\n'}, {"columns": "text=s", "labels": "none"}, "*/*.jsonl"),

@@ -46,14 +46,14 @@ from recordgen.formats.folder_names import (
     placed,
     refusal,
 )
-from recordgen.formats.folder_parts import HALF, MARK, TEXTS, are_clips, are_parts, may_be_classes
+from recordgen.formats.folder_parts import HALF, MARK, MOST_PARTS, TEXTS, are_clips, are_parts
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import column_name, find_columns, labels_folders
 from recordgen.formats.image_root import folder_of_images
 from recordgen.formats.image_sizes import are_versions, header_in_file
 from recordgen.formats.import_file import IMPORT_SUFFIXES, files_of_rows, names_images, stems_in
 from recordgen.formats.listing import Listing, grouped
-from recordgen.formats.mask_folders import masks_of_others, of_same_numbers
+from recordgen.formats.mask_folders import masks_of_others, may_be_masks, of_same_numbers
 from recordgen.formats.pictures import notes_about
 from recordgen.formats.split_names import split_in_path
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -199,7 +199,8 @@ class ImageFolder(_ClassFolders):
         tree = listing.tree
         images, others = tree.images, [*tree.skipped, *tree.others]
         if layout := layout_of_pairs(images):
-            raise refusal(listing, "the names differ between these masks and images", layout)
+            reason = "the names differ between these masks and images"
+            raise refusal(listing, reason, layout if may_be_masks(listing, layout) else "")
         _check_images(listing, images, others)
         found: list[PlacedFile] | None = None
         try:
@@ -333,7 +334,7 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile], *, are_pairs: bo
     if is_certain or are_pairs or have_halves or are_parts(folders):
         names = [item.name for item in files]
         layout = layout_of_classes(names)
-        if is_certain or not may_be_classes(folders):
+        if is_certain or len(folders) <= MOST_PARTS:
             layout = ""  # the likelier reading is none
         shown = " and ".join(islice(folders, _SHOWN)) or "these files"
         reason = f"{shown} look like pairs or parts; if"
@@ -433,6 +434,8 @@ def _check_documents(listing: Listing, files: Sequence[PlacedFile] | None) -> No
         source = _likely_source(listing, sources)
         if not source[0] and are_lists and annotations.isdisjoint(found):
             layout = classes or layout_of_names({*images})
+            if "{split}" not in layout and len({*map(split_in_path, found)} - {None}) > 1:
+                layout = ""  # it would lose the splits of these files
     else:
         return
     if classes:

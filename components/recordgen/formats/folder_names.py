@@ -37,16 +37,14 @@ _CONTAINERS = _SURELY_NO_CLASS | known_words("containers")
 MASKS = known_words("masks")
 #: Words for annotations as images. Only beside a folder of images are they no classes.
 ANNOTATIONS = MASKS | known_words("annotations")
-#: Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
-PAIRED = ANNOTATIONS | known_words("halves_of_pairs_of_files")
-#: Names of folders of pictures that lack something, beside those of the same that have it.
-DEGRADED = known_words("degraded")
-
+#: Words for one half of pairs without masks. A folder of such a name and one that holds the same
+#: numbers are no classes; only left and right are sides of one, too.
+HALVES = known_words("halves_of_pairs_of_files") - {"left", "right"}
+#: Words for one half of pairs.
+PAIRED = ANNOTATIONS | HALVES | {"left", "right"}
 
 # Words for splits in other languages, which no layout knows.
 _OTHER_SPLITS = known_words("splits_of_others")
-# The name of a numbered part of a dataset.
-_PART = re.compile(r"fold[\W_]?\d+|\d+x", re.IGNORECASE)
 # The name of a folder with a size, such as 256x256; a class may be named 4x4.
 _SIZE = re.compile(r"(.*[\W_])?\d{2,}(x\d{2,}|px)", re.IGNORECASE)
 
@@ -240,6 +238,7 @@ _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 # A number that counts, perhaps behind a word, or a sample: person01, sample_b.
 _COUNTED = re.compile(r"(?:.*\D)?\d{1,4}|sample[\W_][A-Za-z]", re.IGNORECASE)
+_FEW_DIGITS = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
 # So few folders may have a file each by chance.
 _FEW_FOLDERS = 4
 
@@ -424,8 +423,9 @@ def layout_of_classes(names: Sequence[str]) -> str:
         if not _are_parts(nested):
             break
         last = others.pop()
-    if all(_PART.fullmatch(it) or have_words("parts", words_of(it)) for it in levels[last]):
-        return ""
+    forms = {_FEW_DIGITS.sub("#", it) for it in levels[last]}
+    if len(forms) == 1 and "#" not in forms and "#" in "".join(forms):
+        return ""  # parts, persons or scenes, rather than classes: fold_1, fold_2; 40X, 100X
     whole = (name for name in names if name.count("/") == depth)
     inside = grouped(whole, lambda name: name.split("/")[last])
     alike = {frozenset(it.split("/", last + 1)[-1] for it in some) for some in inside.values()}

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.folder_names import DEGRADED, PAIRED
+from recordgen.formats.folder_names import ANNOTATIONS, HALVES, PAIRED
 
 #: The suffix of each file by its name without it, by folder.
 Folders: TypeAlias = "Mapping[str, Mapping[str, str]]"
@@ -30,21 +30,12 @@ def _marks(some: Set[str]) -> re.Pattern[str]:
 #: A word for one half in the name of a file.
 MARK = _marks(PAIRED)
 #: The same without sides: the left and the right eye of a person are of one class.
-HALF = _marks(PAIRED - {"left", "right"})
+HALF = _marks(ANNOTATIONS | HALVES)
 
 _DIGITS = re.compile(r"\d+")
 _HASH, _MIXED = re.compile(r"[0-9a-f]{8,}"), re.compile(r"\d[a-f]|[a-f]\d")
 # More folders of the same names are rather classes than the parts of pairs.
 MOST_PARTS = 3
-
-
-def may_be_classes(folders: Folders) -> bool:
-    """Return whether folders are many, or have names and number their files: ``cats/7.jpg``."""
-    stems = {*chain.from_iterable(folders.values())}
-    suffixes = {*chain.from_iterable(each.values() for each in folders.values())}
-    is_plain = all(map(_is_counted, stems))
-    are_named = not any(at.isdecimal() or at.lower() in DEGRADED for at in folders)
-    return len(folders) > MOST_PARTS or (is_plain and are_named and len(suffixes) == 1)
 
 
 def are_parts(folders: Folders) -> bool:
@@ -91,14 +82,14 @@ def _hold_the_same(folders: Folders) -> bool:
     ``cats/7.jpg`` and ``dogs/7.jpg``, if not ``dogs/7.png``, or with the same gaps. Files of the
     same numbers are parts of pairs if the names around them differ by folder and are not the
     folder's (``pan/7_p.png``, ``ms/7_m.png``), and there are two or three folders, as more are
-    classes; or if a folder is named after a part, whose name files repeat for :data:`DEGRADED`.
+    classes; or if a folder is named after a part, for :data:`HALVES`.
 
     Args:
         folders: for each folder its files: their names without the suffix, and the suffix.
     """
     names = {*map(str.lower, folders)}
     are_same = len({*map(frozenset, folders.values())}) == 1
-    has_halves = len(names & PAIRED - {"left", "right"}) > 1  # up, down, left and right are classes
+    has_halves = len(names & (ANNOTATIONS | HALVES)) > 1  # up, down, left and right are classes
     if len(folders) < 2 or names <= PAIRED or (are_same and has_halves):
         return len(folders) > 1
     shared = set.intersection(*map(set, folders.values()))
@@ -110,7 +101,7 @@ def _hold_the_same(folders: Folders) -> bool:
         return True
     numbers = [_numbers_in(stems) for stems in folders.values()]
     count = len(numbers[0]) if all(each == numbers[0] for each in numbers) else 0
-    if len(folders) == 2 and not DEGRADED.isdisjoint(map(str.lower, folders)):
+    if len(folders) == 2 and not HALVES.isdisjoint(names):
         return count > 1
     one, other, *_ = folders.values()
     if len(folders) == 2 and one.keys() == other.keys() and len(one) > 2:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
-from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, have_words, words_of
 from recordgen.formats.image_root import ImageRoot
@@ -117,13 +117,18 @@ def files_of_rows(names: Collection[str]) -> str:
     """Return the likeliest file of rows in a folder, or the pattern of several; "" without one.
 
     ``data/train.tsv, data/test.tsv, README.txt`` →  ``data/*.tsv``; beside files of splits, another
-    one may hold all their rows: ``all.csv, test.csv, train.csv``  →  ``t*.csv``
+    one may hold all their rows: ``all.csv, test.csv, train.csv``  →  ``t*.csv``. Of versions such
+    as ``train.csv, train_old.csv``, the one of fewer words counts.
     """
     rows = [name for name in names if name.lower().endswith(_ROWS)]
     words = {name: words_of(posixpath.basename(name)) for name in rows}
     tables = [it for it in rows if not have_words("names_of_files_without_rows", words[it])]
     # A mapping of other names, such as those of classes, may also be the only table.
     tables = [it for it in tables if "mapping" not in words[it]] or tables
+    kinds = {frozenset(words[it]) for it in tables}
+    more = {it: {*filter(str.isalpha, words[it])}.difference(ML_USE_WORDS) for it in tables}
+    versions = {it for it in tables if any({*words[it]} - {word} in kinds for word in more[it])}
+    tables = [it for it in tables if it not in versions or not any(map(is_ml_use, words[it]))]
     for suffix in _ROWS:
         found = [name for name in tables if name.lower().endswith(suffix)]
         of_splits = [name for name in found if any(map(is_ml_use, words[name]))]
@@ -139,7 +144,7 @@ def files_of_rows(names: Collection[str]) -> str:
             if len(found) > 1 and matches in (found, tables):
                 return pattern
         if found:
-            return max(found, key=lambda name: "train" in words[name])
+            return max(found, key=lambda name: ("train" in words[name], name not in of_splits))
     return ""
 
 

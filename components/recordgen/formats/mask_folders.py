@@ -36,6 +36,7 @@ from recordgen.formats.split_names import split_in_name
 from recordgen.rejects import RejectCode
 from recordgen.subjects.picture import Picture
 from recordgen.tables.csv_fields import read_fields
+from recordgen.tables.path_layout import PathLayout
 from recordgen.tasks import ImageSegmentation
 
 #: Name in ``rows.adjusted``: masks whose white was read as a class.
@@ -219,6 +220,18 @@ def masks_of_others(listing: Listing, folders: Mapping[str, Sequence[str]]) -> S
     few = [label for label, found in levels.items() if 0 < len(found - {-1}) <= _MOST_LEVELS]
     gray = [label for label in few if -1 not in levels[label]]
     return folders[gray[0]] if len(gray) == 1 else ()
+
+
+def may_be_masks(listing: Listing, layout: str) -> bool:
+    """Return whether the second file of a layout's first pair may be the mask of the first one.
+
+    It is no copy, and the first one has many gray levels, or colours, unless they are unknown.
+    """
+    files = PathLayout.of(layout).matches(listing.images).files
+    pair = next((it.path, *it.others) for it in files if it.others)
+    levels = _levels_in(listing, pair[:1])
+    is_mask = -1 not in levels and 0 < len(levels) <= _MOST_LEVELS
+    return not is_mask and (not levels or len({*map(listing.head, pair)}) > 1)
 
 
 class MaskClasses(NamedTuple):
