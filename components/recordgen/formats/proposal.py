@@ -177,11 +177,14 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     alone += columns.named(PATH_COLUMNS)  # the image of several boxes
     keys = [at for at in columns.rest if at in alone or (at == 0 and are_ids)]
     roots = [at for at in keys if folder_of_images(columns.all[at], source)]
-    paths = [*files, *roots] or ([] if texts or sounds else addresses)
-    if columns.take("path", paths):
+    # An image that is there is nearer than its address.
+    paths = sorted([*files, *roots], key=lambda at: mostly(is_web, columns.filled[at]))
+    if columns.take("path", paths := paths or ([] if texts or sounds else addresses)):
         return files, folder_of_images(columns.all[paths[0]], source)
     if not columns.take("text", texts):
         named = columns.named(headers.FILE_COLUMNS)
+        # An id, such as ID_code, identifies the rows of a table, too.
+        named = [at for at in named if count < MANY or columns.words[at][0] != "id"]
         columns.take("path", [] if sounds else named)
     return texts, ""
 
@@ -236,14 +239,12 @@ def _loses(columns: ProposedColumns) -> bool:
 
 
 def _conflict(columns: ProposedColumns) -> bool:
-    """Return whether boxes have no labels, or images have amounts."""
+    """Return whether rows with labels have no boxes, though others have."""
     places = columns.places
     boxes = [places[role] for role in _BOXES if role in places]
     labels = columns.all[places["label"]] if "label" in places else []
-    if boxes:
-        pairs = [*zip(columns.all[boxes[0]], labels, strict=False)]
-        return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
-    return "path" in columns.roles and columns.holds("label", _is_fraction)
+    pairs = [*zip(columns.all[boxes[0]], labels, strict=False)] if boxes else []
+    return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
 
 
 def _have_several_labels(columns: ProposedColumns) -> bool:
