@@ -78,10 +78,8 @@ def test_files_of_any_suffix_are_read_and_others_are_named(convert, tmp_path):
     convert({**files, **copies, "notes.md": "These are names.\n"})
     found = [len(tagged(tmp_path / "out", split)) for split in ("train", "eval", "test")]
     assert found == [2, 2, 2]
-    assert (
-        "a.dev.conll~, a.dev.iob1, my.pred, notes.md, train_dev.tsv"
-        in (tmp_path / "out/lint.jsonl").read_text()
-    )
+    skipped = "a.dev.conll~, a.dev.iob1, my.pred, notes.md, train_dev.tsv"
+    assert (tmp_path / "out/lint.jsonl").read_text().count(skipped) == 1
     found = Reading(
         write_files(tmp_path / "others", {"train.txt": one, "dev.txt": one, "dev_test.txt": one})
     )

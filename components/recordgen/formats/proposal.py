@@ -31,7 +31,7 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.folder_names import MASKS, PAIRED
 from recordgen.formats.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, Given, column_name
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.label_fields import BETWEEN, IS_CLASS
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, width_of_lists
 from recordgen.formats.proposed_columns import MANY, ProposedColumns, form_of_boxes, is_web
 from recordgen.tables.roles import BOX_LISTS, LABEL_COLUMNS, LABEL_TEXT, MASK_COLUMNS, Columns
 
@@ -86,7 +86,7 @@ def propose(
         header: as in :func:`stop`.
         task: as in :func:`stop`.
     """
-    if header and (found := _of_list(rows, source)):
+    if header and (found := _of_list([names, *rows] if header == "yes" else rows, source)):
         return found
     columns = ProposedColumns(names, rows)
     are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
@@ -120,7 +120,9 @@ def propose(
     if is_bad_text or not is_whole or is_odd or not all(columns.roles.values()):
         return {}
     if _are_pairs(columns, subjects, header) or columns.holds("label", _is_fraction):
-        return {} if task or columns.has_namesakes else _of_pairs(columns, header)
+        more = columns.roles.keys() - {"split", "text", "label"}
+        places = [] if task or more else _targets_of_pairs(columns)
+        return _of_table(ProposedColumns(names, rows), header, places) if places else {}
     has_boxes = not _BOXES.isdisjoint(columns.roles)
     labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
     are_joined = not has_boxes and any(BETWEEN in label for label in labels)
@@ -144,8 +146,7 @@ def _of_list(rows: Sequence[Sequence[str]], source: str) -> Mapping[str, str]:
     """
     pairs = [row[0].split(maxsplit=1) for row in rows if len(row) == 1]
     are_listed = all(len(pair) == 2 and _LISTED.fullmatch(pair[1]) for pair in pairs)
-    is_whole = are_listed and len(pairs) == len(rows) > 0
-    if not is_whole or field_kinds.lists_splits(source):
+    if not are_listed or len(pairs) < len(rows) or field_kinds.lists_splits(source):
         return {}
     paths = [path for path, _ in pairs]
     root = folder_of_images(paths, source)
@@ -166,7 +167,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     if count <= _FEW:
         texts += columns.those(_is_phrase)
     elif count >= MANY:
-        texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(words_of(columns.names[at]))]
+        texts = [at for at in texts if not TEXT_COLUMNS.isdisjoint(columns.words[at])]
     addresses = columns.those(is_web)
     sounds = [at for at in columns.those(_OTHER_FILE.fullmatch) if at not in [*files, *addresses]]
     others = {*columns.those(_is_list), *columns.those(_DATE.match), *addresses}
@@ -183,7 +184,7 @@ def _take_subject(columns: ProposedColumns, source: str, header: str) -> tuple[S
     if not columns.take("text", texts):
         named = columns.named(headers.FILE_COLUMNS)
         # An id, such as ID_code, identifies the rows of a table, too.
-        named = [at for at in named if count < MANY or words_of(columns.names[at])[0] != "id"]
+        named = [at for at in named if count < MANY or columns.words[at][0] != "id"]
         columns.take("path", [] if sounds else named)
     return texts, ""
 
@@ -194,15 +195,12 @@ def _is_phrase(value: str) -> bool:
     return not is_number and field_kinds.likely_kind(value) == "text"
 
 
-def _of_pairs(columns: ProposedColumns, header: str) -> Mapping[str, str]:
-    """Return the options of a table that keeps both texts of each pair; none for other pairs."""
-    roles = columns.roles
-    if roles.keys() - {"split"} != {"text", "label"}:
-        return {}
-    places = [columns.places["label"], *columns.those(NUMBER.fullmatch)[-1:]]
-    target = next((at for at in places if _may_be_target(columns, at)), places[0])
-    split = {role: name for role, name in roles.items() if role == "split"}
-    return {"columns": _spelled({**split, "target": columns.names[target]}, header)}
+def _targets_of_pairs(columns: ProposedColumns) -> list[int]:
+    """Return what a table that keeps both texts of each pair may predict: a label, or a number."""
+    label = columns.places["label"]
+    is_named = bool(label_names([columns.names[label]]))
+    last = sorted([label, *columns.those(NUMBER.fullmatch)], reverse=True)
+    return [label] if is_named else last
 
 
 def _are_pairs(columns: ProposedColumns, subjects: Sequence[int], header: str) -> bool:
@@ -225,7 +223,7 @@ def _loses(columns: ProposedColumns) -> bool:
     """Return whether columns without a role may describe the rows."""
     label = column_name(columns.roles.get("label", ""))
     nested = [] if label in LABEL_COLUMNS else columns.those(_is_nested)
-    times = [at for at in columns.rest if have_words("times", words_of(columns.names[at]))]
+    times = [at for at in columns.rest if have_words("times", columns.words[at])]
     numbers = {*columns.those(_are_numbers)} - {*times}
     commas = [[value.count(",") for value in column] for column in columns.all]
     labels = [commas[at] for role, at in columns.places.items() if role == "label"]
@@ -233,20 +231,20 @@ def _loses(columns: ProposedColumns) -> bool:
     tags = [at for at in lists if any(commas[at]) and commas[at] in labels]  # of tokens
     points = columns.named({"x", "y"})
     places = columns.those(_PLACE.search)
-    words = {word for at in columns.those(is_sentence) for word in words_of(columns.names[at])}
+    words = {word for at in columns.those(is_sentence) for word in columns.words[at]}
     is_asked = "path" in columns.roles and have_words("columns_of_pairs_of_texts", words)
-    return bool(numbers or nested or tags or places or len(points) > 1 or is_asked)
+    ends = {word for at in columns.rest for word in columns.words[at]} & {"begin", "end"}
+    are_lost = numbers or nested or tags or places or max(len(points), len(ends)) > 1
+    return bool(are_lost or is_asked)
 
 
 def _conflict(columns: ProposedColumns) -> bool:
-    """Return whether boxes have no labels, or images have amounts."""
+    """Return whether rows with labels have no boxes, though others have."""
     places = columns.places
     boxes = [places[role] for role in _BOXES if role in places]
     labels = columns.all[places["label"]] if "label" in places else []
-    if boxes:
-        pairs = [*zip(columns.all[boxes[0]], labels, strict=False)]
-        return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
-    return "path" in columns.roles and columns.holds("label", _is_fraction)
+    pairs = [*zip(columns.all[boxes[0]], labels, strict=False)] if boxes else []
+    return sum(bool(label) > bool(box) for box, label in pairs) * _FEW_ROWS > len(pairs)
 
 
 def _have_several_labels(columns: ProposedColumns) -> bool:
@@ -292,12 +290,18 @@ def _is_key(name: str) -> bool:
 def _take_labels(columns: ProposedColumns) -> bool:
     """Give a role to the columns of labels or masks; return whether there is one."""
     has_boxes = not _BOXES.isdisjoint(columns.roles)
-    ids = [at for at in columns.rest if words_of(columns.names[at])[-1:] == ["id"]]
+    images = columns.rest if "path" in columns.roles else []
+    ids = [at for at in images if columns.words[at][-1:] == ["id"]]
     named, flags = _named_labels(columns), _flags(columns)
     others = [at for at in _labels(columns) or filter(columns.repeats, ids) if at not in flags]
     masks = [at for at in columns.named(MASK_COLUMNS) if at not in columns.those(NUMBER.fullmatch)]
     masks += [at for at in named if at in columns.those(is_media)]
-    if columns.take("mask", masks) or columns.take("label", named):
+    if len(named) > 1 and {*named} <= {*flags}:
+        flags = named
+    elif columns.take("mask", masks) or columns.take("label", named):
+        labels = columns.filled[columns.places["label"]] if "label" in columns.places else []
+        if (width := width_of_lists(labels)) > 1:
+            columns.roles["label"] += f"[{BETWEEN.join(map(str, range(width)))}]"
         return True
     if flags and columns.names[0] != "1" and not _ends_with_amount(columns):
         proposed_columns.take_list(columns, "label", flags)
@@ -321,8 +325,8 @@ def _flags(columns: ProposedColumns) -> Sequence[int]:
 
 def _ends_with_amount(columns: ProposedColumns) -> bool:
     """Return whether the last column holds numbers to predict."""
-    at_end = [{*columns.filled[at]} for at in columns.rest[-1:]]
-    return any(len(values) > MANY and all(map(NUMBER.fullmatch, values)) for values in at_end)
+    numbers = [at for at in columns.those(NUMBER.fullmatch) if at in columns.rest[-1:]]
+    return any(columns.counts[at] > MANY for at in numbers)
 
 
 def _spelled(roles: Mapping[str, str], header: str) -> str:
@@ -330,8 +334,10 @@ def _spelled(roles: Mapping[str, str], header: str) -> str:
     return str(Columns.of({**roles, **({"header": header} if header and not is_shown else {})}))
 
 
-def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
-    """Return the target of rows without paths and texts."""
+def _of_table(
+    columns: ProposedColumns, header: str, likely: Sequence[int] = ()
+) -> Mapping[str, str]:
+    """Return the target of rows without paths and texts; ``likely``: its columns, if known."""
     columns.take("split", _splits(columns))
     last = columns.rest[-1:]
     repeat = [*filter(columns.repeats, last)]
@@ -342,7 +348,7 @@ def _of_table(columns: ProposedColumns, header: str) -> Mapping[str, str]:
     target = [*columns.named(field_kinds.known_words("labels")), *repeat, *texts, *last]
     if header == "no" and _is_class_first(columns):
         target = columns.rest[:1]
-    target = [at for at in target if _may_be_target(columns, at)]
+    target = [at for at in likely or target if _may_be_target(columns, at)]
     lists = {*columns.those(_are_numbers), *columns.those(_is_list)}
     is_table = len(columns.names) > 1 and not lists and not _are_listed(columns.names)
     if columns.has_namesakes or not is_table or not columns.take("target", target):
@@ -356,7 +362,7 @@ def _may_be_target(columns: ProposedColumns, at: int) -> bool:
     Only amounts may all differ, or the words of a few rows; ``0,cat`` and ``1,dog`` list classes.
     """
     values, filled = columns.all[at], columns.filled[at]
-    is_varied = len({*filled}) > 1 or len(values) == 1
+    is_varied = columns.counts[at] > 1 or len(values) == 1
     are_names = not columns.repeats(at) and not mostly(NUMBER.fullmatch, filled)
     counts = [[str(number) for number, _ in enumerate(values, start)] for start in (0, 1)]
     is_list = len(columns.names) == len(counts) and columns.all[0] in counts
@@ -468,15 +474,16 @@ def _labels(columns: ProposedColumns, *, are_words: bool = False) -> list[int]:
     tests = is_sentence, is_media, is_web, _is_nested, _DATE.match
     others = {at for test in tests for at in columns.those(test)}
     some = [at for at in columns.rest if at not in others and not _is_key(columns.names[at])]
-    counts = {at: len({*columns.filled[at]}) for at in some}
     repeat = [*filter(columns.repeats, some)]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
+    if are_words:
+        return words
+    counts = columns.counts
     several = [at for at in repeat if counts[at] > 1]
     whole = [at for at in several if all(map(_WHOLE.fullmatch, columns.filled[at]))]
-    are_few = len(some) == 1 and not repeat and counts[some[0]] < MANY
-    only = [at for at in some if len(some) == 1 and (are_few or at in [*words, *several])]
-    if are_words:
-        return [at for at in words if columns.is_varied(at)]
+    # A column alone varies, also by fractions, or has a value for each of a few rows.
+    is_only = len(some) == 1 and (counts[some[0]] > 1 if repeat else counts[some[0]] < MANY)
+    rare = {at for at in some if counts[at] * 2 > len(columns.filled[at]) >= MANY}
     is_nameless = columns.names[0] == "1"  # of several columns, labels are the fewest names
-    ranks = {at: (counts[at] == 1, is_nameless and counts[at]) for at in some}
-    return [*only, *sorted([*words, *whole], key=ranks.__getitem__)]
+    ranks = {at: (counts[at] == 1 or at in rare, is_nameless and counts[at]) for at in some}
+    return [*(some if is_only else ()), *sorted([*words, *whole], key=ranks.__getitem__)]

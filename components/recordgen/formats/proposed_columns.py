@@ -31,6 +31,8 @@ class ProposedColumns:
     """The columns of a file, of which roles are taken one by one.
 
     Attributes:
+        words: the words of the name of each column.
+        counts: how many different values each column has.
         has_namesakes: whether a name recurs, which no table may have.
     """
 
@@ -43,6 +45,8 @@ class ProposedColumns:
         self.has_namesakes = len({*filled}) < len(filled)
         self.all = [[row[at] for row in chosen if at < len(row)] for at in range(len(names))]
         self.filled = [[*filter(None, column)] for column in self.all]
+        self.words = [*map(words_of, names)]
+        self.counts = [len({*values}) for values in self.filled]
         self.rest = [
             at
             for at, name in enumerate(names)
@@ -65,11 +69,11 @@ class ProposedColumns:
 
     def is_varied(self, at: int) -> bool:
         """Return whether a column has several values, or too few rows to show them."""
-        return len({*self.filled[at]}) > 1 or len(self.filled[at]) < MANY
+        return self.counts[at] > 1 or len(self.filled[at]) < MANY
 
     def repeats(self, at: int) -> bool:
         """Return whether a value of a column is in several rows."""
-        return len({*self.filled[at]}) < len(self.filled[at])
+        return self.counts[at] < len(self.filled[at])
 
     def take(self, role: str, places: Sequence[int]) -> bool:
         """Give a role to the first of some columns, by number if its name recurs.
@@ -107,7 +111,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
                 columns.take(role, columns.named(known))
         return
     lists = columns.those(are_boxes)
-    lists = [at for at in lists if not have_words("runs", words_of(columns.names[at]))]
+    lists = [at for at in lists if not have_words("runs", columns.words[at])]
     lists = [at for at in lists if form_of_boxes(columns.names[at]) in ("", *BOX_LISTS)]
     if lists:
         form = form_of_boxes(columns.names[lists[0]])
@@ -119,7 +123,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
     fours = [four for four in fours if {*four} <= {*numbers}]
     named = [*filter(None, (_corners_in(columns, four) for four in fours))]
     for four in named[:1] if len(named) == 1 else ():  # more are points
-        first, _, second, _ = (words_of(columns.names[at]) for at in four)
+        first, _, second, _ = (columns.words[at] for at in four)
         if {*first} ^ {*second} != {"left", "right"} and _take_corners(columns, four):
             return
     for form, sides in words_by_kind()["sides"].items():
@@ -139,7 +143,7 @@ def take_boxes(columns: ProposedColumns, folder: str) -> None:
 
 def _corners_in(columns: ProposedColumns, four: Sequence[int]) -> Sequence[int]:
     """Return columns as x and y of one corner and of the other; none if names say other sides."""
-    axes = {at: {"x", "y"} & {*words_of(columns.names[at])} for at in four}
+    axes = {at: {"x", "y"} & {*columns.words[at]} for at in four}
     across, down = ([at for at in four if axes[at] == {axis}] for axis in "xy")
     return [across[0], down[0], across[1], down[1]] if len(across) == len(down) == 2 else ()
 

@@ -37,7 +37,7 @@ from recordgen.formats.field_kinds import NUMBER, field_at, is_media, is_sentenc
 from recordgen.formats.format import Format
 from recordgen.formats.header import Candidate, Given, Head, Line, find_columns, find_path
 from recordgen.formats.image_root import folder_of_images
-from recordgen.formats.label_fields import BETWEEN, IS_CLASS, have_several, separated
+from recordgen.formats.label_fields import IS_CLASS, have_several, separated
 from recordgen.formats.refusal import some_of, stop
 from recordgen.formats.row_parser import row_parser
 from recordgen.formats.split_names import split_in_path
@@ -317,19 +317,9 @@ def check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None
 def _check_flags(head: Head, labels: Sequence[int]) -> None:
     """Check that labels are not 0 and 1, in several columns or in lists: classes have names."""
     values = [value for at in labels if at not in head.classes for value in head.filled(at)]
-    width = label_fields.width_of_lists(values)
     are_flags = len(labels) > 1 and {*map(str.lower, values)} <= IS_CLASS.keys()
-    if not values or not (are_flags or width > 1):
-        return
-    names = [head.names[at] for at in labels]
-    label = BETWEEN.join(names)
-    if width > 1:
-        label = f"{names[0]}[{BETWEEN.join(map(str, range(width)))}]"
-    subject = find_columns(head.header or (), headers.TEXT_COLUMNS)
-    role = "text" if subject else "path"
-    at = (*subject, find_path(head.header or (), headers.FILE_COLUMNS))[0]
-    columns = Columns.of({role: head.names[at], "label": label})
-    stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
+    if values and (are_flags or label_fields.width_of_lists(values) > 1):
+        stop(head, "labels are 0 and 1, as one-hot labels are")
 
 
 # --- AutoML's rows without a header --------------------------------------------------------------
@@ -485,13 +475,15 @@ def _check_several(head: Head, task: Task) -> None:
     once = sum(count == 1 for count in labels.values()) * 10 > len(labels)
     if is_fixed or (task.kind == "text" and once):
         places = {(label, at) for line in head.lines for at, label in enumerate(line.annotation)}
-        is_box = width == len(BOX_ROLES) and all(map(NUMBER.fullmatch, labels))
         repeats = any(len({*line.annotation}) < len(line.annotation) for line in head.lines)
+        numbers = [*filter(NUMBER.fullmatch, labels)]
+        is_box = width == len(BOX_ROLES) and len(numbers) == len(labels)
         are_labels = len({label for label, _ in places}) < len(places) and not (is_box or repeats)
         problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
         if labels.keys() <= IS_CLASS.keys():
             stop(head, "fields are 0 and 1, and no header names their classes", options={})
-        options = {"task": task.name} if are_labels else {} if repeats and width > 2 else None
+        are_words = repeats and width > 2 and not numbers
+        options = {"task": task.name} if are_labels else {} if are_words else None
         if repeats and width == 2:
             problem = "each of two fields behind the first may be the label; label= takes one"
         stop(head, problem, options=options, header="no")
